@@ -1,0 +1,53 @@
+# Every verb sets itself up: it needs Python 3.11, make and the package registry, nothing else.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+HOME_FOLDER := .sentemb
+
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+export MLFLOW_DISABLE_TELEMETRY := true
+export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
+ifneq ($(wildcard ../shared/data),)
+export SENTEMB_DATA ?= $(realpath ../shared/data)
+endif
+
+.PHONY: demo test check fix ui bench lock clean
+
+demo: $(READY)           ## documents in, a better encoder out, on the shipped corpus
+	$(BIN)/python -m flows demo
+
+test: $(READY)           ## the whole test suite
+	$(BIN)/python -m pytest
+
+check: $(READY)          ## lint, types, floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+fix: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+ui: $(READY)             ## Prefect server, worker and nightly schedule on loopback
+	$(BIN)/python -m flows serve
+
+bench: $(READY)          ## ratios side by side, in CPU-seconds of this machine
+	$(BIN)/python -m benchmarks
+
+lock: $(READY)           ## rewrite requirements.lock from the environment that just passed
+	$(BIN)/pip freeze --exclude-editable --exclude setuptools | sed 's/+cpu//' > requirements.lock
+
+clean:                   ## the environment, the store and all caches
+	rm -rf $(VENV) $(HOME_FOLDER) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@

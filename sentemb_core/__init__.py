@@ -1,0 +1,1 @@
+"""sentemb: unlabelled documents in, a sentence encoder for their domain out."""

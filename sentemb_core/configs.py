@@ -1,0 +1,321 @@
+"""Every setting of a run, frozen and checked; each default brings its source.
+
+One model per concern. They live in the core under stable names: a renamed class changes no cache
+key, a renamed field does.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sentemb_core.types import Similarity
+
+
+class Config(BaseModel):
+    """Frozen; a misspelt key is an error that names its path."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusConfig(Config):
+    """Where the documents are and how they become sentences."""
+
+    source: str = Field(
+        description="A file (JSONL, JSON, CSV, TSV, Parquet), a folder of .txt/.md "
+        "files, a saved `datasets` folder or a `datasets` name."
+    )
+    text_column: str | None = Field(
+        default=None,
+        description="Column of running text to be split.",
+    )
+    sentences_column: str | None = Field(
+        default=None,
+        description="Column of ready sentence lists.",
+    )
+    id_column: str | None = Field(
+        default=None,
+        description="Column of document ids; else row numbers.",
+    )
+    counterpart_column: str | None = Field(
+        default=None,
+        description="Title, headline, query or clicked item of the document: validation only.",
+    )
+    split: str | None = Field(default=None, description="Split of a `datasets` data set.")
+    encoding: str = Field(default="utf-8", description="Never guessed.")
+    splitter: Literal["syntok", "regex"] = Field(
+        default="syntok", description="regex: 30 times faster, cruder; for large corpora."
+    )
+    on_duplicate: Literal["keep-first", "error"] = Field(
+        default="keep-first", description="What a repeated document id means."
+    )
+    max_characters: int = Field(
+        default=1_000_000, ge=1, description="A longer document is quarantined as over-long."
+    )
+    min_sentences: int = Field(default=1, ge=1, description="Documents with fewer are left out.")
+    max_sentences: int | None = Field(
+        default=None,
+        ge=1,
+        description="Sentences kept per document.",
+    )
+    max_documents: int | None = Field(
+        default=None,
+        ge=2,
+        description="A sample of this size, drawn by a hash of the document id.",
+    )
+
+
+class EncoderConfig(Config):
+    """The encoder a run starts from."""
+
+    name: str = Field(
+        default="static",
+        description="`static` or `transformer` (from random weights, vocabulary of the corpus), "
+        "`minilm` (the packaged all-MiniLM-L6-v2), a folder, or a Hugging Face name.",
+    )
+    pooling: Literal["mean", "cls", "cls_before_pooler", "first_last_mean"] = Field(
+        default="mean", description="METHODS.md 0.2; seed 000 does not state its own (erratum E3)."
+    )
+    max_length: int = Field(
+        default=32,
+        ge=3,
+        description="Tokens a sentence (seed 000, appendix C).",
+    )
+    similarity: Similarity = Field(
+        default="cosine",
+        description="cosine: vectors are normalised; dot: the literal Eq. 2 of seed 000.",
+    )
+    dim: int = Field(default=256, ge=8, description="Width of an encoder from random weights.")
+    layers: int = Field(
+        default=2,
+        ge=1,
+        description="Layers of a transformer from random weights.",
+    )
+    vocabulary: int = Field(
+        default=16_000,
+        ge=64,
+        description="Word pieces learnt from the corpus (from random weights).",
+    )
+    seed: int = Field(default=42, description="Random weights (seed 000, appendix C: 42).")
+
+
+class AnnotationConfig(Config):
+    """How the current encoder finds positives inside documents (seed 000, section 3.2)."""
+
+    clustering: Literal["partition", "kmeans"] = Field(
+        default="partition", description="Seed 000, Table 3: partition .6345, k-means .5343."
+    )
+    top_k: int = Field(
+        default=1,
+        ge=1,
+        description="Neighbours kept per sentence. 1 as in seed 000; from 2 on the union "
+        "rule percolates to whole documents.",
+    )
+    mutual: bool = Field(
+        default=False,
+        description="Keep an edge only if both ends rank the other.",
+    )
+    graph_degree: int = Field(
+        default=8,
+        ge=1,
+        description="Neighbours stored per sentence: any top_k up to it needs no new graph.",
+    )
+    n_clusters: int = Field(default=10, ge=2, description="k-means only (seed 000, section 4.4).")
+    max_partners: int | None = Field(
+        default=None,
+        ge=1,
+        description="Partners per sentence in the pairs; none is the literal Eq. 4.",
+    )
+    dtype: Literal["float32", "bfloat16"] = Field(
+        default="float32",
+        description="bfloat16 encodes 2-3 times faster and changes 2 % of the pairs.",
+    )
+    storage: Literal["float16", "float32"] = Field(
+        default="float16",
+        description="Of vectors on disk; float16 changes no pair (PERFORMANCE.md 1).",
+    )
+    keep_embeddings: bool = Field(
+        default=True,
+        description="False keeps the graph alone: tens of bytes a sentence, not a kilobyte.",
+    )
+    seed: int = Field(default=42, description="k-means and the cap of partners.")
+
+    @model_validator(mode="after")
+    def _kmeans_needs_vectors(self) -> "AnnotationConfig":
+        if self.clustering == "kmeans" and not self.keep_embeddings:
+            raise ValueError(
+                "k-means clusters the vectors, but keep_embeddings is false: set it to true, or "
+                "take clustering = 'partition'"
+            )
+        return self
+
+    @property
+    def degree(self) -> int:
+        """Neighbours the graph stores."""
+        return max(self.graph_degree, self.top_k)
+
+
+class TrainingConfig(Config):
+    """One training of one encoder by one method."""
+
+    method: Literal["simcse", "conpono", "ict", "infocse_idc"] = Field(
+        default="infocse_idc", description="The recipe: which texts are positives, and the loss."
+    )
+    batches: Literal["pair", "cluster"] = Field(
+        default="pair",
+        description="cluster: whole documents, each sentence encoded once, every pair "
+        "inside a cluster positive (infocse_idc only).",
+    )
+    steps: int = Field(default=400, ge=1, description="Optimiser steps at most.")
+    batch_size: int = Field(
+        default=128,
+        ge=2,
+        description="Pairs a step (seed 000: 3,200); cluster batches: sentences.",
+    )
+    chunk: int | None = Field(
+        default=None,
+        ge=1,
+        description="Sentences encoded at once: gradient cache for any batch size.",
+    )
+    learning_rate: float = Field(default=2e-5, gt=0, description="Seed 000, appendix C.")
+    optimizer: Literal["adam", "adamw"] = Field(default="adamw", description="Seed 000: Adam.")
+    weight_decay: float = Field(default=0.01, ge=0, description="AdamW only.")
+    schedule: Literal["constant", "linear", "slanted"] = Field(
+        default="linear", description="After the warm-up; seed 000 states none (constant)."
+    )
+    warmup: float = Field(default=0.05, ge=0, lt=1, description="Share of the steps.")
+    clip: float | None = Field(default=1.0, gt=0, description="Gradient norm (SimCSE's 1.0).")
+    temperature: float = Field(
+        default=0.05,
+        gt=0,
+        description="Divides the similarity; .05 as in SimCSE. 1 for the literal Eq. 1.",
+    )
+    window: int = Field(
+        default=1,
+        ge=1,
+        description="conpono: how far a neighbour may be (METHODS 1.6).",
+    )
+    removal: float = Field(
+        default=0.9,
+        ge=0,
+        le=1,
+        description="ict: how often the sentence leaves its context (ORQA: .9).",
+    )
+    max_per_cluster: int = Field(
+        default=6, ge=2, description="Cluster batches: sentences drawn from one cluster a step."
+    )
+    dtype: Literal["float32", "bfloat16"] = Field(
+        default="float32",
+        description="Autocast of the forward.",
+    )
+    evaluate_every: int | None = Field(
+        default=None, ge=1, description="Steps between validations; none: at the end alone."
+    )
+    patience: int | None = Field(
+        default=None, ge=1, description="Validations without growth before stopping."
+    )
+    checkpoint_every: int = Field(default=100, ge=1, description="Steps between checkpoints.")
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        description="CPU threads; part of the cache key, since sums depend on it.",
+    )
+    seed: int = Field(default=42, description="Seed 000, appendix C.")
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TrainingConfig":
+        if self.batches == "cluster" and self.method != "infocse_idc":
+            raise ValueError(
+                f"cluster batches need the clusters of infocse_idc, method is {self.method!r}: "
+                "set batches = 'pair'"
+            )
+        if self.patience is not None and self.evaluate_every is None:
+            raise ValueError("patience counts validations: set evaluate_every too")
+        return self
+
+
+class ValidationConfig(Config):
+    """The retrieval task that decides: documents look for their counterparts."""
+
+    candidates: int = Field(
+        default=3_000,
+        ge=2,
+        description="Documents in the fixed pool, drawn by a hash of their id.",
+    )
+    validation_share: float = Field(
+        default=0.3,
+        gt=0,
+        lt=1,
+        description="Decides the stop and best round.",
+    )
+    gate_share: float = Field(default=0.3, ge=0, lt=1, description="Decides the promotion.")
+    halves: bool = Field(
+        default=False,
+        description="Held-out halves retrieve each other, even if there are counterparts.",
+    )
+
+    @model_validator(mode="after")
+    def _something_is_left_to_test(self) -> "ValidationConfig":
+        if self.validation_share + self.gate_share >= 1:
+            raise ValueError(
+                f"validation_share {self.validation_share} + gate_share {self.gate_share} leave "
+                "nothing for the test split: their sum must be below 1"
+            )
+        return self
+
+
+class RoundsConfig(Config):
+    """When the loop stops (seed 000, section 3.2: until R@5 stops growing)."""
+
+    max_rounds: int = Field(
+        default=3,
+        ge=1,
+        le=20,
+        description="Seed 000, Table 3: best at round 2.",
+    )
+    patience: int = Field(default=1, ge=1, description="Rounds without growth before stopping.")
+    min_delta: float = Field(default=0.0, ge=0, description="Growth of R@5 that counts as growth.")
+
+
+class InfoCSEIDC(Config):
+    """A whole run of InfoCSE with intra-document clustering (seed 000)."""
+
+    name: str = Field(
+        default="sentemb",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
+        description="Name of the run and of the registered model.",
+    )
+    corpus: CorpusConfig
+    encoder: EncoderConfig = EncoderConfig()
+    annotator: EncoderConfig | None = Field(
+        default=None,
+        description="Annotates round 1 in place of the student (seed 000, the SBERT row).",
+    )
+    initialiser: TrainingConfig | None = Field(
+        default=None, description="Trains the encoder before round 1; seed 000: CONPONO."
+    )
+    annotation: AnnotationConfig = AnnotationConfig()
+    training: TrainingConfig = TrainingConfig()
+    validation: ValidationConfig = ValidationConfig()
+    rounds: RoundsConfig = RoundsConfig()
+    control: bool = Field(
+        default=True,
+        description="Also train the same number of steps on neighbours: what self-annotation "
+        "itself is worth.",
+    )
+    register_model: bool = Field(
+        default=True,
+        description="Register the best round and ask the gate.",
+    )
+
+    @model_validator(mode="after")
+    def _rounds_self_annotate(self) -> "InfoCSEIDC":
+        if self.training.method != "infocse_idc":
+            raise ValueError(
+                f"the rounds train on self-annotation: training.method must be 'infocse_idc', "
+                f"found {self.training.method!r}; another method can be the initialiser"
+            )
+        if self.initialiser is not None and self.initialiser.method == "infocse_idc":
+            raise ValueError(
+                "the initialiser runs before any annotation: take conpono, simcse or ict"
+            )
+        return self

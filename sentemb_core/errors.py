@@ -1,0 +1,128 @@
+"""Every error a person can meet: the rule, what was found, the way out, a code and an exit code."""
+
+from typing import ClassVar
+
+
+class SentembError(Exception):
+    """Base of all our errors. `str(error)` starts with its code."""
+
+    code: ClassVar[str] = "E000"
+    exit_code: ClassVar[int] = 1
+
+    def __str__(self) -> str:
+        return f"{self.code} {super().__str__()}"
+
+
+class UsageError(SentembError, ValueError):
+    """A command line or a configuration that cannot be carried out."""
+
+    code = "E001"
+    exit_code = 2
+
+
+class BadDataError(SentembError, ValueError):
+    """Input that cannot be used as it is."""
+
+    code = "E100"
+    exit_code = 3
+
+
+class EmptyCorpusError(BadDataError):
+    """No usable document is left after reading."""
+
+    code = "E101"
+
+
+class EmptyPairsError(BadDataError):
+    """Too few documents can give a pair of sentences."""
+
+    code = "E102"
+
+
+class UnreadableSourceError(BadDataError, OSError):
+    """The corpus is absent, of an unknown format, or broken as a whole."""
+
+    code = "E103"
+
+
+class MissingColumnError(BadDataError, LookupError):
+    """A named column is not in the corpus."""
+
+    code = "E104"
+
+
+class DuplicateIdError(BadDataError):
+    """Two rows carry one document id and the caller asked for an error."""
+
+    code = "E105"
+
+
+class BadEmbeddingError(BadDataError, ArithmeticError):
+    """A sentence vector is not finite, or zero where a direction is needed."""
+
+    code = "E201"
+
+
+class NoNegativesError(UsageError):
+    """A batch that spans fewer than two documents has nothing to contrast with."""
+
+    code = "E301"
+
+
+class DivergedError(SentembError, ArithmeticError):
+    """Training met a loss or a gradient that is not finite."""
+
+    code = "E302"
+    exit_code = 3
+
+
+class RecipeError(UsageError):
+    """Parts of a method that cannot go together."""
+
+    code = "E303"
+
+
+class MissingEncoderError(UsageError, FileNotFoundError):
+    """An encoder that is not on this machine."""
+
+    code = "E401"
+
+
+class UnsafeModelError(BadDataError):
+    """A model folder that holds pickled weights or code of its own."""
+
+    code = "E402"
+
+
+class UnknownLabelsError(BadDataError, LookupError):
+    """Labels that name documents the corpus does not have."""
+
+    code = "E501"
+
+
+class CorruptArtifactError(SentembError, OSError):
+    """An artifact whose bytes are not those of its digest. It is quarantined and rebuilt."""
+
+    code = "E600"
+    exit_code = 5
+
+
+class StorageError(SentembError, OSError):
+    """The store could not write: disk full, no permission, too many open files."""
+
+    code = "E601"
+    exit_code = 5
+
+
+class GateRefusedError(SentembError):
+    """The candidate did not beat the champion; nothing was promoted."""
+
+    code = "E701"
+    exit_code = 4
+
+
+class RegistryError(SentembError, LookupError):
+    """A registered model, version or alias that is not there, or a registry that cannot be read."""
+
+    code = "E702"
+    exit_code = 2

@@ -1,0 +1,31 @@
+"""Small values that cross the borders of the house."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Similarity = Literal["cosine", "dot"]
+"""How two sentence vectors are compared: in the graph, in the loss and in validation alike."""
+
+OnStep = Callable[[int, Mapping[str, float]], None]
+"""Tracking crosses the floor as a plain callable: step, metrics."""
+
+Json = dict[str, Any]
+
+
+class ArtifactRef(BaseModel):
+    """A name for bytes in the store: what they are and the SHA-256 of their manifest's content.
+
+    Equal content has equal digests, whatever produced it, so a rebuilt artifact that did not
+    change leaves everything downstream cached.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size: int = Field(ge=0, description="Bytes of all files.")
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.digest[:12]}"

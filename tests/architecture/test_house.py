@@ -1,0 +1,133 @@
+"""The house stands as DESIGN says: floors, packaging, exclusive faiss wheels, honest lock file."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_an_arrow_between_the_floors_points_down_only():
+    linted = run(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_the_wheel_carries_the_core_alone(tmp_path: Path):
+    built = run(
+        *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"),
+        *("--wheel-dir", str(tmp_path), "."),
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"sentemb_core"}
+
+
+def test_an_editable_checkout_makes_every_floor_importable_from_anywhere(tmp_path: Path):
+    found = run(
+        *(sys.executable, "-c", "import deployments, flows, sentemb_core, tasks; print('all')"),
+        cwd=tmp_path,
+    )
+    assert found.stdout.strip() == "all", found.stderr
+
+
+def test_the_core_imports_without_an_orchestrator_or_a_tracker():
+    code = (
+        "import sys, pkgutil, importlib, sentemb_core\n"
+        "for m in pkgutil.walk_packages(sentemb_core.__path__, 'sentemb_core.'):\n"
+        "    importlib.import_module(m.name)\n"
+        "print(sorted({'prefect', 'mlflow'} & set(sys.modules)))"
+    )
+    found = run(sys.executable, "-W", "ignore", "-c", code)
+    assert found.stdout.strip() == "[]", found.stderr
+
+
+def locked() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text().split()
+    pins = dict(line.split("==") for line in lines)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
+
+
+def test_the_lock_pins_every_dependency_inside_its_bounds():
+    pins = locked()
+    wanted = [
+        Requirement(text)
+        for texts in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+        for text in texts
+    ]
+    for requirement in wanted:
+        if requirement.name == "faiss-gpu":
+            continue  # exclusive twin of faiss-cpu
+        assert requirement.specifier.contains(pins[requirement.name]), requirement
+
+
+def test_the_environment_is_the_locked_one():
+    drifted = {
+        name: (version, metadata.version(name))
+        for name, version in locked().items()
+        if metadata.version(name).split("+")[0] != version
+    }
+    assert not drifted
+
+
+def test_the_two_faiss_wheels_are_never_both_there():
+    installed = {dist.metadata["Name"].lower() for dist in metadata.distributions()}
+    assert not {"faiss-cpu", "faiss-gpu"} <= installed
+
+
+def test_every_dependency_has_its_reason_in_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    for text in PROJECT["dependencies"]:
+        name = Requirement(text).name
+        assert f"| `{name}`" in readme or f"`{name}`" in readme, name
+
+
+@pytest.mark.parametrize("folder", ["flows", "tasks", "sentemb_core", "deployments", "tests"])
+def test_every_floor_has_its_readme(folder: str):
+    assert (ROOT / folder / "README.md").stat().st_size > 200
+
+
+def test_the_repository_ships_only_data_it_may_ship():
+    tracked = run("git", "ls-files", "*.parquet").stdout.split()
+    allowed = ("blog_usgov", "long_elife", "pairs_scitldr_")
+    assert all(Path(name).name.startswith(allowed) for name in tracked), tracked
+
+
+def test_no_stage_is_a_bare_prefect_task():
+    """`@task(cache_policy=INPUTS)` shares records between different tasks (OPERATIONS A.1.2)."""
+    for path in [*ROOT.glob("tasks/*.py"), *ROOT.glob("flows/*.py")]:
+        if path.name != "caching.py":
+            assert "cache_policy" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("door", ["sentemb_core.cli", "flows"])
+def test_help_imports_nothing_heavy(door: str):
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['{door}', '--help']\n"
+        "try:\n"
+        f"    runpy.run_module('{door}', run_name='__main__')\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "heavy = {'torch', 'transformers', 'prefect', 'mlflow', 'datasets', 'pyarrow', 'numpy'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))"
+    )
+    environment = os.environ | {"PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.splitlines()[-1] == "HEAVY []", done.stdout + done.stderr

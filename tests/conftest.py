@@ -1,0 +1,37 @@
+"""What every test stands on: no network, no telemetry, a home of its own, one Prefect server."""
+
+import os
+
+os.environ |= {
+    "HF_HUB_OFFLINE": "1",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh folder as the home of the store."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("SENTEMB_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def prefect_server():
+    """A Prefect server on loopback for the whole session, and its API as the current one."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    # the thread that sends heartbeats is joined at the end of a flow, which costs it a second
+    with (
+        prefect_test_harness(server_startup_timeout=120),
+        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+    ):
+        yield
