@@ -1,0 +1,132 @@
+"""The file-system operations of the store: durable, and failing with their name and their path."""
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sentemb_core.errors import StorageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ABSENCE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+def perform(operation: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Carry out one operation. Fault tests replace this function to fail or to kill at the n-th."""
+    return operation(*args, **kwargs)
+
+
+def operation(function: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:
+    """A file-system operation on a path; a failure becomes a `StorageError` that names both.
+
+    Absence is an answer, not a failure: `FileNotFoundError` and its kin pass through.
+    """
+
+    @wraps(function)
+    def named(path: Path, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return perform(function, path, *args, **kwargs)
+        except ABSENCE:
+            raise
+        except OSError as error:
+            raise storage_error(function.__name__, path, error) from error
+
+    return named
+
+
+def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
+    """What a person reads when the disk refuses."""
+    failure = StorageError(
+        f"The store could not {operation.replace('_', ' ')} {path}: {error.strerror or error}. "
+        "Nothing incomplete was left in place. Free space, permissions or open files (or set "
+        "SENTEMB_HOME to another folder) and run again: finished stages are kept."
+    )
+    failure.errno = error.errno
+    return failure
+
+
+@operation
+def make_folder(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+
+
+@operation
+def write(path: Path, content: bytes) -> None:
+    """A new file with this content, on the disk itself when this returns."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@operation
+def sync(path: Path) -> None:
+    """Bring a file's bytes, or a folder's entries, to the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@operation
+def rename_to(path: Path, target: Path) -> None:
+    path.rename(target)
+
+
+@operation
+def replace(path: Path, target: Path) -> None:
+    path.replace(target)
+
+
+@operation
+def touch(path: Path) -> None:
+    os.utime(path)
+
+
+@operation
+def read(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+@operation
+def sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@operation
+def remove(path: Path) -> None:
+    """A file or a folder with all in it; one that is already gone is fine."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def unique(name: str) -> str:
+    """`name` with a suffix that no other process has."""
+    return f"{name}-{uuid.uuid4().hex}"
+
+
+def write_atomically(path: Path, content: bytes, scratch: Path) -> None:
+    """Old or new content at `path`, never a mixture, whatever dies in between.
+
+    `scratch` is a folder on the same file system.
+    """
+    make_folder(scratch)
+    make_folder(path.parent)
+    draft = scratch / unique(path.name)
+    try:
+        write(draft, content)
+        replace(draft, path)
+        sync(path.parent)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

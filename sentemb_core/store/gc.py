@@ -1,0 +1,136 @@
+"""Removal of what no registered model and none of the last runs reaches."""
+
+import logging
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.store import disk, records, runs
+from sentemb_core.store.locks import is_locked
+from sentemb_core.store.objects import Store
+from sentemb_core.types import ArtifactRef
+
+log = logging.getLogger(__name__)
+
+ARTIFACTS = "??/*"
+HOUR = 3600.0
+WEEK = 7 * 24 * HOUR
+"""How long a killed training can be resumed and a broken artifact inspected."""
+
+
+class Garbage(BaseModel):
+    """What was removed, or would be: how many of each kind, bytes of all, and what stays."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    counts: dict[str, int]
+    bytes: int
+    kept_objects: int
+
+
+def collect(
+    store: Store, roots: Iterable[ArtifactRef], keep_runs: int, *, dry_run: bool = False
+) -> Garbage:
+    """Remove what neither the roots (registered models) nor the last runs reach.
+
+    Everything on the way from a kept artifact back to its sources is kept, and so is a record
+    all of whose artifacts are. What may be in use stays: a draft that is locked or younger than
+    an hour, an artifact younger than an hour or than the oldest run that goes on.
+    """
+    found = unreached(store, roots, keep_runs)
+    total = sum(1 for _ in store.objects.glob(ARTIFACTS))
+    garbage = Garbage(
+        counts={kind: len(paths) for kind, paths in found.items()},
+        bytes=sum(size(path) for paths in found.values() for path in paths),
+        kept_objects=total - len(found["objects"]),
+    )
+    if not dry_run:
+        for paths in found.values():
+            for path in paths:
+                remove(store, path)
+        log.info("gc removed %s: %d bytes.", garbage.counts, garbage.bytes)
+    return garbage
+
+
+def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
+    """Paths to remove, by kind; records before the artifacts they name."""
+    recent = runs.last_runs(store)
+    going_on = [run for run in recent if run.state == "running"]
+    since = min([time.time() - HOUR, *(run.started for run in going_on)])
+    used = [ref for run in [*recent[:keep_runs], *going_on] for ref in run.refs]
+    kept = ancestors(store, [*roots, *used])
+    objects = [
+        folder
+        for folder in store.objects.glob(ARTIFACTS)
+        if folder.name not in kept and changed(folder) < since
+    ]
+    digests = {folder.name for folder in objects}
+    return {
+        "records": [path for path in store.root.glob("records/*/*") if names_any(path, digests)],
+        "objects": objects,
+        "drafts": [draft for draft in children(store.tmp) if is_abandoned(draft, HOUR)],
+        "work": [
+            folder
+            for folder in children(store.root / "work")
+            if is_abandoned(folder, WEEK) and not is_locked(store.lock(folder.name))
+        ],
+        "quarantined": [path for path in children(store.quarantine) if is_abandoned(path, WEEK)],
+    }
+
+
+def ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
+    """Digests of the roots and of all artifacts on the way back to their sources."""
+    makers: dict[str, list[records.Record]] = {}
+    for record in records.every(store):
+        for ref in record.outputs:
+            makers.setdefault(ref.digest, []).append(record)
+    reached: set[str] = set()
+    todo = [ref.digest for ref in roots]
+    while todo:
+        digest = todo.pop()
+        if digest in reached:
+            continue
+        reached.add(digest)
+        for record in makers.get(digest, []):
+            todo += [ref.digest for ref in (*record.inputs, *record.outputs)]
+    return reached
+
+
+def names_any(path: Path, digests: set[str]) -> bool:
+    """Whether a record names one of these artifacts, or cannot be read at all."""
+    try:
+        record = records.read(path)
+    except (OSError, ValueError):
+        return True
+    return any(ref.digest in digests for ref in (*record.inputs, *record.outputs))
+
+
+def is_abandoned(path: Path, age: float) -> bool:
+    """Nobody holds it, and nothing in it has changed for so many seconds."""
+    return not is_locked(path) and changed(path) < time.time() - age
+
+
+def changed(path: Path) -> float:
+    """When a file, or anything in a folder, was last modified; now, if it is just going away."""
+    try:
+        return max(entry.stat().st_mtime for entry in (path, *path.rglob("*")))
+    except FileNotFoundError:
+        return time.time()
+
+
+def size(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+
+
+def children(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def remove(store: Store, path: Path) -> None:
+    """Out of sight in one step, then gone: no reader meets half an artifact."""
+    disk.make_folder(store.tmp)
+    grave = store.tmp / disk.unique("removed")
+    disk.rename_to(path, grave)
+    disk.remove(grave)

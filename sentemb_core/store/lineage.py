@@ -1,0 +1,114 @@
+"""The way back from an artifact, through the records of its stages, to its sources."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from rich.markup import escape
+from rich.tree import Tree
+
+from sentemb_core.store import records
+from sentemb_core.store.objects import Store
+from sentemb_core.store.status import short
+from sentemb_core.types import ArtifactRef, Json
+
+
+class Origin(BaseModel):
+    """How an artifact came to be; a source has no stage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: ArtifactRef
+    stage: str | None = None
+    key: str | None = None
+    code: str | None = None
+    parameters: Json = {}
+    inputs: list[ArtifactRef] = []
+    created: float | None = None
+
+
+class Lineage(BaseModel):
+    """All ancestors of an artifact, each told once; the first one is the artifact itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    origins: list[Origin]
+
+    def tree(self) -> Tree:
+        """For the terminal; what was shown above is not unfolded again."""
+        by_digest = {origin.ref.digest: origin for origin in self.origins}
+        shown: set[str] = set()
+
+        def add(ref: ArtifactRef, parent: Tree | None) -> Tree:
+            origin = by_digest[ref.digest]
+            seen = ref.digest in shown
+            shown.add(ref.digest)
+            label = f"{ref} (above)" if seen else title(origin)
+            branch = parent.add(escape(label)) if parent else Tree(escape(label))
+            for source in () if seen else origin.inputs:
+                add(source, branch)
+            return branch
+
+        return add(self.origins[0].ref, None)
+
+
+def lineage(store: Store, ref: ArtifactRef) -> Lineage:
+    """Walk from an artifact back to its sources (breadth first).
+
+    Where several stages made equal bytes, the earliest record is told.
+    """
+    makers = first_makers(store)
+    origins: dict[str, Origin] = {}
+    todo = [ref]
+    while todo:
+        current = todo.pop(0)
+        if current.digest in origins:
+            continue
+        origins[current.digest] = origin(current, makers.get(current))
+        todo += origins[current.digest].inputs
+    return Lineage(origins=list(origins.values()))
+
+
+def first_makers(store: Store) -> dict[ArtifactRef, records.Record]:
+    """For every artifact the earliest record that gave it out without taking it in."""
+    makers: dict[ArtifactRef, records.Record] = {}
+    for record in records.every(store):
+        for ref in record.outputs:
+            if ref not in record.inputs:
+                makers.setdefault(ref, record)
+    return makers
+
+
+def origin(ref: ArtifactRef, record: records.Record | None) -> Origin:
+    """What a record tells about an artifact."""
+    if record is None:
+        return Origin(ref=ref)
+    return Origin(
+        ref=ref,
+        stage=record.stage,
+        key=record.key,
+        code=record.parts.get("code"),
+        parameters=parameters(record.parts),
+        inputs=[source for source in record.inputs if source != ref],
+        created=record.created,
+    )
+
+
+def parameters(parts: Json) -> Json:
+    """The parts of a key that a person chose: arguments other than references, and numeric tags."""
+    return {
+        name.removeprefix("arguments."): value
+        for name, value in parts.items()
+        if name.startswith(("arguments.", "numeric.")) and not is_reference(value)
+    }
+
+
+def is_reference(value: Any) -> bool:
+    return isinstance(value, str) and len(value.partition(":")[2]) == 64
+
+
+def title(origin: Origin) -> str:
+    """One line: what, by which stage, with which parameters and code."""
+    if origin.stage is None:
+        return f"{origin.ref} source"
+    told = " ".join(f"{name}={short(value)}" for name, value in origin.parameters.items())
+    return f"{origin.ref} {origin.stage} {told} code={(origin.code or '')[:8]}"

@@ -1,0 +1,59 @@
+"""Advisory locks that save double work; nothing breaks where they do not."""
+
+import fcntl
+import logging
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sentemb_core.store import disk
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def file_lock(path: Path) -> Generator[None, None, None]:
+    """Hold `path` (a file, created if absent, or a folder) for this thread alone.
+
+    The kernel lets go when the process dies, however it dies. Some network file systems do not
+    lock at all: then two writers do the same work twice and publish the same bytes.
+    """
+    descriptor = _opened(path)
+    try:
+        if not _locked(descriptor):
+            log.info("Waiting for another process that holds %s.", path)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds `path` now."""
+    if not path.exists():
+        return False
+    descriptor = _opened(path)
+    try:
+        return not _locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@disk.operation
+def _opened(path: Path) -> int:
+    if path.is_dir():
+        return os.open(path, os.O_RDONLY)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+
+
+def _locked(descriptor: int) -> bool:
+    """Try to lock; true also where the file system knows no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        log.warning("This file system does not lock (%s): work may be done twice.", error)
+    return True

@@ -1,0 +1,334 @@
+"""The content-addressed store: an artifact is a folder named by the SHA-256 of what is in it.
+
+    objects/sha256/ab/<digest>/{manifest.json, data/...}   complete and never changed
+    records/<stage>/<key>.json                             what a stage returned (records.py)
+    runs/<run>.json                                        what a run used (runs.py)
+    work/<stage>-<key>/                                    checkpoints of a stage that is not done
+    tmp/ locks/ quarantine/                                drafts, flocks, broken artifacts
+
+Writers never share a draft and the last act is one rename, so a crash, a full disk or a second
+writer leaves an artifact whole or absent. No reader trusts what it finds: sizes and SHA-256 are
+compared with the manifest, and the manifest with the folder's name.
+"""
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
+from sentemb_core.store import disk
+from sentemb_core.store.locks import file_lock
+from sentemb_core.types import ArtifactRef
+
+log = logging.getLogger(__name__)
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+"""A file or folder name inside an artifact: portable, visible, and never a way out of it."""
+
+
+REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE}
+"""What a disk says when it will not take more."""
+
+
+def canonical(value: Any) -> bytes:
+    """The one JSON text of a value: sorted keys, no spaces, ASCII, no NaN (ValueError)."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+class File(BaseModel):
+    """One file of an artifact."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    path: str
+    size: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Manifest(BaseModel):
+    """What an artifact contains. Who made it is not in here: equal bytes have one name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    version: Literal[1] = 1
+    kind: str
+    files: list[File]
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """The artifact's name: its digest covers kind, paths, sizes and contents."""
+        return ArtifactRef(
+            kind=self.kind,
+            digest=hashlib.sha256(self.content).hexdigest(),
+            size=sum(file.size for file in self.files),
+        )
+
+    @property
+    def content(self) -> bytes:
+        return canonical(self.model_dump())
+
+
+@dataclass
+class Draft:
+    """An artifact that is being written: put files into `path`.
+
+    `ref` is its name, and exists when the with-block has ended.
+    """
+
+    path: Path
+    ref: ArtifactRef = field(init=False)
+
+
+class Store:
+    """A home folder of artifacts, records and runs (layout above)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    @classmethod
+    def default(cls) -> "Store":
+        """The store of $SENTEMB_HOME, else of ./.sentemb."""
+        return cls(Path(os.environ.get("SENTEMB_HOME") or ".sentemb"))
+
+    @property
+    def objects(self) -> Path:
+        return self.root / "objects" / "sha256"
+
+    @property
+    def tmp(self) -> Path:
+        return self.root / "tmp"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.root / "quarantine"
+
+    def folder(self, digest: str) -> Path:
+        """Where an artifact of this digest lies, or would."""
+        return self.objects / digest[:2] / digest
+
+    def work(self, key: str) -> Path:
+        """The folder in which a stage of this key keeps checkpoints until it is done (created)."""
+        folder = self.root / "work" / checked_name(key)
+        disk.make_folder(folder)
+        return folder
+
+    def lock(self, name: str) -> Path:
+        """The file to flock for this name."""
+        return self.root / "locks" / f"{checked_name(name)}.lock"
+
+    @contextmanager
+    def writing(self, kind: str) -> Generator[Draft, None, None]:
+        """A fresh folder to write an artifact's files into; published when the block ends.
+
+        The draft is locked while it is written, so that `gc` leaves it alone.
+
+        Raises:
+            StorageError: disk full, no permission, too many open files; nothing is left behind.
+            UsageError: no file, a link, or a file name that is not portable.
+        """
+        home = self.tmp / disk.unique(kind)
+        draft = Draft(home / "data")
+        disk.make_folder(draft.path)
+        try:
+            with file_lock(home):
+                with _storage_errors(draft.path):
+                    yield draft
+                draft.ref = self._publish(kind, home)
+        finally:
+            if home.exists():
+                disk.remove(home)
+
+    def path(self, ref: ArtifactRef) -> Path:
+        """The verified data folder of an artifact.
+
+        Every file is hashed once per process while its inode, size and times stay the same.
+
+        Raises:
+            CorruptArtifactError: absent, or broken and now in `quarantine/`.
+        """
+        self.verify(ref, deep=False)
+        return self.folder(ref.digest) / "data"
+
+    def holds(self, ref: ArtifactRef) -> bool:
+        """Whether the artifact is here and whole."""
+        try:
+            self.verify(ref, deep=False)
+        except CorruptArtifactError:
+            return False
+        return True
+
+    def verify(self, ref: ArtifactRef, deep: bool = True) -> None:
+        """Compare an artifact with its name; `deep` hashes again what this process has hashed.
+
+        Raises:
+            CorruptArtifactError: absent, or broken and now in `quarantine/`.
+        """
+        folder = self.folder(ref.digest)
+        if not folder.exists():
+            raise CorruptArtifactError(f"Artifact {ref} is not in the store at {self.root}.")
+        try:
+            found = verified(folder, deep=deep).ref
+        except CorruptArtifactError as error:
+            self.set_aside(folder, str(error))
+            raise
+        if found != ref:
+            raise CorruptArtifactError(
+                f"A reference names {ref} of {ref.size} bytes, but that digest is {found} of "
+                f"{found.size} bytes: the reference is wrong."
+            )
+
+    def _publish(self, kind: str, home: Path) -> ArtifactRef:
+        data = home / "data"
+        names = list_files(data)
+        if not names:
+            raise UsageError(f"An artifact needs at least one file; this {kind!r} has none.")
+        for name in names:
+            disk.sync(data / name)
+        for folder in {data / parent for name in names for parent in PurePosixPath(name).parents}:
+            disk.sync(folder)
+        files = [
+            File(path=name, size=(data / name).stat().st_size, sha256=file_digest(data / name))
+            for name in names
+        ]
+        manifest = Manifest(kind=kind, files=files)
+        disk.write(home / "manifest.json", manifest.content)
+        disk.sync(home)
+        self._move_into_place(home, manifest.ref)
+        return manifest.ref
+
+    def _move_into_place(self, home: Path, ref: ArtifactRef) -> None:
+        """Rename a complete draft, unless an intact artifact of that name is there already."""
+        target = self.folder(ref.digest)
+        disk.make_folder(target.parent)
+        while not self.holds(ref):
+            try:
+                disk.rename_to(home, target)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+        disk.touch(target)  # also one that was there already is new again for gc
+        disk.sync(target.parent)
+        disk.sync(target.parent.parent)
+
+    def set_aside(self, folder: Path, reason: str) -> None:
+        """Move a broken artifact to `quarantine/`, where it is counted and harms nobody."""
+        disk.make_folder(self.quarantine)
+        try:
+            disk.rename_to(folder, self.quarantine / disk.unique(folder.name))
+        except FileNotFoundError:
+            return  # another process was quicker
+        log.warning("Artifact moved to quarantine, its stage will rebuild it. %s", reason)
+
+
+def verified(folder: Path, *, deep: bool) -> Manifest:
+    """The manifest of an artifact's folder, all of whose claims hold.
+
+    Raises:
+        CorruptArtifactError: naming the first thing that is not as the folder's name says.
+    """
+    try:
+        manifest = Manifest.model_validate_json(disk.read(folder / "manifest.json"))
+        if manifest.ref.digest != folder.name:
+            raise CorruptArtifactError(f"The manifest of {folder} does not have its digest.")
+        if list_files(folder / "data") != [file.path for file in manifest.files]:
+            raise CorruptArtifactError(f"The files of {folder} are not those of its manifest.")
+        for file in manifest.files:
+            _compare(folder / "data" / file.path, file, deep=deep)
+    except (*disk.ABSENCE, ValidationError, UsageError) as error:
+        raise CorruptArtifactError(f"{folder} is incomplete or unreadable: {error}") from error
+    return manifest
+
+
+def _compare(path: Path, file: File, *, deep: bool) -> None:
+    size = path.stat().st_size
+    if size != file.size:
+        raise CorruptArtifactError(f"{path} has {size} bytes, its manifest says {file.size}.")
+    if file_digest(path, fresh=deep) != file.sha256:
+        raise CorruptArtifactError(f"{path} does not have the SHA-256 of its manifest.")
+
+
+_digests: dict[tuple[int, ...], str] = {}
+
+SETTLED = 50_000_000
+"""Nanoseconds after which a change of a file surely changes its times (clocks tick in jiffies)."""
+
+
+def file_digest(path: Path, *, fresh: bool = False) -> str:
+    """SHA-256 of a file, remembered for this process while inode, size and times stay."""
+    stat = path.stat()
+    identity = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    if identity in _digests and not fresh:
+        return _digests[identity]
+    settled = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED
+    digest = disk.sha256(path)
+    if settled:
+        _digests[identity] = digest
+    return digest
+
+
+@disk.operation
+def list_files(data: Path) -> list[str]:
+    """Relative POSIX paths of all files below a folder, sorted.
+
+    Raises:
+        UsageError: a link, a device, or a name that is not portable.
+    """
+    names: list[str] = []
+    for folder, folders, files in os.walk(data, onerror=_raise):
+        for name in (*folders, *files):
+            entry = Path(folder, checked_name(name))
+            if entry.is_symlink() or not (entry.is_dir() or entry.is_file()):
+                raise UsageError(f"An artifact holds plain files and folders only, found {entry}.")
+        names += [Path(folder, name).relative_to(data).as_posix() for name in files]
+    return sorted(names)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def checked_name(name: str) -> str:
+    """The name itself, if it is portable.
+
+    Raises:
+        UsageError: otherwise.
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"A file name in the store has 1-200 letters, digits, '_', '-' or '.', and does not "
+            f"begin with '.' or '-'; found {ascii(name)[:80]}."
+        )
+    return name
+
+
+@contextmanager
+def _storage_errors(path: Path) -> Generator[None, None, None]:
+    """Turn a full disk or a lack of rights met by any writer below `path` into a `StorageError`."""
+    try:
+        yield
+    except Exception as error:
+        number = _error_number(error)
+        if number not in REFUSALS or isinstance(error, StorageError):
+            raise
+        raise disk.storage_error(
+            "write below", path, OSError(number, os.strerror(number))
+        ) from error
+
+
+def _error_number(error: Exception) -> int:
+    """The errno behind an exception; Rust libraries (safetensors) put it into their text alone."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    told = re.search(r"(?:os error|[Ee]rrno) (\d+)", str(error))
+    return int(told[1]) if told else 0

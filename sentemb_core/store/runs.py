@@ -1,0 +1,147 @@
+"""What a run used: the list by which `gc` keeps its artifacts and a report tells hits from work."""
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sentemb_core.store import disk
+from sentemb_core.store.locks import file_lock, is_locked
+from sentemb_core.store.objects import Store, canonical, checked_name
+from sentemb_core.store.records import Record
+from sentemb_core.types import ArtifactRef, Json
+
+State = Literal["running", "completed", "failed", "killed"]
+
+
+class Used(BaseModel):
+    """One stage of a run. `seconds` is what it cost when it was computed, now or earlier."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: str
+    key: str
+    hit: bool
+    seconds: float
+    inputs: list[ArtifactRef]
+    outputs: list[ArtifactRef]
+
+
+class Run(BaseModel):
+    """A run from its start on; rewritten after each of its stages."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    command: list[str]
+    config: Json
+    state: State
+    started: float
+    finished: float | None = None
+    stages: list[Used] = []
+    outputs: list[ArtifactRef] = []
+
+    @property
+    def refs(self) -> list[ArtifactRef]:
+        """All artifacts that the run read, made or named as its outputs."""
+        used = [ref for stage in self.stages for ref in (*stage.inputs, *stage.outputs)]
+        return list(dict.fromkeys([*self.outputs, *used]))
+
+
+class RunLog:
+    """The run that goes on in this context, in one thread or several."""
+
+    def __init__(self, store: Store, run: Run) -> None:
+        self.store = store
+        self.run = run
+        self._turn = Lock()
+
+    def update(self, **changes: object) -> None:
+        """Change fields of the run (`outputs=[...]`, ...) and file it."""
+        with self._turn:
+            self._file(**changes)
+
+    def add(self, used: Used) -> None:
+        """One more stage; the first use of a key is the one that counts."""
+        with self._turn:
+            if all(known.key != used.key for known in self.run.stages):
+                self._file(stages=[*self.run.stages, used])
+
+    def _file(self, **changes: object) -> None:
+        self.run = self.run.model_copy(update=changes)
+        write_run(self.store, self.run)
+
+
+_current: ContextVar[RunLog | None] = ContextVar("run", default=None)
+
+
+@contextmanager
+def recording(
+    store: Store, run_id: str, command: Sequence[str], config: Json
+) -> Generator[RunLog, None, None]:
+    """File what the stages of this block use under `runs/<run_id>.json`, as it happens.
+
+    The run's lock is held meanwhile: a file that says `running` without a lock was killed.
+    """
+    run = Run(id=run_id, command=list(command), config=config, state="running", started=time.time())
+    with file_lock(run_lock(store, run_id)):
+        log = RunLog(store, run)
+        log.update()
+        token = _current.set(log)
+        try:
+            yield log
+        except BaseException:
+            log.update(state="failed", finished=time.time())
+            raise
+        else:
+            log.update(state="completed", finished=time.time())
+        finally:
+            _current.reset(token)
+
+
+def note(record: Record, *, hit: bool) -> None:
+    """Tell the run of this context, if there is one, that a stage's record was used."""
+    if log := _current.get():
+        log.add(
+            Used(
+                stage=record.stage,
+                key=record.key,
+                hit=hit,
+                seconds=record.seconds,
+                inputs=record.inputs,
+                outputs=record.outputs,
+            )
+        )
+
+
+def run_lock(store: Store, run_id: str) -> Path:
+    return store.lock(f"run-{checked_name(run_id)}")
+
+
+def write_run(store: Store, run: Run) -> None:
+    """File a run, atomically."""
+    path = store.root / "runs" / f"{checked_name(run.id)}.json"
+    disk.write_atomically(path, canonical(run.model_dump(mode="json")), store.tmp)
+
+
+def last_runs(store: Store, count: int | None = None) -> list[Run]:
+    """The latest runs, newest first; a broken file is no run."""
+    found: list[Run] = []
+    for path in (store.root / "runs").glob("*.json"):
+        try:
+            run = Run.model_validate_json(disk.read(path))
+        except (OSError, ValidationError):
+            continue
+        found.append(as_it_is(store, run))
+    return sorted(found, key=lambda run: (run.started, run.id), reverse=True)[:count]
+
+
+def as_it_is(store: Store, run: Run) -> Run:
+    """The run, `killed` if it says that it is running and nobody holds its lock."""
+    alive = run.state != "running" or is_locked(run_lock(store, run.id))
+    return run if alive else run.model_copy(update={"state": "killed"})

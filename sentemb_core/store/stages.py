@@ -1,0 +1,290 @@
+"""A stage: a function whose result is filed under a key of all that determines it.
+
+The key is a SHA-256 over name, version, code fingerprint, arguments (a reference counts by what
+it contains, a set is sorted), library versions and the numeric tags that a stage asks for. Paths
+have no place in it: a `Path` is refused, and an argument that only says where is named in `ignore`.
+"""
+
+import hashlib
+import inspect
+import logging
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.metadata import version as library_version
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter
+
+from sentemb_core.errors import UsageError
+from sentemb_core.store import disk, records, runs
+from sentemb_core.store.fingerprint import code_fingerprint
+from sentemb_core.store.locks import file_lock
+from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.records import Miss, Record, refs_in
+from sentemb_core.types import ArtifactRef, Json
+
+log = logging.getLogger(__name__)
+
+LIBRARIES = ("tokenizers", "torch", "transformers")
+"""Whose versions may change any number."""
+
+
+@dataclass(frozen=True)
+class StageKey:
+    """The digest that names a result, and what it was made of as flat `path: value` parts."""
+
+    digest: str
+    parts: Json
+
+
+@dataclass(frozen=True)
+class Running:
+    """The stage that is being computed: where it writes, and where it may keep checkpoints."""
+
+    store: Store
+    stage: str
+    key: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.stage}-{self.key}"
+
+    @property
+    def work(self) -> Path:
+        """A folder that the next run finds if this one is killed; gone when the stage is done."""
+        return self.store.work(self.id)
+
+
+_running: ContextVar[Running] = ContextVar("running")
+
+
+def running() -> Running:
+    """The stage in whose body this is called.
+
+    Raises:
+        UsageError: outside of any stage.
+    """
+    try:
+        return _running.get()
+    except LookupError:
+        raise UsageError("No stage is running here: call the function through Stage.run.") from None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A function with a name, a version, and typed result that is JSON and references.
+
+    Attributes:
+        version: Raised by hand when a result changes for a reason that no fingerprint sees.
+        modules: Core modules that the body imports by a computed name.
+        ignore: Arguments that change how a result is made, not the result.
+        numeric: Tags that matter to the last bit: "threads", "device".
+    """
+
+    name: str
+    version: int | str
+    function: Callable[..., Any]
+    modules: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        unknown = set(self.ignore) - set(inspect.signature(self.function).parameters)
+        if unknown or set(self.numeric) - set(NUMERIC):
+            raise UsageError(
+                f"Stage {self.name!r} ignores arguments it has and asks for tags of "
+                f"{sorted(NUMERIC)}; found {sorted(unknown)} and {list(self.numeric)}."
+            )
+        if "return" not in get_type_hints(self.function):
+            raise UsageError(f"Stage {self.name!r} needs a return annotation to read its records.")
+
+    def key(self, arguments: Mapping[str, Any]) -> StageKey:
+        """Name the result that these arguments (defaults filled in) lead to.
+
+        Raises:
+            TypeError: arguments that the function does not take, or of a type whose value has no
+                stable text, a `Path` above all.
+        """
+        bound = inspect.signature(self.function).bind(**arguments)
+        bound.apply_defaults()
+        told = {name: value for name, value in bound.arguments.items() if name not in self.ignore}
+        parts: Json = {
+            "stage": self.name,
+            "version": str(self.version),
+            "code": code_fingerprint(self.function, self.modules),
+            "arguments": normal(told, f"{self.name}.arguments"),
+            "libraries": library_versions(),
+            "numeric": {tag: NUMERIC[tag](bound.arguments) for tag in self.numeric},
+        }
+        return StageKey(hashlib.sha256(canonical(parts)).hexdigest(), flat(parts))
+
+    def look_up(self, store: Store, arguments: Mapping[str, Any]) -> Record | Miss:
+        """The usable record of these arguments, or why there is none."""
+        return self._look_up(store, self.key(arguments))
+
+    def found(self, store: Store, arguments: Mapping[str, Any]) -> Record | None:
+        """The usable record of these arguments, if there is one."""
+        found = self.look_up(store, arguments)
+        return found if isinstance(found, Record) else None
+
+    def run(self, store: Store, arguments: Mapping[str, Any], *, refresh: bool = False) -> Any:
+        """The result, computed only if no usable record of it exists (or on `refresh`).
+
+        The record is written before this returns, so whatever dies afterwards, a later run
+        finds it.
+        """
+        key = self.key(arguments)
+        found = Miss("refresh") if refresh else self._look_up(store, key)
+        if isinstance(found, Record):
+            runs.note(found, hit=True)
+            return self.result(found)
+        with file_lock(store.lock(f"{self.name}-{key.digest}")):
+            # who waited for another process finds its record now
+            found = found if refresh else self._look_up(store, key)
+            record = found if isinstance(found, Record) else self._computed(store, key, arguments)
+        runs.note(record, hit=record is found)
+        return self.result(record)
+
+    def result(self, record: Record) -> Any:
+        """A record's result in the type that the function returns.
+
+        Raises:
+            ValueError: it is not of that type, or names references that the record does not.
+        """
+        value = self.from_json(record.result)
+        if refs_in(value) != record.outputs:
+            raise ValueError("its result and its outputs name different artifacts")
+        return value
+
+    def as_json(self, value: Any) -> Any:
+        """A result as plain JSON."""
+        return TypeAdapter(self.returns).dump_python(value, mode="json")
+
+    def from_json(self, value: Any) -> Any:
+        """Plain JSON as a result of the annotated type (`ValueError` if it is none)."""
+        return TypeAdapter(self.returns).validate_python(value)
+
+    def _look_up(self, store: Store, key: StageKey) -> Record | Miss:
+        found = records.look_up(store, self.name, key.digest)
+        if isinstance(found, Record):
+            try:
+                self.result(found)
+            except ValueError as error:
+                return Miss(f"record unusable: {error}")
+        return found
+
+    def _computed(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
+        log.info("%s runs (%s).", self.name, key.digest[:12])
+        here = Running(store, self.name, key.digest)
+        token = _running.set(here)
+        started = time.perf_counter()
+        try:
+            value = self.function(**arguments)
+        finally:
+            _running.reset(token)
+        record = Record(
+            stage=self.name,
+            key=key.digest,
+            parts=key.parts,
+            inputs=refs_in(arguments),
+            outputs=refs_in(value),
+            result=self.as_json(value),
+            seconds=time.perf_counter() - started,
+            created=time.time(),
+        )
+        records.write(store, record)
+        disk.remove(store.root / "work" / here.id)
+        return record
+
+    @property
+    def returns(self) -> Any:
+        """The type of a result, from the function's annotation."""
+        return get_type_hints(self.function)["return"]
+
+
+def normal(value: Any, where: str) -> Any:
+    """A value as JSON that is the same in every process.
+
+    Raises:
+        TypeError: naming `where`, for a type without one stable text.
+    """
+    if isinstance(value, Enum):
+        return normal(value.value, where)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, ArtifactRef):
+        return f"{value.kind}:{value.digest}"
+    if isinstance(value, BaseModel):
+        return {name: normal(part, f"{where}.{name}") for name, part in value}
+    if isinstance(value, Mapping):
+        return {_text(name, where): normal(part, f"{where}.{name}") for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [normal(part, f"{where}[{index}]") for index, part in enumerate(value)]
+    if isinstance(value, set | frozenset):
+        return sorted((normal(part, where) for part in value), key=canonical)
+    raise TypeError(
+        f"{where} is a {type(value).__name__}, which has no place in a cache key: a stage takes "
+        "references, frozen models, numbers, strings and collections of them; name an argument "
+        "that only says where in `ignore`."
+    )
+
+
+def _text(name: Any, where: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"{where} has the key {name!r}: the keys of a mapping must be strings.")
+    return name
+
+
+def flat(parts: Json, prefix: str = "") -> Json:
+    """Nested mappings as one of dotted paths; lists stay values."""
+    leaves: Json = {}
+    for name, value in parts.items():
+        if isinstance(value, dict) and value:
+            leaves |= flat(value, f"{prefix}{name}.")
+        else:
+            leaves[f"{prefix}{name}"] = value
+    return leaves
+
+
+@cache
+def library_versions() -> dict[str, str]:
+    """Of `LIBRARIES`, without importing them; the build (CPU, CUDA) is the tag's matter."""
+    return {name: library_version(name).partition("+")[0] for name in LIBRARIES}
+
+
+def threads(arguments: Mapping[str, Any]) -> int:
+    """CPU threads: the argument or config field `threads`, else all processors.
+
+    Whatever OMP_NUM_THREADS says: a training sets its threads to this number itself.
+    """
+    return _setting("threads", arguments) or os.cpu_count() or 1
+
+
+def device(arguments: Mapping[str, Any]) -> str:
+    """Kind of device: of the argument or config field `device`, else what the machine has."""
+    named = _setting("device", arguments)
+    return str(named).partition(":")[0] if named else default_device()
+
+
+def default_device() -> str:
+    """`cuda` where a driver is loaded and not hidden, else `cpu`; asked without importing torch."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
+    return "cuda" if Path("/dev/nvidiactl").exists() and not hidden else "cpu"
+
+
+def _setting(name: str, arguments: Mapping[str, Any]) -> Any:
+    configs = [dict(value) for value in arguments.values() if isinstance(value, BaseModel)]
+    values = [found[name] for found in (arguments, *configs) if found.get(name) is not None]
+    return values[0] if values else None
+
+
+NUMERIC: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {"threads": threads, "device": device}

@@ -1,0 +1,84 @@
+"""What a run would do, stage by stage, and why, before anything runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sentemb_core.store import records
+from sentemb_core.store.objects import Store
+from sentemb_core.store.records import Record
+from sentemb_core.store.stages import Stage, StageKey
+from sentemb_core.types import Json
+
+Planned = tuple[Stage, Mapping[str, Any] | None]
+"""A stage and its arguments; none while the stages before it have not run."""
+
+SHOWN = 3
+"""Differences told in one line."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """One line of `status`."""
+
+    stage: str
+    verdict: Literal["HIT", "MISS", "AFTER"]
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.verdict == "AFTER":
+            return f"{self.stage}: after {self.why}"
+        return f"{self.stage}: {self.verdict}{f' ({self.why})' if self.why else ''}"
+
+
+def explain(store: Store, planned: Iterable[Planned]) -> list[Status]:
+    """HIT, MISS (why) or 'after STAGE' for every stage of a plan, in its order."""
+    told: list[Status] = []
+    waiting_for = "an earlier stage"
+    for stage, arguments in planned:
+        if arguments is None:
+            status = Status(stage.name, "AFTER", waiting_for)
+        else:
+            status = verdict(store, stage, arguments)
+        if status.verdict != "HIT":
+            waiting_for = stage.name
+        told.append(status)
+    return told
+
+
+def verdict(store: Store, stage: Stage, arguments: Mapping[str, Any]) -> Status:
+    """HIT, or MISS and why: the artifact's fate, or the difference to the nearest record."""
+    found = stage.look_up(store, arguments)
+    if isinstance(found, Record):
+        return Status(stage.name, "HIT")
+    why = found.reason
+    if why == records.FIRST_TIME:
+        why = nearest_difference(store, stage.name, stage.key(arguments))
+    return Status(stage.name, "MISS", why)
+
+
+def nearest_difference(store: Store, stage: str, key: StageKey) -> str:
+    """What sets a key apart from the most similar record of its stage (the latest of equals)."""
+    told = [differences(record.parts, key.parts) for record in records.every(store, stage)]
+    if not told:
+        return records.FIRST_TIME
+    fewest = min(reversed(told), key=len)
+    rest = len(fewest) - SHOWN
+    return ", ".join(fewest[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def differences(old: Json, new: Json) -> list[str]:
+    """Sorted sentences such as `arguments.config.top_k 1 -> 2`; code first."""
+    changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    named = [name for name in changed if name != "code"]
+    code = ["code changed"] if "code" in changed else []
+    return code + [f"{name} {short(old.get(name))} -> {short(new.get(name))}" for name in named]
+
+
+def short(value: Any) -> str:
+    """A value in a few characters; of a reference, kind and the beginning of its digest."""
+    text = str(value)
+    kind, _, digest = text.partition(":")
+    if len(digest) == 64:
+        return f"{kind}:{digest[:12]}"
+    return text if len(text) <= 40 else f"{text[:37]}..."

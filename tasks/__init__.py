@@ -1,0 +1,1 @@
+"""Stages of the core as Prefect tasks: cached, tried again, tracked, registered."""

@@ -1,0 +1,206 @@
+"""Failing disks, kills and races: an artifact and a record are whole or absent, always.
+
+The n-th file-system operation fails, for n = 1, 2, 3 ... until a run gets through (SQLite's way).
+Run: pytest tests/store/test_faults.py
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sentemb_core.errors import StorageError
+from sentemb_core.store import disk
+from sentemb_core.store.fsck import fsck
+from sentemb_core.store.locks import file_lock, is_locked
+from sentemb_core.store.objects import Store
+
+
+class Faulty:
+    """Carries out operations until the n-th, which fails; a write fails half way."""
+
+    def __init__(self, fail_at: int, number: int) -> None:
+        self.fail_at, self.number = fail_at, number
+        self.done: list[tuple[str, Path]] = []
+
+    def __call__(self, operation, path, *args):
+        self.done.append((operation.__name__, path))
+        if len(self.done) == self.fail_at:
+            if operation.__name__ == "write":
+                path.write_bytes(args[0][: len(args[0]) // 2])
+            raise OSError(self.number, os.strerror(self.number))
+        return operation(path, *args)
+
+
+def attempts(number: int, monkeypatch, tmp_path: Path) -> Iterator[Faulty]:
+    """Fresh homes with an ever later fault; ends when the caller's run met none."""
+    for fail_at in itertools.count(1):
+        monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / f"home-{fail_at}"))
+        faulty = Faulty(fail_at, number)
+        monkeypatch.setattr(disk, "perform", faulty)
+        yield faulty
+        monkeypatch.undo()
+        if len(faulty.done) < fail_at:
+            return
+
+
+def carried_out(operation, *args):
+    return operation(*args)
+
+
+def assert_whole_or_absent() -> None:
+    health = fsck(Store.default())
+    assert (health.corrupt, health.missing, health.stray) == ([], [], [])
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EMFILE])
+def test_the_nth_operation_fails_by_name_and_nothing_partial_is_seen(
+    chain, monkeypatch, tmp_path, number
+):
+    expected = chain.ENCODE.run(Store.default(), {"text": "a"})
+    told: list[str] = []
+    for faulty in attempts(number, monkeypatch, tmp_path):
+        try:
+            assert chain.ENCODE.run(Store.default(), {"text": "a"}) == expected
+        except StorageError as error:
+            operation, path = faulty.done[faulty.fail_at - 1]
+            named = (operation.replace("_", " ").strip(), str(path), os.strerror(number))
+            told.append(str([part in str(error) for part in named]))
+        monkeypatch.setattr(disk, "perform", carried_out)
+        assert_whole_or_absent()
+        assert chain.ENCODE.run(Store.default(), {"text": "a"}) == expected
+    assert len(told) > 15
+    assert set(told) == {"[True, True, True]"}
+
+
+def test_the_nth_operation_of_a_warm_run_fails_and_nothing_is_lost(chain, store, monkeypatch):
+    expected = chain.run_chain().model
+    for fail_at in range(1, 15):
+        monkeypatch.setattr(disk, "perform", Faulty(fail_at, errno.EIO))
+        # an unreadable record is a miss, and then the disk may refuse to rebuild
+        with contextlib.suppress(StorageError):
+            assert chain.run_chain().model == expected
+        monkeypatch.setattr(disk, "perform", carried_out)
+        assert_whole_or_absent()
+
+
+KILLED_AT_EVERY_OPERATION = """
+import itertools, json, os, pathlib, signal
+import chain
+from sentemb_core.store import disk
+from sentemb_core.store.fsck import fsck
+from sentemb_core.store.objects import Store
+
+base = pathlib.Path(os.environ["SENTEMB_HOME"])
+def run():
+    return chain.ENCODE.run(Store.default(), {"text": "a"}).digest
+expected = run()
+reports = []
+for fatal in itertools.count(1):
+    os.environ["SENTEMB_HOME"] = str(base / f"home-{fatal}")
+    if not (child := os.fork()):
+        count = itertools.count(1)
+        def perform(operation, path, *args):
+            if next(count) == fatal:
+                if operation.__name__ == "write":
+                    path.write_bytes(args[0][:7])
+                os.kill(os.getpid(), signal.SIGKILL)
+            return operation(path, *args)
+        disk.perform = perform
+        run()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    health = fsck(Store.default())
+    again = run()
+    reports.append([os.WIFSIGNALED(status), health.corrupt + health.stray, again == expected])
+    if not os.WIFSIGNALED(status):
+        break
+print(json.dumps(reports))
+"""
+
+
+def test_a_kill_at_any_operation_leaves_old_or_new_and_a_rerun_ends_the_same(python):
+    reports = python(KILLED_AT_EVERY_OPERATION).json()
+    assert len(reports) > 15
+    assert reports[-1][0] is False
+    for _, broken, same in reports:
+        assert broken == []
+        assert same
+
+
+WRITES_FOR_EVER = """
+import itertools, os
+from sentemb_core.store.objects import Store
+print("ready", flush=True)
+for number in itertools.count():
+    with Store.default().writing("thing") as draft:
+        for name in "abcdef":
+            (draft.path / name).write_bytes(str(number).encode() * 10_000)
+"""
+
+
+def test_a_kill_at_any_moment_leaves_whole_artifacts_alone(python, store):
+    rng = random.Random(0)
+    for _ in range(4):
+        child = python(WRITES_FOR_EVER)
+        assert child.process.stdout.readline() == "ready\n"
+        time.sleep(rng.uniform(0.02, 0.2))
+        child.process.send_signal(signal.SIGKILL)
+        assert child.ends() == -signal.SIGKILL
+    health = fsck(store)
+    assert health.ok > 0
+    assert health.corrupt == health.stray == []
+
+
+RACER = """
+import json, os, pathlib, time
+import chain
+from sentemb_core.store import locks
+from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import Stage
+if os.environ.get("NO_LOCKS"):
+    locks.fcntl.flock = lambda *args: None
+home = pathlib.Path(os.environ["SENTEMB_HOME"])
+(home / f"ready-{os.getpid()}").touch()
+while len(list(home.glob("ready-*"))) < 3:
+    time.sleep(0.01)
+edges = chain.put("edges", 1)
+model = Stage("slow", 1, chain.slow).run(Store.default(), {"edges": edges})
+print(json.dumps([model.digest, len(chain.RAN)]))
+"""
+
+
+@pytest.mark.parametrize("no_locks", ["", "1"])
+def test_three_processes_on_one_key(python, store, no_locks):
+    store.root.mkdir(parents=True)
+    racers = [python(RACER, NO_LOCKS=no_locks) for _ in range(3)]
+    told = [racer.json() for racer in racers]
+    assert len({digest for digest, _ in told}) == 1
+    computed = sum(ran for _, ran in told)
+    assert computed == 1 if not no_locks else computed >= 1
+    health = fsck(store)
+    assert health.healthy
+    assert len(list(store.root.glob("records/slow/*.json"))) == 1
+    assert list(store.tmp.iterdir()) == []
+
+
+def test_a_lock_is_free_again_after_its_holder_was_killed(python, store):
+    source = """
+import os, signal
+from sentemb_core.store.locks import file_lock
+from sentemb_core.store.objects import Store
+with file_lock(Store.default().lock("x")):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert python(source).ends() == -signal.SIGKILL
+    assert not is_locked(store.lock("x"))
+    with file_lock(store.lock("x")):
+        assert is_locked(store.lock("x"))
+    assert not is_locked(store.lock("x"))

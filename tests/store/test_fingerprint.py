@@ -1,0 +1,171 @@
+"""Code fingerprints: prose does not count, code does, wherever the stage reaches it.
+
+Run: pytest tests/store/test_fingerprint.py
+"""
+
+import ast
+import importlib.util
+import itertools
+from pathlib import Path
+
+import pytest
+
+import sentemb_core
+from sentemb_core import stopping
+from sentemb_core.errors import UsageError
+from sentemb_core.store.fingerprint import (
+    NEUTRAL,
+    closure,
+    code_fingerprint,
+    core_file,
+    parsed,
+)
+
+BASE = '''
+"""A module."""
+
+from sentemb_core import stopping
+
+LIMIT = 3
+
+
+def decorated(times):
+    return lambda function: function
+
+
+def helper(x):
+    """Help."""
+    return x + LIMIT
+
+
+def unrelated(x):
+    return x
+
+
+@decorated(times=1)
+def body(x):
+    """What the stage does."""
+    from sentemb_core.store import disk
+    from sentemb_core.schemas import EDGES
+    return helper(x)
+'''
+
+
+@pytest.fixture
+def fingerprint(tmp_path: Path):
+    """Of `body` in a module of this text; every text is a new file, as in a new process."""
+    number = itertools.count()
+
+    def of(text: str, **options) -> str:
+        path = tmp_path / f"stages_{next(number)}.py"
+        path.write_text(text)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return code_fingerprint(module.body, **options)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""What the stage does."""', '"""Something else."""'),
+        ('"""Help."""', ""),
+        ('"""A module."""', "# a module"),
+        ("return x + LIMIT", "return x + LIMIT  # a reason"),
+        ("return x + LIMIT", "return (x\n            + LIMIT)"),
+        ("LIMIT = 3\n", 'LIMIT = 3\n"""A documented constant."""\n'),
+        ("def unrelated(x):\n    return x", "def unrelated(x):\n    return 2 * x"),
+        ("times=1", "times=5"),
+    ],
+)
+def test_prose_layout_decorators_and_unrelated_code_keep_the_key(fingerprint, old, new):
+    assert old in BASE
+    assert fingerprint(BASE) == fingerprint(BASE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return helper(x)", "return helper(x) + 1"),
+        ("return x + LIMIT", "return x - LIMIT"),
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("def body(x)", "def body(x=1)"),
+        ("from sentemb_core.schemas import EDGES", "from sentemb_core.idc import pruning"),
+    ],
+)
+def test_code_that_the_stage_reaches_changes_the_key(fingerprint, old, new):
+    assert old in BASE
+    assert fingerprint(BASE) != fingerprint(BASE.replace(old, new))
+
+
+def test_a_module_named_by_hand_enters(fingerprint):
+    assert fingerprint(BASE) != fingerprint(BASE, modules=("sentemb_core.idc.pruning",))
+
+
+def test_a_body_that_closes_over_a_variable_is_refused():
+    hidden = 3
+
+    def body() -> int:
+        return hidden
+
+    with pytest.raises(UsageError, match="closes over hidden"):
+        code_fingerprint(body)
+
+
+def test_a_lambda_is_no_stage():
+    with pytest.raises(UsageError, match="def"):
+        code_fingerprint(lambda: 1)
+
+
+def package(tmp_path: Path, **modules: str):
+    """Files of a throw-away package and the function that finds them."""
+    for name, text in modules.items():
+        (tmp_path / f"{name}.py").write_text(text)
+
+    def file_of(name: str) -> Path | None:
+        path = tmp_path / f"{name.removeprefix('toy.')}.py"
+        return path if name.startswith("toy.") and path.exists() else None
+
+    return file_of
+
+
+def test_the_closure_follows_imports_of_every_form(tmp_path):
+    file_of = package(
+        tmp_path,
+        a="from toy import b",
+        b="def late():\n    import toy.c as c",
+        c="from toy.d import something\nimport toy.a",
+        d="import numpy",
+        e="",
+    )
+    assert closure(["toy.a"], file_of) == ["toy.a", "toy.b", "toy.c", "toy.d"]
+
+
+def test_what_a_package_runs_on_import_belongs_to_the_closure():
+    reached = closure(["sentemb_core.idc.pruning"], core_file)
+    assert {"sentemb_core", "sentemb_core.idc", "sentemb_core.idc.pruning"} <= set(reached)
+
+
+def test_neutral_modules_exist_and_stay_out():
+    assert all(core_file(name) for name in NEUTRAL)
+    assert closure(list(NEUTRAL), core_file) == []
+
+
+def test_the_core_is_found_without_importing_it():
+    assert core_file("sentemb_core") == Path(sentemb_core.__file__)
+    assert core_file("sentemb_core.types").name == "types.py"
+    assert core_file("sentemb_core.types.ArtifactRef") is None
+    assert core_file("numpy") is None
+
+
+def test_no_core_module_imports_relatively():
+    """The closure follows absolute imports alone, so there must be no others."""
+    for path in Path(sentemb_core.__file__).parent.rglob("*.py"):
+        imports = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom)]
+        assert not [node.lineno for node in imports if node.level], path
+
+
+def test_a_function_of_the_core_itself_has_a_fingerprint():
+    assert code_fingerprint(stopping.verdict) != code_fingerprint(closure)

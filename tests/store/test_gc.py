@@ -1,0 +1,146 @@
+"""Garbage: what nobody reaches goes, what anybody may need stays.
+
+Run: pytest tests/store/test_gc.py
+"""
+
+import os
+import signal
+import time
+
+import pytest
+
+from sentemb_core.store import runs
+from sentemb_core.store.gc import HOUR, WEEK, collect
+from sentemb_core.store.locks import file_lock
+
+
+def grow_old(store, seconds: float = 2 * HOUR) -> None:
+    """Let everything in the store have been written so long ago."""
+    then = time.time() - seconds
+    for path in store.root.rglob("*"):
+        os.utime(path, (then, then))
+
+
+def recorded_run(chain, store, name: str, **options):
+    with runs.recording(store, name, ["python", "-m", "flows", "run"], {"top_k": 1}):
+        return chain.run_chain(**options)
+
+
+def test_a_run_knows_its_stages_hits_and_artifacts(chain, store):
+    recorded_run(chain, store, "first")
+    result = recorded_run(chain, store, "second", rate=0.2)
+    second, first = runs.last_runs(store)
+    assert [(used.stage, used.hit) for used in first.stages] == [
+        ("encode", False),
+        ("graph", False),
+        ("train", False),
+    ]
+    assert [used.hit for used in second.stages] == [True, True, False]
+    assert result.model in second.refs
+    assert (second.state, second.command[-1], second.config) == ("completed", "run", {"top_k": 1})
+
+
+def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
+    with pytest.raises(ZeroDivisionError), runs.recording(store, "bad", [], {}):
+        _ = 1 / 0
+    child = python(
+        "import os, signal; from sentemb_core.store import runs; "
+        "from sentemb_core.store.objects import Store\n"
+        "with runs.recording(Store.default(), 'dead', [], {}):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert child.ends() == -signal.SIGKILL
+    assert {run.id: run.state for run in runs.last_runs(store)} == {
+        "bad": "failed",
+        "dead": "killed",
+    }
+
+
+def test_what_roots_reach_stays_with_all_its_ancestors_and_records(chain, store):
+    kept = chain.run_chain(text="kept").model
+    chain.run_chain(text="lost")
+    grow_old(store)
+    garbage = collect(store, [kept], keep_runs=0)
+    assert garbage.counts == {"records": 3, "objects": 3, "drafts": 0, "work": 0, "quarantined": 0}
+    assert garbage.kept_objects == 3
+    assert garbage.bytes > 0
+    chain.RAN.clear()
+    chain.run_chain(text="kept")
+    assert chain.RAN == []
+    chain.run_chain(text="lost")
+    assert chain.RAN == ["encode", "graph", "train"]
+
+
+def test_the_last_runs_keep_what_they_used(chain, store):
+    for index in range(3):
+        recorded_run(chain, store, f"run-{index}", text=f"text {index}")
+    grow_old(store)
+    assert collect(store, [], keep_runs=2).counts["objects"] == 3
+    chain.RAN.clear()
+    chain.run_chain(text="text 1")
+    chain.run_chain(text="text 2")
+    assert chain.RAN == []
+
+
+def test_a_dry_run_tells_the_same_and_removes_nothing(chain, store):
+    chain.run_chain()
+    grow_old(store)
+    before = sorted(store.root.rglob("*"))
+    told = collect(store, [], keep_runs=0, dry_run=True)
+    assert sorted(store.root.rglob("*")) == before
+    assert collect(store, [], keep_runs=0) == told
+    assert told.counts["objects"] == 3
+    assert list(store.objects.glob("*/*")) == []
+
+
+def test_young_artifacts_and_drafts_stay(chain, store):
+    chain.run_chain()
+    (store.tmp / "young").mkdir()
+    assert set(collect(store, [], keep_runs=0).counts.values()) == {0}
+
+
+def test_a_draft_that_is_written_stays_however_old(store):
+    with store.writing("model") as draft:
+        (draft.path / "weights").write_text("x")
+        grow_old(store)
+        assert collect(store, [], keep_runs=0).counts["drafts"] == 0
+    assert store.holds(draft.ref)
+
+
+def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):
+    ref = put()
+    (store.folder(ref.digest) / "data" / "text").write_text("broken")
+    assert not store.holds(ref)
+    (store.tmp / "dead").mkdir()
+    (store.work("train-abc") / "step-1").write_text("x")
+    (store.work("train-alive") / "step-1").write_text("x")
+    grow_old(store, 2 * WEEK)
+    with file_lock(store.lock("train-alive")):
+        counts = collect(store, [], keep_runs=0).counts
+    assert counts == {"records": 0, "objects": 0, "drafts": 1, "work": 1, "quarantined": 1}
+    assert [path.name for path in (store.root / "work").iterdir()] == ["train-alive"]
+
+
+def test_a_run_that_goes_on_keeps_what_it_has_used_and_what_was_made_since(chain, store, put):
+    old = chain.run_chain(text="old").model
+    grow_old(store)
+    with runs.recording(store, "now", [], {}):
+        chain.run_chain(text="old")
+        made_since = put("loose")
+        assert collect(store, [], keep_runs=0).counts["objects"] == 0
+    assert store.holds(old)
+    assert store.holds(made_since)
+
+
+def test_a_rebuilt_artifact_is_young_again(store, put):
+    ref = put()
+    grow_old(store)
+    assert put() == ref
+    assert collect(store, [], keep_runs=0).counts["objects"] == 0
+
+
+def test_a_broken_record_goes(chain, store):
+    chain.run_chain()
+    (path,) = store.root.glob("records/train/*.json")
+    path.write_text("{")
+    assert collect(store, [], keep_runs=0).counts["records"] == 1

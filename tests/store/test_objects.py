@@ -1,0 +1,294 @@
+"""Artifacts: whole or absent, named by their content, verified before use.
+
+Run: pytest tests/store/test_objects.py
+"""
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
+from sentemb_core.store import disk
+from sentemb_core.store.fsck import fsck
+from sentemb_core.store.objects import Store, verified
+from sentemb_core.types import ArtifactRef
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_equal_content_has_one_name_and_lies_there_once(store, put):
+    assert put(a="1", b="2") == put(b="2", a="1")
+    assert len(list(store.objects.glob("*/*"))) == 1
+    assert list(store.tmp.iterdir()) == []
+
+
+def test_kind_file_name_and_content_each_change_the_name(put):
+    refs = [put("one", a="1"), put("two", a="1"), put("one", b="1"), put("one", a="2")]
+    assert len(set(refs)) == 4
+
+
+def test_folders_inside_an_artifact_are_kept(store):
+    with store.writing("model") as draft:
+        (draft.path / "1_Pooling").mkdir()
+        (draft.path / "1_Pooling" / "config.json").write_text("{}")
+    assert (store.path(draft.ref) / "1_Pooling" / "config.json").read_text() == "{}"
+    assert draft.ref.size == 2
+
+
+def test_a_failed_writer_leaves_nothing(store):
+    with pytest.raises(ZeroDivisionError), store.writing("thing") as draft:
+        (draft.path / "a").write_text(str(1 / len(list(draft.path.iterdir()))))
+    assert files_of(store.root) == []
+
+
+def test_a_draft_has_no_name_before_it_is_complete(store):
+    with store.writing("thing") as draft:
+        (draft.path / "a").write_text("1")
+        with pytest.raises(AttributeError):
+            _ = draft.ref
+
+
+def test_an_artifact_without_files_is_refused(store):
+    with pytest.raises(UsageError, match="at least one file"), store.writing("thing"):
+        pass
+
+
+HOSTILE = [
+    ".hidden",
+    "-rf",
+    "a b",
+    "naïve",
+    "new\nline",
+    "\u202eltr",
+    "%2e%2e",
+    "a" * 201,
+    "\udce9",
+    "~",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_name_is_refused(store, name):
+    with pytest.raises(UsageError, match="letters, digits"), store.writing("thing") as draft:
+        (draft.path / name).write_text("x")
+    assert files_of(store.root) == []
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/etc/evil", "..", "a/b", "", "x\0y"])
+def test_a_hostile_name_of_a_work_folder_or_lock_is_refused(store, name):
+    with pytest.raises(UsageError):
+        store.work(name)
+    with pytest.raises(UsageError):
+        store.lock(name)
+
+
+def test_links_and_devices_are_refused(store, tmp_path):
+    (tmp_path / "secret").write_text("x")
+    for make in (lambda path: path.symlink_to(tmp_path / "secret"), os.mkfifo):
+        with pytest.raises(UsageError, match="plain files"), store.writing("thing") as draft:
+            make(draft.path / "link")
+
+
+def damage(kind: str, folder: Path) -> None:
+    """Break an artifact in one of the ways in which disks and people do."""
+    data, manifest = folder / "data" / "text", folder / "manifest.json"
+    content = bytearray(data.read_bytes())
+    if kind == "flip":
+        content[len(content) // 2] ^= 1
+        data.write_bytes(content)
+    elif kind == "truncate":
+        data.write_bytes(content[:-1])
+    elif kind == "zeros":
+        data.write_bytes(bytes(len(content)))
+    elif kind == "delete file":
+        data.unlink()
+    elif kind == "extra file":
+        (folder / "data" / "pytorch_model.bin").write_text("x")
+    elif kind == "link":
+        data.rename(folder / "elsewhere")
+        data.symlink_to(folder / "elsewhere")
+    elif kind == "flip manifest":
+        text = bytearray(manifest.read_bytes())
+        text[len(text) // 2] ^= 1
+        manifest.write_bytes(text)
+    elif kind == "delete manifest":
+        manifest.unlink()
+    elif kind == "other manifest":
+        told = json.loads(manifest.read_text())
+        told["kind"] = "other"
+        manifest.write_text(json.dumps(told))
+
+
+KINDS = [
+    "flip",
+    "truncate",
+    "zeros",
+    "delete file",
+    "extra file",
+    "link",
+    "flip manifest",
+    "delete manifest",
+    "other manifest",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_never_used_but_set_aside_counted_and_repaired(store, put, kind):
+    ref = put(text="the quick brown fox")
+    store.path(ref)
+    damage(kind, store.folder(ref.digest))
+    with pytest.raises(CorruptArtifactError):
+        store.path(ref)
+    assert len(list(store.quarantine.iterdir())) == 1
+    with pytest.raises(CorruptArtifactError, match="not in the store"):
+        store.path(ref)
+    assert put(text="the quick brown fox") == ref
+    assert store.holds(ref)
+
+
+def test_writing_over_a_broken_artifact_replaces_it(store, put):
+    ref = put(text="fox")
+    damage("flip", store.folder(ref.digest))
+    assert put(text="fox") == ref
+    assert (store.path(ref) / "text").read_text() == "fox"
+    assert len(list(store.quarantine.iterdir())) == 1
+
+
+def test_two_swapped_artifacts_are_both_found_out(store, put):
+    one, two = put(text="one"), put(text="two")
+    first, second = store.folder(one.digest), store.folder(two.digest)
+    first.rename(store.root / "aside")
+    second.rename(first)
+    (store.root / "aside").rename(second)
+    assert not store.holds(one)
+    assert not store.holds(two)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(position=st.integers(0), bit=st.integers(0, 7), in_manifest=st.booleans())
+def test_any_flipped_bit_is_found_or_harmless(store, put, position, bit, in_manifest):
+    ref = put(text="the quick brown fox jumps over the lazy dog")
+    folder = store.folder(ref.digest)
+    path = folder / "manifest.json" if in_manifest else folder / "data" / "text"
+    content = bytearray(path.read_bytes())
+    content[position % len(content)] ^= 1 << bit
+    path.write_bytes(content)
+    with pytest.raises(CorruptArtifactError):
+        store.verify(ref)
+
+
+def test_a_reference_that_lies_about_kind_or_size_is_refused_and_the_artifact_stays(store, put):
+    ref = put("graph")
+    for lie in (ref.model_copy(update={"kind": "model"}), ref.model_copy(update={"size": 1})):
+        with pytest.raises(CorruptArtifactError, match="the reference is wrong"):
+            store.path(lie)
+    assert store.holds(ref)
+
+
+@pytest.mark.parametrize("digest", ["../../x", "A" * 64, "0" * 63, "0" * 64 + "\n"])
+def test_a_reference_cannot_name_a_path(digest):
+    with pytest.raises(ValueError, match="digest"):
+        ArtifactRef(kind="thing", digest=digest, size=0)
+
+
+def count_hashes(monkeypatch) -> list[Path]:
+    hashed: list[Path] = []
+
+    def perform(operation, path, *args):
+        if operation.__name__ == "sha256":
+            hashed.append(path)
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    return hashed
+
+
+def test_an_unchanged_file_is_hashed_once_per_process_and_again_on_demand(store, put, monkeypatch):
+    ref = put()
+    past = 1_000_000_000
+    os.utime(store.folder(ref.digest) / "data" / "text", (past, past))
+    monkeypatch.setattr("sentemb_core.store.objects.SETTLED", 0)
+    hashed = count_hashes(monkeypatch)
+    store.path(ref)
+    Store(store.root).path(ref)
+    assert len(hashed) == 1
+    store.verify(ref, deep=True)
+    assert len(hashed) == 2
+
+
+def test_a_change_that_keeps_size_and_modification_time_is_still_seen(store, put, monkeypatch):
+    ref = put(text="one")
+    monkeypatch.setattr("sentemb_core.store.objects.SETTLED", 0)
+    store.path(ref)
+    path = store.folder(ref.digest) / "data" / "text"
+    before = path.stat()
+    path.write_text("two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not store.holds(ref)
+
+
+def test_a_full_disk_met_by_any_library_becomes_a_storage_error(store):
+    told = ["No space left on device (os error 28)", "[Errno 28] Error writing bytes to file"]
+    for text in told:
+        with pytest.raises(StorageError, match="write below") as caught, store.writing("thing"):
+            raise RuntimeError(text)
+        assert caught.value.errno == errno.ENOSPC
+    assert files_of(store.root) == []
+
+
+def test_a_file_that_outgrows_the_disk_gives_e601_and_leaves_nothing(python, store):
+    child = python(
+        """
+import json, resource
+from sentemb_core.errors import StorageError
+from sentemb_core.store.objects import Store
+import numpy, safetensors.numpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+def plain(path): path.write_bytes(bytes(1 << 20))
+def tensors(path): safetensors.numpy.save_file({"a": numpy.zeros(1 << 18)}, path)
+told = []
+for write in (plain, tensors):
+    try:
+        with Store.default().writing("model") as draft:
+            write(draft.path / "weights")
+    except StorageError as error:
+        told.append(str(error))
+print(json.dumps(told))
+"""
+    )
+    told = child.json()
+    assert [text[:4] for text in told] == ["E601", "E601"]
+    assert all(str(store.tmp) in text for text in told)
+    assert files_of(store.root) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_home_without_permission_gives_e601(store):
+    store.root.mkdir(parents=True)
+    store.root.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(StorageError, match="make folder"), store.writing("thing"):
+        pass
+
+
+def test_fsck_hashes_again_sets_aside_and_lists(store, put):
+    good, bad = put(text="good"), put(text="bad")
+    damage("flip", store.folder(bad.digest))
+    (store.objects / "zz").mkdir()
+    (store.objects / "zz" / "notes.txt").write_text("x")
+    health = fsck(store)
+    assert (health.ok, health.bytes) == (1, good.size)
+    assert len(health.corrupt) == 1
+    assert health.stray == [str(store.objects / "zz" / "notes.txt")]
+    assert not health.healthy
+    assert not store.folder(bad.digest).exists()
+    assert verified(store.folder(good.digest), deep=True).ref == good

@@ -1,0 +1,147 @@
+"""Records: sealed JSON of our own form; whatever else lies in their place is a miss.
+
+Run: pytest tests/store/test_records.py
+"""
+
+import json
+import os
+import pickle
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.store import records
+from sentemb_core.store.objects import canonical
+from sentemb_core.store.records import Miss, Record, refs_in
+from sentemb_core.types import ArtifactRef
+
+
+class Evil:
+    def __reduce__(self):
+        return (os.abort, ())
+
+
+def sealed(body: dict) -> dict:
+    """The envelope that an attacker who knows our form would write."""
+    digest = records.hashlib.sha256(canonical(body)).hexdigest()
+    return {"serializer": "sentemb-json", "sha256": digest, "record": body}
+
+
+def changed(envelope: dict, **changes) -> bytes:
+    return canonical(envelope | changes)
+
+
+def poisoned(envelope: dict, put) -> dict[str, bytes]:
+    body = envelope["record"]
+    other = put("other", text="other").model_dump()
+    ghost = other | {"digest": "0" * 64}
+    return {
+        "empty": b"",
+        "not JSON": b"{",
+        "not UTF-8": b"\xff\xfe",
+        "a list": b"[]",
+        "pickle": pickle.dumps(Evil()),
+        "deep": b"[" * 30_000,
+        "another serializer": changed(envelope, serializer="pickle"),
+        "a serializer of Prefect": changed(envelope, serializer={"type": "pickle"}),
+        "an unknown field": changed(envelope, hook="os.system"),
+        "a broken seal": changed(envelope, sha256="0" * 64),
+        "unsealed score": changed(envelope, record=body | {"seconds": 1.25}),
+        "an unknown field inside": canonical(sealed(body | {"loader": "pickle"})),
+        "a missing field": canonical(sealed({"stage": "train"})),
+        "of another stage": canonical(sealed(body | {"stage": "encode"})),
+        "of another key": canonical(sealed(body | {"key": "0" * 64})),
+        "a stage that is a path": canonical(sealed(body | {"stage": "../../evil"})),
+        "of another type": canonical(sealed(body | {"result": {"__class__": "os.system"}})),
+        "another artifact": canonical(sealed(body | {"result": body["result"] | {"model": other}})),
+        "a missing artifact": canonical(
+            sealed(body | {"outputs": [ghost], "result": body["result"] | {"model": ghost}})
+        ),
+        "of another kind": canonical(
+            sealed(body | {"outputs": [body["outputs"][0] | {"kind": "graph"}]})
+        ),
+        "too large": canonical(envelope) + b" " * 70_000,
+    }
+
+
+POISONS = list(
+    poisoned(
+        {"record": {"result": {}, "outputs": [{}]}},
+        lambda *_, **__: ArtifactRef(kind="x", digest="0" * 64, size=0),
+    )
+)
+
+
+@pytest.mark.parametrize("poison", POISONS)
+def test_a_poisoned_record_runs_nothing_and_is_a_miss(chain, store, put, poison):
+    result = chain.run_chain()
+    (path,) = store.root.glob("records/train/*.json")
+    path.write_bytes(poisoned(json.loads(path.read_bytes()), put)[poison])
+    chain.RAN.clear()
+    edges = chain.put("edges", ["a"], 1)
+    missed = chain.TRAIN.look_up(store, {"edges": edges, "rate": 0.1})
+    assert isinstance(missed, Miss)
+    assert missed.reason
+    assert chain.run_chain() == result
+    assert chain.RAN == ["train"]
+    assert store.holds(result.model)
+
+
+@settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(junk=st.binary(max_size=200))
+def test_no_bytes_whatever_raise_or_hit(chain, store, junk):
+    path = store.root / "records" / "train" / f"{'a' * 64}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(junk)
+    assert records.find(store, "train", "a" * 64) is None
+    assert list(records.every(store)) == []
+
+
+@settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(position=st.integers(0), bit=st.integers(0, 7))
+def test_any_flipped_bit_of_a_record_is_a_miss(store, position, bit):
+    record = Record(
+        stage="score", key="a" * 64, parts={"arguments.k": 1}, inputs=[], outputs=[],
+        result={"recall": 0.8125}, seconds=0.5, created=1.0,
+    )  # fmt: skip
+    records.write(store, record)
+    path = store.root / "records" / "score" / f"{record.key}.json"
+    content = bytearray(path.read_bytes())
+    content[position % len(content)] ^= 1 << bit
+    path.write_bytes(content)
+    assert records.find(store, "score", record.key) is None
+
+
+def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
+    chain.run_chain()
+    (path,) = store.root.glob("records/encode/*.json")
+    path.unlink()
+    path.mkdir()
+    assert chain.ENCODE.found(store, {"text": "a"}) is None
+
+
+def test_a_record_stays_below_64_kib(chain, store):
+    chain.run_chain()
+    sizes = [path.stat().st_size for path in store.root.glob("records/*/*.json")]
+    assert len(sizes) == 3
+    assert max(sizes) < 64 * 1024
+
+
+def test_inputs_and_outputs_are_written_down(chain, store):
+    result = chain.run_chain()
+    edges = chain.put("edges", ["a"], 1)
+    record = chain.TRAIN.found(store, {"edges": edges, "rate": 0.1})
+    assert record.inputs == [edges]
+    assert record.outputs == [result.model]
+    assert record.result["losses"] == [1.5, 0.25]
+
+
+def test_references_are_found_wherever_they_nest(put):
+    one, two, three = put("one"), put("two"), put("three")
+    nested = {"a": [one, (two, {"b": three})], "c": one, "d": "not a reference"}
+    assert refs_in(nested) == [one, two, three]

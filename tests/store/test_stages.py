@@ -1,0 +1,260 @@
+"""Keys and stages: what determines a result, and nothing else, decides whether it is made again.
+
+Run: pytest tests/store/test_stages.py
+"""
+
+import math
+import os
+from enum import Enum
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from sentemb_core.errors import UsageError
+from sentemb_core.store.objects import canonical
+from sentemb_core.store.stages import Stage, normal, running, threads
+from sentemb_core.types import ArtifactRef
+
+REF = ArtifactRef(kind="graph", digest="a" * 64, size=3)
+
+IN_A_NEW_PROCESS = """
+import json, chain
+result = chain.run_chain({arguments})
+key = chain.GRAPH.key({{"embeddings": chain.put("embeddings", "a"),
+                        "config": chain.Pruning(names=frozenset("abcdefgh"))}})
+print(json.dumps([chain.RAN, result.model.digest, key.digest]))
+"""
+
+
+def test_an_unchanged_rerun_in_a_new_process_runs_nothing(python):
+    ran, digest, _ = python(IN_A_NEW_PROCESS.format(arguments="")).json()
+    assert ran == ["encode", "graph", "train"]
+    ran, again, _ = python(IN_A_NEW_PROCESS.format(arguments="")).json()
+    assert ran == []
+    assert again == digest
+
+
+def test_hash_seed_working_folder_time_zone_and_threads_of_libraries_do_not_enter(python, tmp_path):
+    first = python(IN_A_NEW_PROCESS.format(arguments=""), PYTHONHASHSEED="0").json()
+    for environment in (
+        {"PYTHONHASHSEED": "1", "CWD": str(tmp_path)},
+        {"TZ": "Asia/Tokyo", "LC_ALL": "C", "OMP_NUM_THREADS": "1"},
+    ):
+        again = python(IN_A_NEW_PROCESS.format(arguments=""), **environment).json()
+        assert again == [[], *first[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "ran"),
+    [
+        ({"workers": 8}, []),
+        ({"rate": 0.2}, ["train"]),
+        ({"top_k": 2}, ["graph", "train"]),
+        ({"names": ("x",)}, ["graph"]),  # the same edges come out: an early cut-off
+        ({"text": "b"}, ["encode", "graph", "train"]),
+    ],
+)
+def test_a_changed_parameter_runs_exactly_the_stages_that_read_it(chain, change, ran):
+    chain.run_chain()
+    chain.RAN.clear()
+    chain.run_chain(**change)
+    assert ran == chain.RAN
+
+
+@pytest.mark.parametrize("kind", ["delete", "truncate", "flip"])
+@pytest.mark.parametrize("which", ["embeddings", "edges", "model"])
+def test_a_damaged_artifact_is_rebuilt_and_only_its_stage_runs(chain, store, kind, which):
+    result = chain.run_chain()
+    embeddings = chain.put("embeddings", "a")
+    edges = chain.put("edges", ["a"], 1)
+    ref = {"embeddings": embeddings, "edges": edges, "model": result.model}[which]
+    path = store.path(ref) / "values.json"
+    if kind == "delete":
+        path.unlink()
+    else:
+        content = bytearray(path.read_bytes())
+        content[0] ^= 1
+        path.write_bytes(content if kind == "flip" else content[:-1])
+    chain.RAN.clear()
+    assert chain.run_chain() == result
+    assert [{"encode": "embeddings", "graph": "edges", "train": "model"}[chain.RAN[0]]] == [which]
+    assert len(chain.RAN) == 1
+    assert store.holds(ref)
+
+
+def test_results_come_back_in_their_own_types(chain, store):
+    fresh = chain.run_chain()
+    cached = chain.run_chain()
+    assert isinstance(cached, chain.Trained)
+    assert cached == fresh
+    assert isinstance(chain.ENCODE.run(store, {"text": "a"}), ArtifactRef)
+
+
+def test_defaults_written_out_or_left_away_are_one_key(chain):
+    assert chain.ENCODE.key({"text": "a"}) == chain.ENCODE.key({"text": "a", "workers": 9})
+    embeddings = chain.put("embeddings", "a")
+    one, two = (
+        chain.GRAPH.key({"embeddings": embeddings, "config": config})
+        for config in (chain.Pruning(), chain.Pruning(top_k=1))
+    )
+    assert one == two
+
+
+def test_the_parts_of_a_key_are_readable(chain):
+    embeddings = chain.put("embeddings", "a")
+    parts = chain.GRAPH.key({"embeddings": embeddings, "config": chain.Pruning(top_k=2)}).parts
+    assert parts["stage"] == "graph"
+    assert parts["version"] == "1"
+    assert parts["arguments.config.top_k"] == 2
+    assert parts["arguments.embeddings"] == f"embeddings:{embeddings.digest}"
+    assert {"libraries.torch", "libraries.transformers", "libraries.tokenizers"} < set(parts)
+
+
+def name_only(value: object) -> str:
+    return str(value)
+
+
+def same_body_other_name(value: object) -> str:
+    return str(value)
+
+
+def test_stages_with_equal_arguments_and_bodies_do_not_share_a_key():
+    one = Stage("one", 1, name_only).key({"value": 1})
+    two = Stage("two", 1, name_only).key({"value": 1})
+    next_version = Stage("one", 2, name_only).key({"value": 1})
+    assert len({one.digest, two.digest, next_version.digest}) == 3
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+def test_values_are_told_apart_and_sets_are_sorted():
+    told = [None, True, 1, 1.0, "1", [1], {"a": 1}, {}, []]
+    keys = {canonical(normal(value, "x")) for value in told}
+    assert len(keys) == len(told)
+    assert normal({3, 1, 2}, "x") == [1, 2, 3]
+    assert normal(Colour.RED, "x") == "red"
+    assert normal((1, REF), "x") == [1, f"graph:{REF.digest}"]
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | finite | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    )
+)
+def test_the_order_of_a_mapping_does_not_matter(value):
+    def turned(part):
+        if isinstance(part, dict):
+            return {name: turned(part[name]) for name in reversed(part)}
+        return [turned(inner) for inner in part] if isinstance(part, list) else part
+
+    assert canonical(normal(turned(value), "x")) == canonical(normal(value, "x"))
+
+
+@pytest.mark.parametrize(
+    "value", [Path("a"), object(), b"x", math.nan, math.inf, {1: "a"}, [Path("a")], {"a": print}]
+)
+def test_a_value_without_one_stable_text_is_refused_by_name(value):
+    with pytest.raises(TypeError, match=r"^one\.arguments\.value"):
+        Stage("one", 1, name_only).key({"value": value})
+
+
+def test_an_unknown_argument_or_tag_is_refused(chain):
+    with pytest.raises(TypeError, match="missing a required argument"):
+        chain.ENCODE.key({})
+    with pytest.raises(UsageError, match="colour"):
+        Stage("one", 1, name_only, numeric=("colour",))
+    with pytest.raises(UsageError, match="nothing"):
+        Stage("one", 1, name_only, ignore=("nothing",))
+
+
+def no_annotation(value: int):
+    return value
+
+
+def test_a_stage_says_what_it_returns():
+    with pytest.raises(UsageError, match="return annotation"):
+        Stage("one", 1, no_annotation)
+
+
+def train_on_threads(threads: int | None, device: str | None = None) -> int:
+    return threads or 0
+
+
+def test_threads_and_kind_of_device_enter_where_they_are_asked_for():
+    stage = Stage("one", 1, train_on_threads, numeric=("threads", "device"))
+    parts = stage.key({"threads": 3, "device": "cuda:1"}).parts
+    assert (parts["numeric.threads"], parts["numeric.device"]) == (3, "cuda")
+    assert stage.key({"threads": None}).parts["numeric.threads"] == os.cpu_count()
+
+
+def test_threads_are_found_in_a_config(chain):
+    class Training(chain.BaseModel):
+        threads: int | None = None
+
+    assert threads({"config": Training(threads=5)}) == 5
+
+
+def returns_nan() -> float:
+    return math.nan
+
+
+class Score(BaseModel):
+    recall: float
+
+
+def returns_a_nan_score() -> Score:
+    return Score(recall=math.nan)
+
+
+def returns_too_much() -> list[int]:
+    return list(range(20_000))
+
+
+def test_a_result_that_is_not_json_or_too_large_is_refused(store):
+    for function in (returns_nan, returns_a_nan_score):
+        with pytest.raises(UsageError, match="finite JSON"):
+            Stage("one", 1, function).run(store, {})
+    with pytest.raises(UsageError, match="at most 65536 bytes"):
+        Stage("two", 1, returns_too_much).run(store, {})
+    assert list(store.root.glob("records/*/*")) == []
+
+
+def counts_in_its_work_folder(fail: bool) -> int:
+    folder = running().work
+    (folder / f"step-{len(list(folder.iterdir()))}").write_text("")
+    steps = len(list(folder.iterdir()))
+    if fail and steps < 3:
+        raise ConnectionError("killed")
+    return steps
+
+
+def test_a_stage_finds_its_work_folder_again_and_loses_it_when_done(store):
+    stage = Stage("one", 1, counts_in_its_work_folder)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            stage.run(store, {"fail": True})
+    assert len(list(store.root.glob("work/one-*/*"))) == 2
+    assert stage.run(store, {"fail": True}) == 3
+    assert list(store.root.glob("work/*")) == []
+
+
+def test_outside_of_a_stage_nothing_is_running():
+    with pytest.raises(UsageError, match="No stage is running"):
+        running()
+
+
+def test_refresh_computes_again(chain, store):
+    chain.ENCODE.run(store, {"text": "a"})
+    chain.ENCODE.run(store, {"text": "a"}, refresh=True)
+    assert chain.RAN == ["encode", "encode"]

@@ -1,0 +1,73 @@
+"""What a run would do, and why.
+
+Run: pytest tests/store/test_status.py
+"""
+
+import json
+
+from sentemb_core.store.stages import Stage
+from sentemb_core.store.status import Status, differences, explain, verdict
+
+
+def told(store, chain, **config) -> str:
+    arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning(**config)}
+    return str(verdict(store, chain.GRAPH, arguments))
+
+
+def test_first_time_hit_and_changed_parameter(chain, store):
+    assert told(store, chain) == "graph: MISS (first time)"
+    chain.run_chain()
+    assert told(store, chain) == "graph: HIT"
+    assert told(store, chain, top_k=2) == "graph: MISS (arguments.config.top_k 1 -> 2)"
+
+
+def test_the_nearest_record_is_compared(chain, store):
+    for top_k in (1, 5, 9):
+        chain.run_chain(top_k=top_k, names=("x",) if top_k == 5 else ())
+    assert told(store, chain, top_k=4, names=("x",)).endswith("(arguments.config.top_k 5 -> 4)")
+
+
+def other_graph(embeddings: object, config: object) -> int:
+    return 1
+
+
+def test_changed_code_version_and_input_are_told(chain, store):
+    chain.run_chain()
+    arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning()}
+    edited = Stage("graph", 2, other_graph)
+    assert str(verdict(store, edited, arguments)) == "graph: MISS (code changed, version 1 -> 2)"
+    arguments["embeddings"] = chain.put("embeddings", "b")
+    why = verdict(store, chain.GRAPH, arguments).why
+    assert why.startswith("arguments.embeddings embeddings:")
+    assert " -> embeddings:" in why
+
+
+def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):
+    chain.run_chain()
+    folder = store.folder(chain.put("edges", ["a"], 1).digest)
+    (folder / "data" / "values.json").write_text("flipped")
+    assert told(store, chain).endswith("corrupt)")
+    assert told(store, chain).endswith("corrupt)"), "it lies in quarantine now"
+    for path in store.quarantine.iterdir():
+        path.rename(store.root / "elsewhere")
+    assert told(store, chain).endswith("deleted)")
+    (path,) = store.root.glob("records/graph/*.json")
+    path.write_text(json.dumps({"serializer": "pickle"}))
+    assert "record unusable" in told(store, chain)
+
+
+def test_a_stage_whose_inputs_are_unknown_comes_after_the_one_that_makes_them(chain, store):
+    chain.run_chain()
+    plan = [(chain.ENCODE, {"text": "b"}), (chain.GRAPH, None), (chain.TRAIN, None)]
+    assert [str(status) for status in explain(store, plan)] == [
+        "encode: MISS (arguments.text a -> b)",
+        "graph: after encode",
+        "train: after graph",
+    ]
+    assert explain(store, [(chain.ENCODE, {"text": "a"})]) == [Status("encode", "HIT")]
+
+
+def test_many_differences_are_cut_short():
+    old, new = {f"p{index}": 0 for index in range(6)}, {f"p{index}": 1 for index in range(6)}
+    assert len(differences(old, new)) == 6
+    assert differences(old, old) == []
