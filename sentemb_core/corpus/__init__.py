@@ -1,0 +1,1 @@
+"""From raw rows to clean documents, their token cache and their retrieval benchmark."""

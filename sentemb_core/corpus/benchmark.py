@@ -1,0 +1,207 @@
+"""The fixed retrieval task of a corpus: which documents ask, what they look for, who decides."""
+
+import hashlib
+import heapq
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Int64
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.sentences import same_text
+from sentemb_core.corpus.table import document_batches
+from sentemb_core.errors import EmptyPairsError
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["counterpart", "halves"]
+Split = Literal["validation", "gate", "test"]
+
+HELD_OUT_SHARE = 0.2  # of the documents at most: halves are never trained on
+
+
+class BenchmarkReport(BaseModel):
+    """Sizes of the pool and its splits; also its benchmark.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind
+    n_candidates: int
+    n_queries: dict[Split, int]
+    merged: int
+
+    def summary(self) -> str:
+        """One line for the log."""
+        splits = " / ".join(f"{count:,} {split}" for split, count in self.n_queries.items())
+        return f"pool of {self.n_candidates:,} candidates; {splits} documents; {self.merged} merged"
+
+
+class _Entry(NamedTuple):
+    """A document of the pool: ordered by the hash that draws it."""
+
+    rank: float
+    document: int
+    doc_id: str
+    text: str | None
+
+
+def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> BenchmarkReport:
+    """Draw the pool from documents.parquet; write queries, candidates, benchmark.json to `out`.
+
+    Each document of the pool is a query in one split and its counterpart a candidate; equal
+    counterparts (letter case and white space apart) are one candidate. With fewer than two, or
+    with `config.halves`, the first half of a document's sentences looks for the second half; then
+    at most a fifth of the documents is drawn, since those are held out of training. Membership
+    and split depend on the document id alone.
+
+    Raises:
+        EmptyPairsError: E102, fewer than two documents could take part.
+    """
+    kind, pool = _pool(documents, config)
+    texts = [same_text(entry.text) if entry.text is not None else None for entry in pool]
+    keys = [text or entry.doc_id for text, entry in zip(texts, pool, strict=True)]
+    candidate_of = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    candidates = [candidate_of[key] for key in keys]
+    splits = query_splits([entry.doc_id for entry in pool], config)
+    queries = {
+        "document": pa.array([entry.document for entry in pool], pa.int64()),
+        "doc_id": pa.array([entry.doc_id for entry in pool], pa.string()),
+        "split": pa.array(splits, pa.string()),
+        "candidate": pa.array(candidates, pa.int64()),
+    }
+    firsts = np.unique(candidates, return_index=True)[1].tolist()
+    table = {
+        "candidate": pa.array(range(len(firsts)), pa.int64()),
+        "text": pa.array([pool[first].text for first in firsts], pa.string()),
+        "document": pa.array([pool[first].document for first in firsts], pa.int64()),
+    }
+    pq.write_table(pa.table(queries), out / "queries.parquet", compression="zstd")
+    pq.write_table(pa.table(table), out / "candidates.parquet", compression="zstd")
+    counts = Counter(splits)
+    report = BenchmarkReport(
+        kind=kind,
+        n_candidates=len(firsts),
+        n_queries={"validation": counts["validation"], "gate": counts["gate"],
+                   "test": counts["test"]},
+        merged=len(pool) - len(firsts),
+    )  # fmt: skip
+    (out / "benchmark.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    log.info("%s", report.summary())
+    return report
+
+
+def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]]:
+    """The documents that take part, in canonical order."""
+    if not config.halves:
+        pool = heapq.nsmallest(config.candidates, _with_counterpart(documents))
+        different = {same_text(entry.text or "") for entry in pool}
+        if len(different) >= 2:
+            return "counterpart", sorted(pool, key=lambda entry: entry.document)
+        log.info("%d different counterparts: held-out halves validate", len(different))
+    eligible = sum(1 for _ in _with_halves(documents))
+    size = min(config.candidates, max(2, int(HELD_OUT_SHARE * eligible)))
+    pool = heapq.nsmallest(size, _with_halves(documents))
+    if len(pool) < 2:
+        raise EmptyPairsError(
+            "Validation by halves needs two documents of at least two sentences; found "
+            f"{len(pool)}. Name a counterpart column, or check the sentence splitter."
+        )
+    return "halves", sorted(pool, key=lambda entry: entry.document)
+
+
+def _with_counterpart(documents: Path) -> Iterator[_Entry]:
+    first = 0
+    for batch in document_batches(documents, ["doc_id", "counterpart"]):
+        ids, texts = (batch.column(name).to_pylist() for name in ("doc_id", "counterpart"))
+        for row, (doc_id, text) in enumerate(zip(ids, texts, strict=True), first):
+            if text is not None:
+                yield _Entry(unit_hash("pool", doc_id), row, doc_id, text)
+        first += len(batch)
+
+
+def _with_halves(documents: Path) -> Iterator[_Entry]:
+    first = 0
+    for batch in document_batches(documents, ["doc_id", "sentences"]):
+        counts = batch.column("sentences").value_lengths().to_pylist()
+        ids = batch.column("doc_id").to_pylist()
+        for row, (doc_id, count) in enumerate(zip(ids, counts, strict=True), first):
+            if count >= 2:
+                yield _Entry(unit_hash("pool", doc_id), row, doc_id, None)
+        first += len(batch)
+
+
+def query_splits(doc_ids: list[str], config: ValidationConfig) -> list[Split]:
+    """The split of each document, by a hash of its id.
+
+    A document keeps its split when others come or go. Only a pool too small for its hashes to
+    fill every split is cut by their ranks instead.
+    """
+    hashes = [unit_hash("split", doc_id) for doc_id in doc_ids]
+    splits: list[Split] = [_split(value, config) for value in hashes]
+    wanted = {_split(value, config) for value in (0.0, config.validation_share, 1.0)}
+    if wanted <= set(splits):
+        return splits
+    order = {k: rank for rank, k in enumerate(np.argsort(hashes, kind="stable").tolist())}
+    return [_split((order[k] + 0.5) / len(hashes), config) for k in range(len(hashes))]
+
+
+def _split(value: float, config: ValidationConfig) -> Split:
+    if value < config.validation_share:
+        return "validation"
+    return "gate" if value < config.validation_share + config.gate_share else "test"
+
+
+def unit_hash(salt: str, doc_id: str) -> float:
+    """A number in [0, 1) out of 53 bits of SHA-256: the same wherever the id turns up."""
+    digest = hashlib.sha256(f"{salt}\0{doc_id}".encode()).digest()
+    return (int.from_bytes(digest[:8]) >> 11) / (1 << 53)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A written benchmark as arrays, one entry a query or one a candidate."""
+
+    kind: Kind
+    query_document: Int64[np.ndarray, " queries"]
+    query_split: np.ndarray  # of str, [queries]
+    query_candidate: Int64[np.ndarray, " queries"]
+    query_doc_id: list[str]
+    candidate_text: list[str | None]
+    candidate_document: Int64[np.ndarray, " candidates"]
+
+    @classmethod
+    def open(cls, path: Path) -> "Benchmark":
+        """The benchmark that `write_benchmark` wrote into folder `path`."""
+        queries = pq.read_table(path / "queries.parquet")
+        candidates = pq.read_table(path / "candidates.parquet")
+        return cls(
+            kind=json.loads((path / "benchmark.json").read_text("utf-8"))["kind"],
+            query_document=queries["document"].to_numpy(),
+            query_split=np.array(queries["split"].to_pylist()),
+            query_candidate=queries["candidate"].to_numpy(),
+            query_doc_id=queries["doc_id"].to_pylist(),
+            candidate_text=candidates["text"].to_pylist(),
+            candidate_document=candidates["document"].to_numpy(),
+        )
+
+    @property
+    def n_candidates(self) -> int:
+        return len(self.candidate_text)
+
+    @property
+    def held_out_documents(self) -> Int64[np.ndarray, " held_out"]:
+        """Documents that no training may see: the pool of halves; none with counterparts."""
+        return self.query_document if self.kind == "halves" else self.query_document[:0]
+
+    def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
+        """Places of this split's queries in the query arrays."""
+        return np.flatnonzero(self.query_split == split)

@@ -1,0 +1,72 @@
+"""A raw row becomes a document, or is refused with a reason."""
+
+from collections import Counter
+from typing import Any
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.corpus.columns import Row
+from sentemb_core.corpus.quarantine import RefusedError
+from sentemb_core.corpus.sentences import Splitter, same_text
+from sentemb_core.corpus.table import Document
+
+
+def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[str]) -> Document:
+    """The document of a row, or RefusedError with the reason.
+
+    Ready sentences win over running text. Repeated sentences and those equal to the counterpart
+    are dropped and counted, so that a title never reaches the training text.
+    """
+    doc_id = _doc_id(row.doc_id)
+    counterpart = _counterpart(row.counterpart)
+    found = _sentences(row, config, split)
+    sentences = list(dict.fromkeys(found))
+    counts["duplicate_sentences"] += len(found) - len(sentences)
+    if counterpart is not None:
+        key, found = same_text(counterpart), sentences
+        sentences = [sentence for sentence in found if same_text(sentence) != key]
+        counts["counterpart_sentences"] += len(found) - len(sentences)
+    if not sentences:
+        raise RefusedError("empty", counterpart or "")
+    return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
+
+
+def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:
+    if row.sentences is None:
+        if row.text is None:
+            raise RefusedError("empty", "")
+        return split(_clean(row.text, config.max_characters))
+    if not isinstance(row.sentences, list):
+        raise RefusedError("not-a-string", row.sentences)
+    items: list[Any] = [item for item in row.sentences if item is not None]
+    if not all(isinstance(item, str) for item in items):
+        raise RefusedError("not-a-string", items)
+    _clean("\n".join(items), config.max_characters)
+    return [sentence for item in items if (sentence := item.strip())]
+
+
+def _clean(text: object, max_characters: int) -> str:
+    """The text itself if it is one that every later stage can hold."""
+    if not isinstance(text, str):
+        raise RefusedError("not-a-string", text)
+    if len(text) > max_characters:
+        raise RefusedError("over-long", text)
+    if "\0" in text:
+        raise RefusedError("nul", text)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RefusedError("encoding", text[error.start :]) from error
+    return text
+
+
+def _doc_id(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise RefusedError("bad-id", value)
+    try:
+        return _clean(str(value), max_characters=1_000)
+    except RefusedError as error:
+        raise RefusedError("bad-id", value) from error
+
+
+def _counterpart(value: object) -> str | None:
+    return None if value is None else _clean(value, max_characters=10_000).strip() or None

@@ -1,0 +1,74 @@
+"""The used columns of a table: named by option, or found under a usual name."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.errors import MissingColumnError
+
+SENTENCE_COLUMNS = ("sentences", "titles")
+TEXT_COLUMNS = ("text", "body", "content", "document", "article", "abstract")
+
+
+class Row(NamedTuple):
+    """What the used columns of one row hold, unchecked. Rows are counted from 0."""
+
+    where: str
+    number: int
+    doc_id: object
+    text: object
+    sentences: object
+    counterpart: object
+
+
+class Columns(NamedTuple):
+    """Names of the used columns; none where a row has no such value."""
+
+    doc_id: str | None
+    text: str | None
+    sentences: str | None
+    counterpart: str | None
+
+    def row(self, where: str, number: int, record: Mapping[str, object]) -> Row:
+        """The used values of a record. Without an id column the row number is the id."""
+        doc_id, text, sentences, counterpart = (
+            None if name is None else record.get(name) for name in self
+        )
+        return Row(
+            where,
+            number,
+            f"row-{number}" if self.doc_id is None else doc_id,
+            text,
+            sentences,
+            counterpart,
+        )
+
+
+def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
+    """Named columns, checked; a body column is looked for when none is named (E104)."""
+    found = list(found)
+    columns = Columns(
+        config.id_column, config.text_column, config.sentences_column, config.counterpart_column
+    )
+    for name in columns:
+        if name is not None and name not in found:
+            raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found)}.")
+    if columns.text or columns.sentences:
+        return columns
+    for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
+        if name in found:
+            field = "sentences" if name in SENTENCE_COLUMNS else "text"
+            return columns._replace(**{field: name})
+    raise MissingColumnError(
+        f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {found}"
+        f"{_hint('text', found)}. Name one by --text-column or --sentences-column."
+    )
+
+
+def _hint(name: str, found: list[str]) -> str:
+    """The column a person most likely meant: alike in letters, else a usual body column."""
+    alike = difflib.get_close_matches(name, found, n=1, cutoff=0.5)
+    usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in found]
+    best = (alike or usual)[:1]
+    return f", did you mean {best[0]!r}?" if best else ""

@@ -1,0 +1,69 @@
+"""Which row carried a key first: exact, on disk, in flat memory."""
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sentemb_core.errors import StorageError
+
+CACHE_KIB = 4_096  # of SQLite's pages in memory
+
+
+def digest(*parts: str) -> bytes:
+    """Sixteen bytes of BLAKE2b that name a sequence of texts."""
+    state = hashlib.blake2b(digest_size=16)
+    state.update("\0".join(parts).encode())
+    return state.digest()
+
+
+class FirstSeen:
+    """A disk table digest -> first row. Its memory is one page cache, however many keys come."""
+
+    def __init__(self) -> None:
+        self._folder = TemporaryDirectory(prefix="sentemb-seen-")
+        self._db = sqlite3.connect(Path(self._folder.name) / "seen.sqlite", isolation_level=None)
+        for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}"):
+            self._db.execute(f"PRAGMA {pragma}").close()
+        self._db.execute("CREATE TABLE seen (key BLOB PRIMARY KEY, row INTEGER) WITHOUT ROWID")
+
+    def __enter__(self) -> "FirstSeen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+        self._folder.cleanup()
+
+    def first_rows(self, keys: Sequence[bytes], rows: Sequence[int]) -> list[int]:
+        """For each key the row that carried it first: its own row when the key is new."""
+        known = self._known(keys)
+        new: dict[bytes, int] = {}
+        for key, row in zip(keys, rows, strict=True):
+            if key not in known:
+                new.setdefault(key, row)
+        self._insert(new)
+        known |= new
+        return [known[key] for key in keys]
+
+    def _insert(self, new: dict[bytes, int]) -> None:
+        try:
+            self._db.execute("BEGIN")
+            self._db.executemany("INSERT INTO seen VALUES (?, ?)", sorted(new.items()))
+            self._db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise StorageError(
+                f"The table of seen ids needs disk in {self._folder.name}: {error}. Free some, or "
+                "set TMPDIR to a larger disk."
+            ) from error
+
+    def _known(self, keys: Sequence[bytes]) -> dict[bytes, int]:
+        found: dict[bytes, int] = {}
+        for start in range(0, len(keys), 512):  # below SQLite's smallest limit of variables
+            chunk = keys[start : start + 512]
+            marks = ",".join("?" * len(chunk))
+            query = f"SELECT key, row FROM seen WHERE key IN ({marks})"
+            with closing(self._db.execute(query, chunk)) as rows:
+                found.update(rows)
+        return found

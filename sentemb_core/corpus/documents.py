@@ -1,0 +1,221 @@
+"""Clean documents: rows checked, split into sentences, sampled and written in source order."""
+
+import hashlib
+import heapq
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.corpus.checks import document
+from sentemb_core.corpus.columns import Row
+from sentemb_core.corpus.dedup import FirstSeen, digest
+from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
+from sentemb_core.corpus.readers import rows
+from sentemb_core.corpus.sentences import Splitter, splitter
+from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
+from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
+
+log = logging.getLogger(__name__)
+
+BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # looked up together; bounds memory
+PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
+
+
+class CorpusReport(BaseModel):
+    """What became of every row: rows_read = documents + quarantined + left_out + not_drawn.
+
+    documents, sentences and documents_with_* count what was written; all else, what was read.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows_read: int = 0
+    documents: int = 0
+    sentences: int = 0
+    documents_with_pairs: int = Field(0, description="Those of at least two sentences.")
+    documents_with_counterpart: int = 0
+    quarantined: dict[str, int] = Field(description="Rows by reason code.")
+    left_out: int = Field(0, description="Documents of fewer than min_sentences.")
+    not_drawn: int = Field(0, description="Documents outside the sample of max_documents.")
+    duplicate_sentences: int = Field(0, description="Dropped: repeated inside their document.")
+    counterpart_sentences: int = Field(0, description="Dropped: equal to the counterpart.")
+    duplicate_documents: int = Field(0, description="Kept: the same sentences as an earlier one.")
+    duplicate_document_ids: list[str] = Field(description="The first five of them.")
+
+    def summary(self) -> str:
+        """One line for the log."""
+        bad = ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
+        return (
+            f"{self.documents:,} documents, {self.sentences:,} sentences from {self.rows_read:,} "
+            f"rows; quarantined: {bad or 'none'}; dropped: {self.duplicate_sentences:,} repeated "
+            f"and {self.counterpart_sentences:,} counterpart sentences; {self.left_out:,} too "
+            f"short, {self.not_drawn:,} not drawn; {self.duplicate_documents:,} documents repeat "
+            "an earlier one"
+        )
+
+
+def write_documents(config: CorpusConfig, out: Path) -> CorpusReport:
+    """Read the source and write documents.parquet, quarantine.parquet and report.json under `out`.
+
+    Streams; equal input gives equal bytes.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
+        DuplicateIdError: E105, ids repeat and on_duplicate is `error`.
+        EmptyCorpusError: E101, no usable document; quarantine.parquet is complete.
+        EmptyPairsError: E102, fewer than 2 % of the documents have two sentences.
+    """
+    counts: Counter[str] = Counter()
+    repeated: list[str] = []
+    with Quarantine(out / "quarantine.parquet") as quarantine:
+        documents = usable_documents(config, quarantine, counts, repeated)
+        if config.max_documents is not None:
+            documents = drawn(documents, config.max_documents, out / "staged.parquet", counts)
+        with DocumentWriter(out / "documents.parquet") as writer:
+            for found in documents:
+                writer.write(found)
+    lists = {"quarantined": dict(quarantine.counts), "duplicate_document_ids": repeated}
+    report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
+    (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    log.info("%s", report.summary())
+    check_report(report, quarantine.path)
+    return report
+
+
+def check_report(report: CorpusReport, quarantine: Path) -> None:
+    """Raise when no document is usable (E101), or almost none can give a pair (E102)."""
+    if report.documents == 0:
+        bad = [f"{count} {REASONS[reason]}" for reason, count in report.quarantined.items()]
+        bad += [f"{report.left_out} with too few sentences"] if report.left_out else []
+        raise EmptyCorpusError(
+            f"corpus has 0 usable documents ({report.rows_read} read"
+            f"{': ' if bad else ''}{', '.join(bad)}) - see {quarantine}"
+        )
+    alone = report.documents - report.documents_with_pairs
+    if report.documents_with_pairs < PAIRS_SHARE * report.documents:
+        raise EmptyPairsError(
+            f"A pair needs a document of at least two sentences: {alone} of {report.documents} "
+            "documents have one. Check the text column and the splitter."
+        )
+    if alone:
+        log.warning("%d of %d documents have one sentence: no pairs", alone, report.documents)
+
+
+def usable_documents(
+    config: CorpusConfig, quarantine: Quarantine, counts: Counter[str], repeated: list[str]
+) -> Iterator[Document]:
+    """Documents of the source in its order; every other row is quarantined or counted.
+
+    `repeated` receives the ids of the first documents that repeat an earlier one's sentences.
+    """
+    checked = _checked(config, splitter(config.splitter), quarantine, counts)
+    with FirstSeen() as texts:
+        for batch in _first_of_each_id(checked, config, quarantine):
+            kept = [found for found in batch if len(found.sentences) >= config.min_sentences]
+            counts["left_out"] += len(batch) - len(kept)
+            _count_repeats(texts, kept, counts, repeated)
+            yield from kept
+
+
+def _first_of_each_id(
+    checked: Iterable[tuple[Row, Document]], config: CorpusConfig, quarantine: Quarantine
+) -> Iterator[list[Document]]:
+    """Batches of documents without those whose id came before; DuplicateIdError if asked for."""
+    clashes: list[str] = []
+    with FirstSeen() as ids:
+        for batch in _batches(checked):
+            keys = [digest(found.doc_id) for _, found in batch]
+            firsts = ids.first_rows(keys, [row.number for row, _ in batch])
+            fresh: list[Document] = []
+            for (row, found), first in zip(batch, firsts, strict=True):
+                if first == row.number:
+                    fresh.append(found)
+                    continue
+                quarantine.add(BadRow(row.where, row.number, "duplicate-id", found.doc_id))
+                if len(clashes) < 3:
+                    clashes.append(f"{found.doc_id!r} (rows {first} and {row.number})")
+            yield fresh
+            if config.on_duplicate == "error" and len(clashes) == 3:
+                break
+    if clashes and config.on_duplicate == "error":
+        raise DuplicateIdError(
+            f"A document id occurs once: found again {', '.join(clashes)}, rows counted from 0. "
+            "Repair the ids, or take --on-duplicate keep-first."
+        )
+
+
+def _checked(
+    config: CorpusConfig, split: Splitter, quarantine: Quarantine, counts: Counter[str]
+) -> Iterator[tuple[Row, Document]]:
+    for row in rows(config):
+        counts["rows_read"] += 1
+        if isinstance(row, BadRow):
+            quarantine.add(row)
+            continue
+        try:
+            yield row, document(row, config, split, counts)
+        except RefusedError as error:
+            quarantine.add(BadRow(row.where, row.number, error.reason, error.text))
+
+
+def _batches(checked: Iterable[tuple[Row, Document]]) -> Iterator[list[tuple[Row, Document]]]:
+    """Runs of documents small enough to hold, large enough to make disk look-ups cheap."""
+    batch: list[tuple[Row, Document]] = []
+    characters = 0
+    for row, found in checked:
+        batch.append((row, found))
+        characters += sum(map(len, found.sentences))
+        if len(batch) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _count_repeats(
+    texts: FirstSeen, documents: list[Document], counts: Counter[str], repeated: list[str]
+) -> None:
+    keys = [digest(*found.sentences) for found in documents]
+    numbers = [found.source_row for found in documents]
+    firsts = texts.first_rows(keys, numbers)
+    again = [found.doc_id for found, first in zip(documents, firsts, strict=True)
+             if first != found.source_row]  # fmt: skip
+    counts["duplicate_documents"] += len(again)
+    repeated += again[: 5 - len(repeated)]
+
+
+def drawn(
+    documents: Iterable[Document], size: int, staged: Path, counts: Counter[str]
+) -> Iterator[Document]:
+    """The `size` documents whose ids hash lowest, in the order they came.
+
+    A document goes to the staging file only if it is among the lowest so far; those that later
+    ones push out are dropped in the second pass. Memory holds `size` hashes.
+    """
+    lowest: list[int] = []  # a heap of negated hashes: its root is the highest of the lowest
+    try:
+        with DocumentWriter(staged) as writer:
+            for found in documents:
+                counts["not_drawn"] += 1
+                rank = -_rank(found.doc_id)
+                if len(lowest) < size:
+                    heapq.heappush(lowest, rank)
+                elif rank > lowest[0]:
+                    heapq.heapreplace(lowest, rank)
+                else:
+                    continue
+                writer.write(found)
+        counts["not_drawn"] -= len(lowest)
+        for found in read_documents(staged):
+            if -_rank(found.doc_id) >= lowest[0]:
+                yield found
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _rank(doc_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(doc_id.encode()).digest())

@@ -1,0 +1,35 @@
+"""The bytes of a file, cut at line ends that no long row can hide."""
+
+import gzip
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, cast
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.errors import UsageError
+
+ROW_BYTES = 64 << 20  # a longer line comes in parts: memory stays bounded
+BOM = "\ufeff"
+
+
+def open_bytes(config: CorpusConfig) -> BufferedReader:
+    """The bytes of a file, unzipped; refuses an encoding whose lines cannot be told apart."""
+    try:
+        ends_lines = "\n".encode(config.encoding) == b"\n"
+    except (LookupError, UnicodeError) as error:
+        raise UsageError(f"Unknown encoding {config.encoding!r}: try utf-8 or cp1252.") from error
+    if not ends_lines:
+        raise UsageError(
+            f"Rows are cut at the byte 0x0A, which {config.encoding!r} does not use as line end: "
+            "convert the file to UTF-8 first."
+        )
+    path = Path(config.source)
+    if path.suffix.lower() == ".gz":
+        return BufferedReader(cast(Any, gzip.open(path)))
+    return path.open("rb")
+
+
+def lines(file: BufferedReader) -> Iterator[bytes]:
+    """Lines with their ends; one longer than ROW_BYTES comes in parts."""
+    return iter(lambda: file.readline(ROW_BYTES), b"")

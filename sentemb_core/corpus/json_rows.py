@@ -1,0 +1,162 @@
+"""JSON as lines or as one array, decoded one object at a time."""
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.corpus.columns import Row, used_columns
+from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
+from sentemb_core.corpus.quarantine import BadRow
+from sentemb_core.errors import UnreadableSourceError
+
+PEEK_ROWS = 100  # their keys are taken as the columns
+
+
+def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """One JSON object a line (.jsonl, .ndjson, .gz); each line is decoded on its own."""
+    with open_bytes(config) as file:
+        yield from rows_of(config, _json_lines(config, file))
+
+
+def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """One array of objects, or one object a line."""
+    with open_bytes(config) as file:
+        start = file.peek(64).removeprefix(BOM.encode()).lstrip()[:1]
+        records = _json_array if start == b"[" else _json_lines
+        yield from rows_of(config, records(config, file))
+
+
+Record = tuple[str, int, dict[str, object]]
+
+
+def rows_of(config: CorpusConfig, records: Iterator[Record | BadRow]) -> Iterator[Row | BadRow]:
+    """Rows of records whose columns are the keys of the first ones."""
+    head = list(islice(records, PEEK_ROWS))
+    objects = [record[2] for record in head if not isinstance(record, BadRow)]
+    columns = used_columns(config, dict.fromkeys(chain(*objects))) if objects else None
+    for record in chain(head, records):
+        if isinstance(record, BadRow):
+            yield record
+        else:
+            columns = columns or used_columns(config, record[2])
+            yield columns.row(*record)
+
+
+def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[Record | BadRow]:
+    name = Path(config.source).name
+    decode = json.JSONDecoder(strict=False).decode  # a raw NUL or tab in a string is our business
+    offset = 0
+    for number, line in enumerate(lines(file)):
+        start, offset = offset, offset + len(line)
+        where = f"{name}, byte {start}"
+        if line.isspace():
+            continue
+        if len(line) >= ROW_BYTES and not line.endswith(b"\n"):
+            yield BadRow(where, number, "over-long", line)
+            offset += _skip_line(file)
+            continue
+        try:
+            record = decode(line.decode(config.encoding).removeprefix(BOM))
+        except UnicodeDecodeError as error:
+            yield BadRow(f"{name}, byte {start + error.start}", number, "encoding", line)
+        except (ValueError, RecursionError):
+            yield BadRow(where, number, "broken-row", line)
+        else:
+            yield _record(where, number, record)
+
+
+def _skip_line(file: BufferedReader) -> int:
+    """Bytes to the end of the line that ROW_BYTES cut."""
+    skipped = 0
+    for part in lines(file):
+        skipped += len(part)
+        if part.endswith(b"\n"):
+            break
+    return skipped
+
+
+def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[Record | BadRow]:
+    """Elements of one JSON array, decoded one at a time out of a window over the file."""
+    name = Path(config.source).name
+    window = _Window(config, file)
+    window.skip("[")
+    for number in count():
+        if window.next_is("]"):
+            return
+        if number:
+            window.skip(",")
+        element = window.element(number)
+        yield _record(f"{name}, element {number}", number, element)
+
+
+def _record(where: str, number: int, value: Any) -> Record | BadRow:
+    is_object = isinstance(value, dict)
+    return (where, number, value) if is_object else BadRow(where, number, "broken-row", value)
+
+
+class _Window:
+    """The undecoded part of a JSON array, grown block by block as elements need it."""
+
+    BLOCK = 1 << 20
+    SPACE = re.compile(r"[ \t\r\n\ufeff]*")
+
+    def __init__(self, config: CorpusConfig, file: BufferedReader) -> None:
+        self._file = file
+        self._config = config
+        self._decode = json.JSONDecoder(strict=False).raw_decode
+        self._incoming = _incremental_decoder(config)
+        self._text = ""
+        self._at = 0
+
+    def next_is(self, mark: str) -> bool:
+        """Whether the next character, white space apart, is `mark`."""
+        while True:
+            match = self.SPACE.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text) or not self._grow(self.BLOCK):
+                return self._text.startswith(mark, self._at)
+
+    def skip(self, mark: str) -> None:
+        if not self.next_is(mark):
+            raise self._broken(f"expected {mark!r}")
+        self._at += 1
+
+    def element(self, number: int) -> object:
+        """The next value; the window doubles until it holds the value and what follows it."""
+        self.next_is("")
+        size = self.BLOCK
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+                if end < len(self._text) or not self._grow(size):
+                    self._at = end
+                    return value
+            except (ValueError, RecursionError) as error:
+                if len(self._text) > ROW_BYTES or not self._grow(size):
+                    raise self._broken(f"element {number}: {error}") from error
+            size *= 2
+
+    def _grow(self, size: int) -> bool:
+        """Append up to `size` bytes of text and drop what is decoded; False at the end."""
+        data = self._file.read(size)
+        self._text = self._text[self._at :] + self._incoming(data)
+        self._at = 0
+        return bool(data)
+
+    def _broken(self, what: str) -> UnreadableSourceError:
+        found = self._text[self._at : self._at + 40]
+        return UnreadableSourceError(
+            f"The JSON array of {self._config.source} breaks: {what}, found {found!r}. Repair it, "
+            "or write one object a line (JSONL), where a bad row costs only itself."
+        )
+
+
+def _incremental_decoder(config: CorpusConfig) -> Callable[[bytes], str]:
+    """Blocks of bytes to text; undecodable bytes become lone surrogates, refused row by row."""
+    return codecs.getincrementaldecoder(config.encoding)("surrogateescape").decode

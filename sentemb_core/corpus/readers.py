@@ -1,0 +1,140 @@
+"""Raw rows out of any source, streamed; what cannot be parsed comes out as a BadRow."""
+
+import csv
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.corpus.columns import Columns, Row, used_columns
+from sentemb_core.corpus.csv_rows import csv_rows
+from sentemb_core.corpus.files import BOM, ROW_BYTES
+from sentemb_core.corpus.json_rows import json_rows, jsonl_rows, rows_of
+from sentemb_core.corpus.markdown import plain_text
+from sentemb_core.corpus.quarantine import BadRow
+from sentemb_core.corpus.source import Format, ask_datasets, source_format, text_files
+from sentemb_core.errors import MissingColumnError, UnreadableSourceError
+
+BATCH_ROWS = 128
+Batch = Any  # pa.RecordBatch, which carries no types
+
+
+def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """All rows of the source in its order; memory does not grow with their number.
+
+    Raises:
+        UnreadableSourceError: E103, nothing readable there, or broken as a whole.
+        MissingColumnError: E104, a named column is not among those found.
+    """
+    kind = source_format(config.source)
+    try:
+        yield from READERS[kind](config)
+    except (pa.ArrowException, csv.Error, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, UnreadableSourceError):
+            raise
+        raise UnreadableSourceError(
+            f"{config.source} cannot be read as {kind}: {error}. The file is damaged or "
+            "incomplete: fetch it again."
+        ) from error
+
+
+def parquet_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """Rows of a Parquet file; only the used columns are read."""
+    name = Path(config.source).name
+    with pq.ParquetFile(config.source, buffer_size=1 << 20, pre_buffer=False) as file:
+        columns = used_columns(config, file.schema_arrow.names)
+        names = list(dict.fromkeys(name for name in columns if name is not None))
+        batches = file.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
+        yield from _arrow_rows(name, columns, batches)
+
+
+def _arrow_rows(name: str, columns: Columns, batches: Iterable[Batch]) -> Iterator[Row | BadRow]:
+    number = 0
+    for batch in batches:
+        for record in _records(batch):
+            where = f"{name}, row {number}"
+            if record is None:
+                yield BadRow(where, number, "encoding", "a string that is not UTF-8")
+            else:
+                yield columns.row(where, number, record)
+            number += 1
+
+
+def _records(batch: Batch) -> Iterator[dict[str, object] | None]:
+    """Rows as dicts; none for a row with an undecodable string."""
+    try:
+        yield from batch.to_pylist()
+    except UnicodeDecodeError:
+        if len(batch) == 1:
+            yield None
+        else:
+            for row in range(len(batch)):
+                yield from _records(batch.slice(row, 1))
+
+
+def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """One document a .txt or .md file; its id is the path inside the folder."""
+    folder = Path(config.source)
+    if config.id_column or config.counterpart_column:
+        raise MissingColumnError(
+            f"Text files have no columns, but --id-column or --counterpart-column names one: "
+            f"{config.source} is a folder. Leave the option out, or give a table."
+        )
+    for number, path in enumerate(text_files(folder)):
+        where = path.relative_to(folder).as_posix()
+        if path.stat().st_size > ROW_BYTES:
+            yield BadRow(where, number, "over-long", f"{path.stat().st_size} bytes")
+            continue
+        data = path.read_bytes()
+        try:
+            text = data.decode(config.encoding).removeprefix(BOM)
+        except UnicodeDecodeError as error:
+            yield BadRow(f"{where}, byte {error.start}", number, "encoding", data[error.start :])
+        else:
+            text = plain_text(text) if path.suffix.lower() == ".md" else text
+            yield Row(where, number, where, text, None, None)
+
+
+def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """Rows of a folder that `datasets` saved; a dictionary of splits needs `split`."""
+    found = ask_datasets("load_from_disk", config.source)
+    if isinstance(found, dict):
+        found = found[_split(config, list(map(str, found)))]
+    columns = used_columns(config, found.column_names)
+    batches = found.with_format("arrow").iter(BATCH_ROWS)
+    tables = (batch for table in batches for batch in table.to_batches())
+    yield from _arrow_rows(Path(config.source).name, columns, tables)
+
+
+def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
+    """Rows of a `datasets` name, streamed over the network or out of its cache."""
+    found = ask_datasets("load_dataset", config.source, streaming=True)
+    data = found[_split(config, list(found))]
+    records = ((config.source, number, dict(record)) for number, record in enumerate(data))
+    yield from rows_of(config, records)
+
+
+def _split(config: CorpusConfig, splits: list[str]) -> str:
+    if config.split in splits:
+        return str(config.split)
+    if config.split is None and len(splits) == 1:
+        return splits[0]
+    raise UnreadableSourceError(
+        f"{config.source} has the splits {splits}; asked for {config.split!r}. Name one by --split."
+    )
+
+
+READERS: dict[Format, Callable[[CorpusConfig], Iterator[Row | BadRow]]] = {
+    "jsonl": jsonl_rows,
+    "json": json_rows,
+    "csv": csv_rows,
+    "tsv": csv_rows,
+    "parquet": parquet_rows,
+    "folder": folder_rows,
+    "saved": saved_rows,
+    "hub": hub_rows,
+}

@@ -1,0 +1,57 @@
+"""Running text to sentences: paragraphs first, then syntok or one fast regular expression."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Literal
+
+from syntok import segmenter
+from syntok.tokenizer import Tokenizer
+
+Splitter = Callable[[str], list[str]]
+
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
+
+# A sentence ends after an end mark, perhaps inside a closing quote or bracket, before white space
+# and anything but a small letter; at a blank line; at an ideographic full stop. Every alternative
+# begins with an end mark or a line break, which lets the scan skip all other characters.
+_END = re.compile(
+    r"""[.!?…\n。！？](?:"""  # noqa: RUF001
+    r"""(?<!\n)["'”’»)\]]?\s++(?![a-z])|"""  # noqa: RUF001
+    r"""(?<=\n)[^\S\n]*+\n\s*|"""
+    r"""(?<=[。！？])[」』”]*+)"""  # noqa: RUF001
+)
+
+
+def splitter(name: Literal["syntok", "regex"]) -> Splitter:
+    """The function text -> sentences of that name.
+
+    syntok: about 1.5 MB/s, knows abbreviations. regex: 30 times faster, splits after `Dr.`.
+    White space inside a sentence is one space; no sentence is empty.
+    """
+    return {"syntok": syntok_sentences, "regex": regex_sentences}[name]
+
+
+def regex_sentences(text: str) -> list[str]:
+    """Sentences between matches of `_END`, which belong to the sentence they end."""
+    cuts = pairwise([0, *(match.end() for match in _END.finditer(text)), len(text)])
+    return [" ".join(words) for start, stop in cuts if (words := text[start:stop].split())]
+
+
+def syntok_sentences(text: str) -> list[str]:
+    """Sentences of each paragraph, as syntok segments its tokens."""
+    return [sentence for part in _PARAGRAPH.split(text) for sentence in _segments(part)]
+
+
+def _segments(paragraph: str) -> Iterator[str]:
+    """Cuts at the first token of each sentence, so that no character between tokens is lost."""
+    tokens = Tokenizer(replace_not_contraction=False).tokenize(paragraph)
+    starts = [sentence[0].offset for sentence in segmenter.segment(tokens)]
+    for start, stop in zip([0, *starts[1:]], [*starts[1:], len(paragraph)], strict=True):
+        if sentence := " ".join(paragraph[start:stop].split()):
+            yield sentence
+
+
+def same_text(text: str) -> str:
+    """Key under which two texts count as equal: letter case and white space do not matter."""
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,133 @@
+"""What a corpus source is: its format, its files, and the digest of its bytes."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.errors import UnreadableSourceError
+
+Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "folder", "saved", "hub"]
+
+SUFFIXES: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
+TEXT_SUFFIXES = (".txt", ".md")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+
+
+def source_format(source: str) -> Format:
+    """How to read the source; UnreadableSourceError (E103) when nothing readable is there."""
+    path = Path(source)
+    if path.is_dir():
+        return _folder_format(path)
+    suffix = _suffix(path)
+    if path.is_file():
+        if suffix not in SUFFIXES:
+            raise UnreadableSourceError(
+                f"A corpus file ends in one of {', '.join(SUFFIXES)} (JSON and CSV may add .gz); "
+                f"found {path.name!r}. Rename or convert it."
+            )
+        if path.stat().st_size == 0:
+            raise UnreadableSourceError(f"A corpus holds at least one row; {source} has 0 bytes.")
+        return SUFFIXES[suffix]
+    if suffix not in SUFFIXES and _HUB_NAME.fullmatch(source):
+        return "hub"
+    raise UnreadableSourceError(
+        f"No file or folder at {source}. Check the path (this process runs in {Path.cwd()})."
+    )
+
+
+def text_files(folder: Path) -> Iterator[Path]:
+    """The .txt and .md files under the folder in a fixed order.
+
+    Hidden names and symbolic links are left out: a link could lead outside the folder.
+    """
+    for root, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(root, name)
+            if _is_text(path):
+                yield path
+
+
+def source_digest(config: CorpusConfig) -> str:
+    """SHA-256 over format and bytes of the source; where it lies does not enter.
+
+    A folder counts with the sorted relative names of the files that would be read, a data set of
+    the hub with its name, split and the fingerprint of its builder.
+    """
+    kind = source_format(config.source)
+    path = Path(config.source)
+    state = hashlib.sha256(kind.encode())
+    if kind == "hub":
+        state.update(f"\0{config.source}\0{config.split}\0{_hub_fingerprint(config)}".encode())
+    elif path.is_dir():
+        for file in text_files(path) if kind == "folder" else _all_files(path):
+            name = os.fsencode(file.relative_to(path).as_posix())
+            state.update(b"\0" + name + b"\0" + _file_digest(file))
+    else:
+        state.update(b"\0gz\0" if path.suffix == ".gz" else b"\0")
+        state.update(_file_digest(path))
+    return state.hexdigest()
+
+
+def _suffix(path: Path) -> str:
+    """The suffix that tells the format: that of `a.jsonl` for `a.jsonl.gz`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    zipped = suffixes[-1:] == [".gz"] and suffixes[-2:-1] != [".parquet"]
+    return "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
+
+
+def _folder_format(path: Path) -> Format:
+    if (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
+        return "saved"
+    if next(text_files(path), None) is not None:
+        return "folder"
+    found = sorted({file.suffix or file.name for file in path.iterdir() if file.is_file()})
+    raise UnreadableSourceError(
+        f"A corpus folder holds .txt or .md files, or is a saved data set; in {path} there are "
+        f"{', '.join(found[:5]) or 'no files'}. Give one file, or another folder."
+    )
+
+
+def _is_text(path: Path) -> bool:
+    visible = path.suffix.lower() in TEXT_SUFFIXES and not path.name.startswith(".")
+    return visible and not path.is_symlink() and path.is_file()
+
+
+def _all_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _file_digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _hub_fingerprint(config: CorpusConfig) -> str:
+    builder: Any = ask_datasets("load_dataset_builder", config.source)
+    return str(builder.hash)
+
+
+def ask_datasets(function: str, name: str, **options: Any) -> Any:
+    """Call a loading function of `datasets`; UnreadableSourceError (E103) when it fails."""
+    import datasets  # half a second: paid by those who name a data set
+
+    try:
+        return getattr(datasets, function)(name, **options)
+    except Exception as error:
+        offline = os.environ.get("HF_HUB_OFFLINE", "unset")
+        raise UnreadableSourceError(
+            f"`datasets` cannot load {name!r} ({type(error).__name__}: {str(error)[:200]}; "
+            f"HF_HUB_OFFLINE is {offline}). Check the path; or save the data set where there is a "
+            "network, and give its folder."
+        ) from error

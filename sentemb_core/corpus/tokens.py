@@ -1,0 +1,328 @@
+"""The token cache: every sentence tokenised once, read by memory map in all rounds and methods."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+from jaxtyping import Bool, Int32, Int64, Integer
+from pydantic import BaseModel, ConfigDict
+from tokenizers import Tokenizer
+
+from sentemb_core import schemas
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.table import document_batches
+
+SHARD_SENTENCES = 65_536
+SHARD_BYTES = 64 << 20  # long sentences close a shard earlier, so that a shard fits in memory
+
+Tokens = Integer[np.ndarray, " tokens"]
+
+
+class TokenReport(BaseModel):
+    """What the token cache holds; also its meta.json."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    documents: int
+    held_out: int
+    sentences: int
+    tokens: int
+    truncated: int
+    token_type: str
+    max_length: int
+    tokenizer: str
+
+    def summary(self) -> str:
+        """One line for the log."""
+        share = self.truncated / max(self.sentences, 1)
+        return (
+            f"{self.sentences:,} sentences of {self.documents:,} documents, {self.tokens:,} "
+            f"tokens; {share:.1%} of sentences truncated at {self.max_length} tokens"
+        )
+
+
+def write_tokens(
+    documents: Path,
+    benchmark: Path,
+    tokenizer_json: Path,
+    max_length: int,
+    out: Path,
+    *,
+    add_special_tokens: bool,
+) -> TokenReport:
+    """Tokenise all sentences of documents.parquet into shards of whole documents under `out`.
+
+    Args:
+        documents: The documents.parquet of `write_documents`.
+        benchmark: Folder written by `write_benchmark`: names the held-out documents.
+        tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
+        max_length: Tokens kept of a sentence, special ones included.
+        out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
+        add_special_tokens: True for transformers, False for static encoders. Without them a
+            sentence of which the tokenizer leaves nothing becomes one unknown token.
+
+    Streams: memory holds one shard, whatever the size of the corpus.
+    """
+    encode = _Encode(tokenizer_json, max_length, add_special_tokens)
+    held_out = Benchmark.open(benchmark).held_out_documents
+    with _ShardWriter(out, encode.token_type, held_out) as shards:
+        for batch in document_batches(documents, ["doc_id", "sentences"]):
+            sentences = batch.column("sentences")
+            texts = sentences.flatten()
+            counts = sentences.value_lengths().to_numpy().astype(np.int64)
+            shards.write(batch.column("doc_id"), counts, texts, *encode(texts.to_pylist()))
+    report = TokenReport(
+        documents=shards.n_documents,
+        held_out=shards.n_held_out,
+        sentences=shards.n_sentences,
+        tokens=encode.n_tokens,
+        truncated=encode.n_truncated,
+        token_type=str(encode.token_type),
+        max_length=max_length,
+        tokenizer=hashlib.sha256(tokenizer_json.read_bytes()).hexdigest(),
+    )
+    (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    return report
+
+
+class _Encode:
+    """Texts to token ids, counting what was cut."""
+
+    def __init__(self, tokenizer_json: Path, max_length: int, add_special_tokens: bool) -> None:
+        self._tokenizer: Any = Tokenizer.from_file(str(tokenizer_json))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_length)
+        self._max_length = max_length
+        self._special = add_special_tokens
+        unknown = getattr(self._tokenizer.model, "unk_token", None)
+        self._unknown: int = (self._tokenizer.token_to_id(unknown) if unknown else None) or 0
+        largest = max(self._tokenizer.get_vocab().values())
+        self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
+        self.n_tokens = self.n_truncated = 0
+
+    def __call__(self, texts: list[str]) -> tuple[Tokens, Int64[np.ndarray, " sentences"]]:
+        """Flat token ids of all texts, and how many each text has (at least one)."""
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=self._special)
+        ids = [encoding.ids or [self._unknown] for encoding in encodings]
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        self.n_tokens += int(lengths.sum())
+        self.n_truncated += sum(
+            bool(encodings[full].overflowing)
+            for full in np.flatnonzero(lengths == self._max_length)
+        )
+        flat = [token for sentence in ids for token in sentence]
+        return np.array(flat, dtype=self.token_type.to_pandas_dtype()), lengths
+
+
+class _ShardWriter:
+    """Collects whole documents; a full shard becomes one Arrow file and one index row group."""
+
+    def __init__(self, out: Path, token_type: Any, held_out: Int64[np.ndarray, " held"]) -> None:
+        self.n_documents = self.n_sentences = self.n_held_out = 0
+        self._out = out
+        self._held_out = held_out
+        self._schema = schemas.sentences(token_type)
+        self._index = pq.ParquetWriter(out / "documents.parquet", schemas.DOCUMENT_INDEX)
+        self._documents: list[Any] = []
+        self._sentences: list[Any] = []
+        self._shards = 0
+
+    def __enter__(self) -> "_ShardWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close_shard()
+        self._index.close()
+
+    def write(
+        self,
+        doc_ids: Any,
+        counts: Int64[np.ndarray, " documents"],
+        texts: Any,
+        tokens: Tokens,
+        lengths: Int64[np.ndarray, " sentences"],
+    ) -> None:
+        """Add documents of so many sentences each; sentences of so many tokens each."""
+        rows = np.arange(self.n_documents, self.n_documents + len(counts))
+        sentences = np.arange(self.n_sentences, self.n_sentences + len(lengths))
+        held = np.isin(rows, self._held_out)
+        ends, bounds = np.cumsum(counts), np.concatenate([[0], np.cumsum(lengths)])
+        index = [doc_ids, self.n_sentences + ends - counts, counts.astype(np.int32), held]
+        ids = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
+        columns = [sentences, np.repeat(rows, counts), texts, _hashes(tokens, bounds), ids]
+        self._documents.append(_batch(index, schemas.DOCUMENT_INDEX))
+        self._sentences.append(_batch(columns, self._schema))
+        self.n_documents += len(counts)
+        self.n_sentences += len(lengths)
+        self.n_held_out += int(held.sum())
+        size = sum(batch.nbytes for batch in self._sentences)
+        if sum(map(len, self._sentences)) >= SHARD_SENTENCES or size >= SHARD_BYTES:
+            self._close_shard()
+
+    def _close_shard(self) -> None:
+        if not self._sentences:
+            return
+        path = self._out / f"sentences-{self._shards:05d}.arrow"
+        with ipc.new_file(path, self._schema) as file:
+            file.write_batch(pa.concat_batches(self._sentences))
+        self._index.write_batch(pa.concat_batches(self._documents))
+        self._documents, self._sentences = [], []
+        self._shards += 1
+
+
+def _batch(columns: list[Any], schema: Any) -> Any:
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _hashes(
+    tokens: Tokens, offsets: Int64[np.ndarray, " bounds"]
+) -> Int64[np.ndarray, " sentences"]:
+    """Eight bytes of BLAKE2b over the token ids of each sentence."""
+    data = tokens.astype(tokens.dtype.newbyteorder("<"), copy=False).tobytes()
+    bounds = (offsets * tokens.itemsize).tolist()
+    digests = b"".join(
+        hashlib.blake2b(data[start:stop], digest_size=8).digest()
+        for start, stop in pairwise(bounds)
+    )
+    return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)
+
+
+def sentence_texts(documents: Path) -> Iterator[str]:
+    """Every sentence of documents.parquet in canonical order: to learn a vocabulary from."""
+    for batch in document_batches(documents, ["sentences"]):
+        yield from batch.column("sentences").flatten().to_pylist()
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A run of whole documents in one file: ranges of document and of sentence indices."""
+
+    index: int
+    documents: slice
+    sentences: slice
+
+
+class TokenCorpus:
+    """Read-only token cache, memory-mapped; sentences are indexed in canonical order.
+
+    Canonical order: by document as in documents.parquet, then by position in the document.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.meta = TokenReport.model_validate_json((path / "meta.json").read_text("utf-8"))
+        self.n_documents = self.meta.documents
+        index = pq.read_table(
+            path / "documents.parquet", columns=["first_sentence", "held_out"], memory_map=True
+        )
+        self.offsets: Int64[np.ndarray, " documents+1"] = np.append(
+            index["first_sentence"].to_numpy(), self.meta.sentences
+        )
+        self.held_out: Bool[np.ndarray, " documents"] = index["held_out"].to_numpy()
+        self._batches = [_mapped(file) for file in sorted(path.glob("sentences-*.arrow"))]
+        self._starts: Int64[np.ndarray, " shards+1"] = np.cumsum(
+            [0, *(len(batch) for batch in self._batches)]
+        )
+        self.shards = [self._shard(k) for k in range(len(self._batches))]
+
+    @classmethod
+    def open(cls, path: Path) -> "TokenCorpus":
+        """The cache that `write_tokens` wrote into folder `path`."""
+        return cls(path)
+
+    def __len__(self) -> int:
+        return self.meta.sentences
+
+    @cached_property
+    def doc_ids(self) -> list[str]:
+        table = pq.read_table(self.path / "documents.parquet", columns=["doc_id"])
+        return cast(list[str], table["doc_id"].to_pylist())
+
+    @cached_property
+    def lengths(self) -> Int32[np.ndarray, " sentences"]:
+        """Tokens of each sentence."""
+        bounds = (self._token_bounds(k) for k in range(len(self._batches)))
+        return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
+
+    @cached_property
+    def text_hashes(self) -> Int64[np.ndarray, " sentences"]:
+        """Equal for two sentences exactly when their token ids are (64-bit hash)."""
+        return np.concatenate([batch.column("text_hash").to_numpy() for batch in self._batches])
+
+    @cached_property
+    def document_of(self) -> Int64[np.ndarray, " sentences"]:
+        """Index of each sentence's document."""
+        return np.repeat(np.arange(self.n_documents), np.diff(self.offsets))
+
+    def tokens(
+        self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
+    ) -> list[Int64[np.ndarray, " tokens"]]:
+        """Token ids of these sentences, in the order asked for."""
+        wanted = np.asarray(sentences, dtype=np.int64)
+        found: list[np.ndarray] = [wanted] * len(wanted)
+        for shard, places in self._by_shard(wanted):
+            rows = wanted[places] - self._starts[shard]
+            bounds = self._token_bounds(shard)
+            starts = bounds[rows].astype(np.int64)
+            ends = np.cumsum(bounds[rows + 1] - starts)
+            lengths = np.diff(ends, prepend=0)
+            flat = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
+            values = self._batches[shard].column("tokens").values.to_numpy()[flat].astype(np.int64)
+            for place, end, length in zip(
+                places.tolist(), ends.tolist(), lengths.tolist(), strict=True
+            ):
+                found[place] = values[end - length : end]
+        return found
+
+    def texts(self, sentences: Sequence[int] | Int64[np.ndarray, " n"]) -> list[str]:
+        """The sentences themselves, in the order asked for."""
+        wanted = np.asarray(sentences, dtype=np.int64)
+        found = [""] * len(wanted)
+        for shard, places in self._by_shard(wanted):
+            rows = pa.array(wanted[places] - self._starts[shard])
+            texts = self._batches[shard].column("text").take(rows).to_pylist()
+            for place, text in zip(places.tolist(), texts, strict=True):
+                found[place] = text
+        return found
+
+    def _by_shard(
+        self, wanted: Int64[np.ndarray, " n"]
+    ) -> Iterator[tuple[int, Int64[np.ndarray, " places"]]]:
+        """For each shard that holds wanted sentences, their places in `wanted`."""
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
+            raise IndexError(
+                f"A sentence index lies in 0..{len(self) - 1}; found {wanted.min()}..{wanted.max()}"
+            )
+        shard_of = np.searchsorted(self._starts, wanted, side="right") - 1
+        for shard in np.unique(shard_of).tolist():
+            yield shard, np.flatnonzero(shard_of == shard)
+
+    def _token_bounds(self, shard: int) -> Int32[np.ndarray, " bounds"]:
+        """Where the tokens of each sentence of a shard begin; last, where they end."""
+        return cast(np.ndarray, self._batches[shard].column("tokens").offsets.to_numpy())
+
+    def _shard(self, index: int) -> Shard:
+        documents = self._batches[index].column("document")
+        return Shard(
+            index=index,
+            documents=slice(documents[0].as_py(), documents[-1].as_py() + 1),
+            sentences=slice(int(self._starts[index]), int(self._starts[index + 1])),
+        )
+
+
+def _mapped(path: Path) -> Any:
+    """The one record batch of a shard; its buffers keep the map alive, the file is closed."""
+    with pa.memory_map(str(path)) as file:
+        return ipc.open_file(file).get_batch(0)

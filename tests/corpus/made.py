@@ -1,0 +1,57 @@
+"""Small corpora in files, and the shortest way to read them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.corpus.documents import CorpusReport, write_documents
+from sentemb_core.corpus.table import Document, read_documents
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "A", "B", "C", "one", "two", "three", "."]
+
+
+def jsonl(path: Path, rows: list[Any]) -> Path:
+    """One row a line; bytes are written as they are."""
+    lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path
+
+
+def texts(count: int, sentences: int = 3) -> list[dict[str, str]]:
+    """Rows of running text, all different."""
+    return [
+        {
+            "id": f"d{k}",
+            "title": f"Title {k}",
+            "text": " ".join(f"Sentence {j} of {k}." for j in range(sentences)),
+        }
+        for k in range(count)
+    ]
+
+
+def read(source: Path, **options: Any) -> tuple[CorpusReport, list[Document], Path]:
+    """Report, documents and output folder of one reading; regex splitter unless named."""
+    out = source.parent / f"out-{len(list(source.parent.glob('out-*')))}"
+    out.mkdir()
+    config = CorpusConfig(source=str(source), **{"splitter": "regex", **options})
+    report = write_documents(config, out)
+    return report, list(read_documents(out / "documents.parquet")), out
+
+
+def quarantined(out: Path) -> list[dict[str, Any]]:
+    return pq.read_table(out / "quarantine.parquet").to_pylist()
+
+
+def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
+    """A word-level tokenizer with [CLS] and [SEP]."""
+    made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, "[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    return folder / "tokenizer.json"

@@ -1,0 +1,128 @@
+"""The pool is fixed, the splits hang on the id alone, equal counterparts are one candidate."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, query_splits, write_benchmark
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.errors import EmptyPairsError
+
+
+def documents(count: int, *, title: Any = "Title {}".format, sentences: int = 4) -> list[Document]:
+    texts = [f"Sentence {j}." for j in range(sentences)]
+    return [Document(f"d{k}", texts, title(k), k) for k in range(count)]
+
+
+def drawn(folder: Path, rows: list[Document], **options: Any) -> Benchmark:
+    out = folder / f"benchmark-{len(list(folder.iterdir()))}"
+    out.mkdir()
+    with DocumentWriter(out / "documents.parquet") as writer:
+        for row in rows:
+            writer.write(row)
+    write_benchmark(out / "documents.parquet", ValidationConfig(**options), out)
+    return Benchmark.open(out)
+
+
+def test_every_document_looks_for_its_counterpart(tmp_path: Path) -> None:
+    rows = [*documents(40), Document("none", ["A.", "B."], None, 40)]
+    benchmark = drawn(tmp_path, rows)
+    assert (benchmark.kind, benchmark.n_candidates) == ("counterpart", 40)
+    for place, row in enumerate(benchmark.query_document):
+        assert benchmark.query_doc_id[place] == rows[row].doc_id
+        assert benchmark.candidate_text[benchmark.query_candidate[place]] == rows[row].counterpart
+    assert len(benchmark.held_out_documents) == 0
+
+
+def test_equal_counterparts_are_one_candidate(tmp_path: Path) -> None:
+    benchmark = drawn(tmp_path, documents(40, title=lambda k: ["A  title", "a TITLE", "b"][k % 3]))
+    assert benchmark.candidate_text == ["A  title", "b"]
+    assert benchmark.candidate_document.tolist() == [0, 2]
+    assert [int(benchmark.query_candidate[k]) for k in range(6)] == [0, 0, 1, 0, 0, 1]
+
+
+def test_the_pool_is_bounded_and_drawn_by_hash(tmp_path: Path) -> None:
+    rows = documents(200)
+    benchmark = drawn(tmp_path, rows, candidates=30)
+    assert len(benchmark.query_document) == benchmark.n_candidates == 30
+    assert (np.diff(benchmark.query_document) > 0).all()
+    larger = drawn(tmp_path, rows, candidates=60)
+    assert set(benchmark.query_doc_id) < set(larger.query_doc_id)
+
+
+def test_pool_and_splits_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
+    rows = documents(200)
+    found = []
+    for seed in range(3):
+        random.Random(seed).shuffle(rows)
+        benchmark = drawn(tmp_path, rows, candidates=80)
+        found.append(dict(zip(benchmark.query_doc_id, benchmark.query_split, strict=True)))
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_splits_have_the_shares_asked_for(tmp_path: Path) -> None:
+    benchmark = drawn(tmp_path, documents(2_000), validation_share=0.5, gate_share=0.3)
+    sizes = [len(benchmark.queries(split)) for split in ("validation", "gate", "test")]
+    assert sum(sizes) == 2_000
+    assert sizes == pytest.approx([1_000, 600, 400], abs=70)
+
+
+def test_a_document_keeps_its_split_when_others_come() -> None:
+    ids = [f"d{k}" for k in range(500)]
+    before = query_splits(ids[:100], ValidationConfig())
+    assert query_splits(ids, ValidationConfig())[:100] == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    ids=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=3, unique=True),
+    gate_share=st.sampled_from([0.0, 0.3]),
+)
+def test_no_split_is_empty_however_small_the_pool(ids: list[str], gate_share: float) -> None:
+    splits = query_splits(ids, ValidationConfig(gate_share=gate_share))
+    assert set(splits) == {"validation", "test"} | ({"gate"} if gate_share else set())
+
+
+@pytest.mark.parametrize("title", [lambda k: None, lambda k: "Only" if k > 3 else None])
+def test_without_counterparts_halves_look_for_each_other(tmp_path: Path, title: Any) -> None:
+    rows = [*documents(50, title=title), *documents(30, title=title, sentences=1)]
+    benchmark = drawn(tmp_path, rows)
+    assert (benchmark.kind, benchmark.n_candidates) == ("halves", 10)
+    assert benchmark.candidate_text == [None] * 10
+    assert (benchmark.query_document == benchmark.candidate_document).all()
+    assert (benchmark.held_out_documents == benchmark.query_document).all()
+    assert benchmark.query_document.max() < 50
+    assert benchmark.query_candidate.tolist() == list(range(10))
+
+
+def test_halves_can_be_asked_for(tmp_path: Path) -> None:
+    assert drawn(tmp_path, documents(50), halves=True).kind == "halves"
+
+
+def test_halves_need_two_documents_of_two_sentences(tmp_path: Path) -> None:
+    rows = [*documents(1, title=lambda _: None), *documents(9, title=lambda _: None, sentences=1)]
+    with pytest.raises(EmptyPairsError, match=r"E102 .*found 1\. Name a counterpart column"):
+        drawn(tmp_path, rows)
+
+
+def test_the_report_says_the_pool(tmp_path: Path) -> None:
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for row in documents(400, title=lambda k: f"Title {k // 2}"):
+            writer.write(row)
+    report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    counts = report.n_queries
+    assert (report.n_candidates, report.merged, sum(counts.values())) == (200, 200, 400)
+    assert report.summary() == (
+        f"pool of 200 candidates; {counts['validation']} validation / {counts['gate']} gate / "
+        f"{counts['test']} test documents; 200 merged"
+    )
+    assert pq.read_table(tmp_path / "queries.parquet").column_names == [
+        "document", "doc_id", "split", "candidate",
+    ]  # fmt: skip

@@ -1,0 +1,50 @@
+"""First rows on disk equal first rows in a dictionary."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.corpus.dedup import FirstSeen, digest
+from sentemb_core.errors import StorageError
+
+
+@settings(max_examples=40, deadline=None)
+@given(batches=st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=8))
+def test_first_rows_are_those_of_a_dictionary(batches: list[list[int]]) -> None:
+    first: dict[int, int] = {}
+    row = 0
+    with FirstSeen() as seen:
+        for batch in batches:
+            rows = list(range(row, row + len(batch)))
+            row += len(batch)
+            wanted = [first.setdefault(key, place) for key, place in zip(batch, rows, strict=True)]
+            assert seen.first_rows([digest(str(key)) for key in batch], rows) == wanted
+
+
+def test_more_keys_than_one_query_takes_are_all_found() -> None:
+    keys = [digest(str(k)) for k in range(2_000)]
+    with FirstSeen() as seen:
+        assert seen.first_rows(keys, range(2_000)) == list(range(2_000))
+        assert seen.first_rows(keys[::-1], range(2_000, 4_000)) == list(range(2_000))[::-1]
+
+
+def test_a_digest_tells_where_one_text_ends() -> None:
+    assert digest("ab", "c") != digest("a", "bc") != digest("abc")
+
+
+def test_a_full_disk_says_where_and_what_to_do() -> None:
+    with FirstSeen() as seen:
+        seen._db.execute("PRAGMA max_page_count=3").close()
+        with pytest.raises(StorageError, match=r"E601 .*sentemb-seen-.*full.*TMPDIR"):
+            seen.first_rows([digest(str(k)) for k in range(5_000)], range(5_000))
+
+
+def test_the_disk_table_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with FirstSeen() as seen:
+        seen.first_rows([b"key"], [0])
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())

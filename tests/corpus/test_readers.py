@@ -1,0 +1,345 @@
+"""Every format gives the same documents; what cannot be read says so."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.corpus import files, json_rows, readers
+from sentemb_core.corpus.markdown import plain_text
+from sentemb_core.errors import MissingColumnError, UnreadableSourceError, UsageError
+from tests.corpus.made import jsonl, quarantined, read, texts
+
+ROWS = texts(5)
+COLUMNS = {"id_column": "id", "counterpart_column": "title", "text_column": "text"}
+WANTED = [
+    (row["id"], [f"Sentence {j} of {k}." for j in range(3)], row["title"], k)
+    for k, row in enumerate(ROWS)
+]
+
+
+def as_jsonl(folder: Path) -> Path:
+    return jsonl(folder / "rows.jsonl", ROWS)
+
+
+def as_ndjson_with_bom(folder: Path) -> Path:
+    path = jsonl(folder / "rows.ndjson", ROWS)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    return path
+
+
+def as_gzipped_jsonl(folder: Path) -> Path:
+    path = folder / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(as_jsonl(folder).read_bytes()))
+    return path
+
+
+def as_json_array(folder: Path) -> Path:
+    path = folder / "rows.json"
+    path.write_text("\ufeff" + json.dumps(ROWS, indent=2))
+    return path
+
+
+def as_json_lines(folder: Path) -> Path:
+    return jsonl(folder / "rows.json", ROWS)
+
+
+def as_csv(folder: Path) -> Path:
+    return _table(folder / "rows.csv", "excel")
+
+
+def as_tsv(folder: Path) -> Path:
+    return _table(folder / "rows.tsv", "excel-tab")
+
+
+def as_gzipped_csv(folder: Path) -> Path:
+    path = folder / "rows.csv.gz"
+    path.write_bytes(gzip.compress(as_csv(folder).read_bytes()))
+    return path
+
+
+def as_parquet(folder: Path) -> Path:
+    pq.write_table(pa.Table.from_pylist(ROWS), folder / "rows.parquet", row_group_size=2)
+    return folder / "rows.parquet"
+
+
+def as_parquet_with_categories(folder: Path) -> Path:
+    table = pa.Table.from_pylist(ROWS)
+    table = table.set_column(1, "title", table["title"].dictionary_encode())
+    pq.write_table(table, folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def as_saved_dataset(folder: Path) -> Path:
+    from datasets import Dataset
+
+    Dataset.from_list(ROWS).save_to_disk(folder / "saved")
+    return folder / "saved"
+
+
+def as_saved_splits(folder: Path) -> Path:
+    from datasets import Dataset, DatasetDict
+
+    DatasetDict({"train": Dataset.from_list(ROWS)}).save_to_disk(folder / "saved")
+    return folder / "saved"
+
+
+def _table(path: Path, dialect: str) -> Path:
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, ["id", "title", "text"], dialect=dialect)
+        writer.writeheader()
+        writer.writerows(ROWS)
+    return path
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        as_jsonl, as_ndjson_with_bom, as_gzipped_jsonl, as_json_array, as_json_lines, as_csv,
+        as_tsv, as_gzipped_csv, as_parquet, as_parquet_with_categories, as_saved_dataset,
+        as_saved_splits,
+    ],
+)  # fmt: skip
+def test_every_format_gives_the_same_documents(tmp_path: Path, write) -> None:
+    report, documents, _ = read(write(tmp_path), **COLUMNS)
+    assert [tuple(document) for document in documents] == WANTED
+    assert (report.rows_read, report.quarantined) == (5, {})
+
+
+def test_a_name_of_the_hub_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    asked = {}
+
+    def load(name: str, *, streaming: bool):
+        asked.update(name=name, streaming=streaming)
+        return {"train": ROWS}
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    rows = list(readers.rows(CorpusConfig(source="some/name", **COLUMNS)))
+    assert [row.doc_id for row in rows] == [row["id"] for row in ROWS]
+    assert asked == {"name": "some/name", "streaming": True}
+
+
+def test_a_name_of_the_hub_without_a_network_says_the_way_out() -> None:
+    with pytest.raises(UnreadableSourceError, match=r"E103 .*HF_HUB_OFFLINE is 1.*save the data"):
+        list(readers.rows(CorpusConfig(source="nobody/has-this-data-set")))
+
+
+def test_a_saved_dictionary_of_splits_names_them(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    splits = {"train": Dataset.from_list(ROWS[:2]), "test": Dataset.from_list(ROWS[2:])}
+    DatasetDict(splits).save_to_disk(tmp_path / "saved")
+    with pytest.raises(UnreadableSourceError, match=r"\['train', 'test'\]"):
+        read(tmp_path / "saved", **COLUMNS)
+    assert read(tmp_path / "saved", split="test", **COLUMNS)[0].documents == 3
+
+
+def test_a_folder_of_texts_takes_paths_as_ids(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    (folder / "deep").mkdir(parents=True)
+    (folder / ".hidden").mkdir()
+    (folder / "b.txt").write_bytes(b"\xef\xbb\xbfOne here. Two here.")
+    (folder / "a.md").write_text("# Head\nSome *words*. More [linked](x.html) words.\n")
+    (folder / "deep" / "c.TXT").write_text("Third one. And more.")
+    (folder / "note.pdf").write_text("not read")
+    (folder / ".hidden" / "d.txt").write_text("not read")
+    _, documents, _ = read(folder)
+    assert [document.doc_id for document in documents] == ["a.md", "b.txt", "deep/c.TXT"]
+    assert documents[0].sentences == ["Head", "Some *words*.", "More linked words."]
+    assert documents[1].sentences == ["One here.", "Two here."]
+
+
+def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "texts", tmp_path / "secret"
+    folder.mkdir()
+    secret.mkdir()
+    (secret / "key.txt").write_text("A secret. A key.")
+    (folder / "own.txt").write_text("An own text. Of two sentences.")
+    (folder / "link.txt").symlink_to(secret / "key.txt")
+    (folder / "linked").symlink_to(secret)
+    (folder / "gone.txt").symlink_to(tmp_path / "nowhere")
+    assert [document.doc_id for document in read(folder)[1]] == ["own.txt"]
+
+
+def test_file_names_that_are_no_text_are_quarantined(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "good.txt").write_text("A text. Of two.")
+    Path(str(folder) + "/bad\udcff.txt").write_text("A text. Of two more.")
+    report, _, out = read(folder)
+    assert report.quarantined == {"bad-id": 1}
+    assert quarantined(out)[0]["where"] == "bad\\udcff.txt"
+
+
+def test_markdown_loses_its_marks_and_keeps_its_words() -> None:
+    text = (
+        "---\ntitle: x\n---\n## A head ##\nWords **bold**, `code`.\n* item one\n* item two\n"
+        "![picture](p.png)\n```python\nprint()\n```\n> A quote.\n<!-- gone -->\n"
+    )
+    lines = [line for line in plain_text(text).splitlines() if line.strip()]
+    assert lines == ["A head", "Words bold, code.", "item one", "item two", "A quote."]
+
+
+def test_sentence_lists_are_kept_as_they_are(tmp_path: Path) -> None:
+    row = {"sentences": ["  One. Still one. ", "", "two", None], "text": "Not taken. At all."}
+    _, documents, _ = read(jsonl(tmp_path / "a.jsonl", [row]))
+    assert documents[0].sentences == ["One. Still one.", "two"]
+    assert documents[0].doc_id == "row-0"
+
+
+def test_a_csv_cell_may_hold_a_json_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('titles\n"[""One"", ""Two""]"\nnot a list\n')
+    report, documents, _ = read(path)
+    assert documents[0].sentences == ["One", "Two"]
+    assert report.quarantined == {"not-a-string": 1}
+
+
+def test_quoted_csv_cells_span_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,text\n1,"One.\n\nTwo, ""quoted""."\n\n2,"Three. Four."\n')
+    _, documents, _ = read(path, id_column="id")
+    assert [found.sentences for found in documents] == [['One.', 'Two, "quoted".'],
+                                                        ["Three.", "Four."]]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
+def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name: str) -> None:
+    rows = [{"ident": "1", "body": "One. Two."}]
+    if name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    elif name == "a.csv":
+        (tmp_path / name).write_text("ident,body\n1,One. Two.\n")
+    else:
+        jsonl(tmp_path / name, rows)
+    with pytest.raises(
+        MissingColumnError, match=r"E104 .*\['ident', 'body'\], did you mean 'body'"
+    ):
+        read(tmp_path / name, text_column="text")
+    with pytest.raises(MissingColumnError, match="did you mean 'ident'"):
+        read(tmp_path / name, id_column="id")
+    assert read(tmp_path / name)[0].documents == 1
+
+
+def test_without_any_body_column_the_options_are_named(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "a.jsonl", [{"message": "One. Two."}])
+    with pytest.raises(MissingColumnError, match=r"\['message'\].*--text-column"):
+        read(path)
+
+
+def test_text_files_have_no_columns_to_name(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("One. Two.")
+    with pytest.raises(MissingColumnError, match="have no columns"):
+        read(tmp_path / "texts", counterpart_column="title")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.jsonl", None, "No file or folder"),
+        ("no such/place/at all", None, "No file or folder"),
+        ("a.docx", b"PK", "ends in one of .jsonl"),
+        ("a.jsonl", b"", "0 bytes"),
+        ("a.parquet", b"PAR1 but not really", "cannot be read as parquet"),
+        ("a.jsonl.gz", b"not zipped", "cannot be read as jsonl"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "One. Two."}\n' * 9_999)[:-20], "damaged"),
+        ("a.json", b'[{"text": "One. Two."}, {"text": ', "array .* breaks: element 1"),
+        ("a.json", b'[{"text": "One. Two."} {"text": 1}]', "expected ','"),
+        ("a.csv", b"te\xffxt\nOne. Two.\n", "header of a.csv .* byte 2"),
+    ],
+)
+def test_a_source_that_cannot_be_read_says_why(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UnreadableSourceError, match=message):
+        list(readers.rows(CorpusConfig(source=str(tmp_path / name))))
+
+
+def test_a_folder_without_texts_says_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_text("x")
+    with pytest.raises(UnreadableSourceError, match=r"there are \.pdf"):
+        list(readers.rows(CorpusConfig(source=str(tmp_path))))
+
+
+def test_repeated_column_names_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,text\na,b\n")
+    with pytest.raises(MissingColumnError, match="its own name"):
+        read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "no-such-encoding"])
+def test_an_encoding_without_line_ends_is_refused(tmp_path: Path, encoding: str) -> None:
+    jsonl(tmp_path / "a.jsonl", ROWS)
+    with pytest.raises(UsageError, match="E001"):
+        read(tmp_path / "a.jsonl", encoding=encoding)
+
+
+def test_another_encoding_is_taken_when_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("text\nDéjà vu. Ça va.\n".encode("latin-1"))
+    _, documents, _ = read(path, encoding="latin-1")
+    assert documents[0].sentences == ["Déjà vu.", "Ça va."]
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 64, 4096])
+def test_a_json_array_is_read_through_any_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(json_rows._Window, "BLOCK", block)
+    rows = [*ROWS, {"id": "ü", "title": "😀", "text": "Grüße. Nein."}, 12, None]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1))
+    report, documents, _ = read(path, **COLUMNS)
+    assert [document.doc_id for document in documents] == [*(r["id"] for r in ROWS), "ü"]
+    assert report.quarantined == {"broken-row": 2}
+
+
+def test_a_line_too_long_to_parse_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "ROW_BYTES", 200)
+    monkeypatch.setattr(json_rows, "ROW_BYTES", 200)
+    rows = [ROWS[0], {"text": "long " * 500}, ROWS[1], b"broken"]
+    report, documents, out = read(jsonl(tmp_path / "a.jsonl", rows), **COLUMNS)
+    assert [document.doc_id for document in documents] == ["d0", "d1"]
+    assert report.quarantined == {"over-long": 1, "broken-row": 1}
+    offset = (tmp_path / "a.jsonl").read_bytes().index(b"broken")
+    assert [(row["row"], row["where"]) for row in quarantined(out)] == [
+        (1, f"a.jsonl, byte {len(json.dumps(ROWS[0])) + 1}"),
+        (3, f"a.jsonl, byte {offset}"),
+    ]
+
+
+def test_a_quote_left_open_is_given_up_and_reading_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = [
+        "text",
+        "One. Two.",
+        '"never closed',
+        *["Some. Long lines." * 40] * 1_000,
+        "Five. Six.",
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    report, documents, _ = read(path, max_characters=1_000)
+    assert report.quarantined == {"over-long": 1}
+    assert documents[-1].sentences == ["Five.", "Six."]
+
+
+def test_parquet_strings_that_are_no_text_cost_only_their_row(tmp_path: Path) -> None:
+    texts = pa.array([b"One. Two.", b"bad \xff byte.", b"Three. Four."], pa.binary())
+    table = pa.table({"text": pa.Array.from_buffers(pa.string(), 3, texts.buffers())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    report, documents, out = read(tmp_path / "a.parquet")
+    assert [document.doc_id for document in documents] == ["row-0", "row-2"]
+    assert report.quarantined == {"encoding": 1}
+    assert quarantined(out)[0]["row"] == 1

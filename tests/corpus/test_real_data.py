@@ -1,0 +1,82 @@
+"""The corpora of the experiments are read by options alone."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.sentences import same_text
+from tests.corpus.made import read
+
+SHIPPED = Path(__file__).parents[2] / "data" / "blog_usgov.parquet"
+BLOG = {"id_column": "doc_id", "counterpart_column": "title"}
+
+
+@pytest.fixture
+def blog(tmp_path: Path) -> Path:
+    if not SHIPPED.exists():
+        pytest.skip("data/blog_usgov.parquet is not in this checkout")
+    (tmp_path / "blog.parquet").symlink_to(SHIPPED)
+    return tmp_path / "blog.parquet"
+
+
+def shared(folder: Path, name: str) -> Path:
+    if "SENTEMB_DATA" not in os.environ:
+        pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger corpora")
+    (folder / name).symlink_to(Path(os.environ["SENTEMB_DATA"]) / name)
+    return folder / name
+
+
+def test_the_blog_drops_the_six_titles_among_its_sentences(blog: Path) -> None:
+    report, documents, _ = read(blog, **BLOG)
+    assert (report.rows_read, report.documents, report.counterpart_sentences) == (2306, 2306, 6)
+    assert report.quarantined == {}
+    for document in documents:
+        assert same_text(document.counterpart) not in map(same_text, document.sentences)
+
+
+def test_the_demo_sample_is_a_thousand_documents(blog: Path) -> None:
+    report, documents, out = read(
+        blog, **BLOG, min_sentences=5, max_sentences=20, max_documents=1_000
+    )
+    assert (report.documents, report.documents_with_counterpart) == (1_000, 1_000)
+    assert {len(document.sentences) for document in documents} <= set(range(5, 21))
+    drawn = write_benchmark(out / "documents.parquet", ValidationConfig(), out)
+    assert drawn.n_candidates + drawn.merged == sum(drawn.n_queries.values()) == 1_000
+    assert min(drawn.n_queries.values()) > 250
+
+
+def test_running_text_of_the_blog_is_split_again(blog: Path) -> None:
+    report, _, _ = read(blog, text_column="summary", id_column="doc_id", counterpart_column="title")
+    assert report.documents + sum(report.quarantined.values()) == 2306
+    assert set(report.quarantined) == {"empty"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "documents", "repeated"),
+    [
+        ("news_reuters21578.parquet", BLOG, 19_043, 342),
+        pytest.param("sci_arxiv_cs.parquet", BLOG, 26_000, 8, marks=pytest.mark.slow),
+        (
+            "session_mixed_titles.parquet",
+            {"id_column": "session_id", "counterpart_column": "ad_title"},
+            12_000,
+            0,
+        ),
+    ],
+)
+def test_the_larger_corpora_are_read_by_options_alone(
+    tmp_path: Path, name: str, options: dict[str, str], documents: int, repeated: int
+) -> None:
+    report, _, out = read(shared(tmp_path, name), **options)
+    assert (report.documents, report.quarantined) == (documents, {})
+    assert report.duplicate_documents == repeated
+    write_benchmark(out / "documents.parquet", ValidationConfig(), out)
+    benchmark = Benchmark.open(out)
+    assert benchmark.kind == "counterpart"
+    keys = [same_text(text) for text in benchmark.candidate_text if text]
+    assert len(set(keys)) == len(keys) == benchmark.n_candidates
+    assert np.unique(benchmark.query_candidate).tolist() == list(range(len(keys)))

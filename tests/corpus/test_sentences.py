@@ -1,0 +1,52 @@
+"""Splitting: paragraphs first, nothing lost, nothing empty."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.corpus.sentences import same_text, splitter
+
+SPLITTERS = ["syntok", "regex"]
+TEXT = st.text(
+    st.sampled_from("aB.?!…。\n\r\t \u00a0\"'”)é1」") | st.characters(exclude_categories=["Cs"]),
+    max_size=120,
+)
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_sentences_end_at_marks_quotes_and_paragraphs(name: str) -> None:
+    text = 'He said "Stop." Then he left.\n \nA title without mark\n\nWrapped\nline! Is it? Yes'
+    assert splitter(name)(text) == [
+        'He said "Stop."',
+        "Then he left.",
+        "A title without mark",
+        "Wrapped line!",
+        "Is it?",
+        "Yes",
+    ]
+
+
+def test_syntok_knows_abbreviations_and_the_regex_does_not() -> None:
+    text = "Dr. Smith came. He, i.e. the doctor, left."
+    assert splitter("syntok")(text) == ["Dr. Smith came.", "He, i.e. the doctor, left."]
+    assert splitter("regex")(text) == ["Dr.", "Smith came.", "He, i.e. the doctor, left."]
+
+
+def test_ideographic_sentences_need_no_space() -> None:
+    sentences = ["你好。", "「再见！」", "好吗？", "好"]  # noqa: RUF001
+    assert splitter("regex")("".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@settings(max_examples=150, deadline=None)
+@given(text=TEXT)
+def test_splitting_keeps_every_character_but_white_space(name: str, text: str) -> None:
+    sentences = splitter(name)(text)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    assert all(sentence and sentence == " ".join(sentence.split()) for sentence in sentences)
+
+
+def test_same_text_ignores_letter_case_and_white_space() -> None:
+    assert same_text("  The\nWAY out ") == same_text("the way OUT")
+    assert same_text("Straße") == same_text("STRASSE")
+    assert same_text("way out") != same_text("wayout")

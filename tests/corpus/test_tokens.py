@@ -1,0 +1,167 @@
+"""The token cache gives back what the tokenizer says, from any shard, in any order."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from sentemb_core import schemas
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus import tokens as tokens_module
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.tokens import TokenCorpus, TokenReport, sentence_texts, write_tokens
+from tests.corpus.made import WORDS, tokenizer_json
+
+TEXTS = [
+    ["A B.", "C", "A B C one two three A B C one two three"],
+    ["zzz", "A  B ."],
+    ["one", "two", "three", "one two", "two three"],
+    ["A B.", "\u2003"],
+]
+
+
+def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
+    rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
+    with DocumentWriter(folder / "documents.parquet") as writer:
+        for row in rows:
+            writer.write(row)
+    for name in ("benchmark", "tokens"):
+        (folder / name).mkdir()
+    write_benchmark(folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark")
+    report = write_tokens(
+        folder / "documents.parquet", folder / "benchmark", tokenizer_json(folder), 8,
+        folder / "tokens", add_special_tokens=special,
+    )  # fmt: skip
+    return report, TokenCorpus.open(folder / "tokens")
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens_module, "SHARD_SENTENCES", 4)
+    monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.usefixtures("small_shards")
+def test_tokens_are_those_of_the_tokenizer(tmp_path: Path, special: bool) -> None:
+    _, corpus = cache(tmp_path, special=special)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    tokenizer.enable_truncation(8)
+    flat = [sentence for sentences in TEXTS for sentence in sentences]
+    wanted = [tokenizer.encode(text, add_special_tokens=special).ids for text in flat]
+    if not special:
+        assert wanted[-1] == []
+        wanted[-1] = [WORDS.index("[UNK]")]
+    found = corpus.tokens(range(len(flat)))
+    assert [ids.tolist() for ids in found] == wanted
+    assert {ids.dtype for ids in found} == {np.dtype(np.int64)}
+    assert corpus.lengths.tolist() == [len(ids) for ids in wanted]
+    assert (
+        corpus.texts(range(len(flat)))
+        == flat
+        == list(sentence_texts(tmp_path / "documents.parquet"))
+    )
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_shards_hold_whole_documents_and_all_of_them(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    assert [(shard.index, shard.documents, shard.sentences) for shard in corpus.shards] == [
+        (0, slice(0, 2), slice(0, 5)),
+        (1, slice(2, 3), slice(5, 10)),
+        (2, slice(3, 4), slice(10, 12)),
+    ]
+    assert corpus.offsets.tolist() == [0, 3, 5, 10, 12]
+    assert corpus.document_of.tolist() == [0] * 3 + [1] * 2 + [2] * 5 + [3] * 2
+    assert (len(corpus), corpus.n_documents) == (12, 4)
+    assert corpus.doc_ids == ["d0", "d1", "d2", "d3"]
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_any_sentences_can_be_asked_for_in_any_order(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    every = corpus.tokens(range(12))
+    flat = [sentence for sentences in TEXTS for sentence in sentences]
+
+    @settings(max_examples=60, deadline=None)
+    @given(wanted=st.lists(st.integers(0, 11), max_size=30))
+    def check(wanted: list[int]) -> None:
+        found = corpus.tokens(np.array(wanted, dtype=np.int64))
+        assert [ids.tolist() for ids in found] == [every[k].tolist() for k in wanted]
+        assert corpus.texts(wanted) == [flat[k] for k in wanted]
+
+    check()
+
+
+def test_an_index_outside_the_corpus_is_an_error(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    for wanted in ([12], [-1], [0, 99]):
+        with pytest.raises(IndexError, match=r"lies in 0\.\.11"):
+            corpus.tokens(wanted)
+
+
+def test_hashes_are_equal_exactly_when_tokens_are(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    tokens = [tuple(ids) for ids in corpus.tokens(range(12))]
+    hashes = corpus.text_hashes.tolist()
+    for i in range(12):
+        for j in range(12):
+            assert (tokens[i] == tokens[j]) == (hashes[i] == hashes[j])
+    assert hashes[0] == hashes[4]  # "A B." and "A  B ." differ in white space alone
+
+
+def test_the_report_counts_what_was_cut(tmp_path: Path) -> None:
+    report, corpus = cache(tmp_path)
+    assert (report.sentences, report.documents, report.truncated) == (12, 4, 1)
+    assert report.tokens == int(corpus.lengths.sum())
+    assert corpus.lengths.max() == 8
+    assert "8.3% of sentences truncated at 8 tokens" in report.summary()
+    assert TokenReport.model_validate_json((tmp_path / "tokens/meta.json").read_text()) == report
+
+
+def test_halves_are_held_out_and_counterparts_are_not(tmp_path: Path) -> None:
+    (tmp_path / "titles").mkdir()
+    (tmp_path / "halves").mkdir()
+    texts = [[f"A {k}", "B"] for k in range(20)]
+    report, corpus = cache(tmp_path / "titles", texts)
+    assert (report.held_out, corpus.held_out.any()) == (0, False)
+    report, corpus = cache(tmp_path / "halves", texts, halves=True)
+    held_out = Benchmark.open(tmp_path / "halves" / "benchmark").held_out_documents
+    assert np.flatnonzero(corpus.held_out).tolist() == held_out.tolist()
+    assert report.held_out == len(held_out) == 4
+
+
+@pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])
+def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
+    words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
+    path = tokenizer_json(tmp_path, words)
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for k in range(3):
+            writer.write(Document(f"d{k}", ["A", words[-1]], f"T {k}", k))
+    (tmp_path / "out").mkdir()
+    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    report = write_tokens(
+        tmp_path / "documents.parquet", tmp_path, path, 8, tmp_path / "out",
+        add_special_tokens=False,
+    )  # fmt: skip
+    corpus = TokenCorpus.open(tmp_path / "out")
+    assert report.token_type == token_type
+    assert corpus.tokens([1])[0].tolist() == [size - 1]
+
+
+def test_the_cache_is_the_same_bytes_each_time_and_has_its_schemas(tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        cache(tmp_path / name)
+        files = (tmp_path / name / "tokens").iterdir()
+        written.append({path.name: path.read_bytes() for path in files})
+    assert written[0] == written[1]
+    assert set(written[0]) == {"documents.parquet", "meta.json", "sentences-00000.arrow"}
+    index = pq.read_schema(tmp_path / "one" / "tokens" / "documents.parquet")
+    assert index.equals(schemas.DOCUMENT_INDEX)
