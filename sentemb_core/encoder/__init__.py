@@ -1,0 +1,1 @@
+"""Sentences to vectors: the encoder, its poolings, how it starts, encodes, and rests on disk."""

@@ -1,0 +1,186 @@
+"""An encoder as the folder that `SentenceTransformer` and `AutoModel.from_pretrained` load.
+
+safetensors and JSON alone; equal encoders give equal bytes, and nothing tells where they were.
+"""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from safetensors.torch import load_file, save
+from tokenizers import Tokenizer
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.modules import (
+    CREATOR,
+    Module,
+    module_paths,
+    modules,
+    settings_of,
+)
+from sentemb_core.encoder.safety import refuse_code, refuse_pickles
+from sentemb_core.encoder.static import StaticTable
+from sentemb_core.errors import BadDataError, MissingEncoderError, UsageError
+from sentemb_core.types import Json
+
+Parts = tuple[PreTrainedModel | StaticTable, Tokenizer, Json]
+"""Backbone, tokenizer, and what AutoTokenizer must know beside tokenizer.json."""
+
+
+def save_encoder(encoder: Encoder, folder: Path, card: str) -> None:
+    """Write the encoder into `folder`, with `card` as its README.md (`card.model_card`)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    encoder.tokenizer.save(str(folder / "tokenizer.json"))
+    if not isinstance(encoder.backbone, StaticTable):
+        length = {"model_max_length": encoder.max_length}
+        _write_json(folder / "tokenizer_config.json", encoder.tokenizer_config | length)
+        _write_json(folder / "config.json", _backbone_config(encoder.backbone, encoder.pooling))
+    entries: list[Json] = []
+    for index, module in enumerate(modules(encoder)):
+        path = f"{index}_{module.type}" if index else ""
+        _write_module(module, folder / path)
+        kind = f"sentence_transformers.models.{module.type}"
+        entries.append({"idx": index, "name": str(index), "path": path, "type": kind})
+    _write_json(folder / "modules.json", entries)
+    stated = {"creator": CREATOR, "similarity_fn_name": encoder.similarity}
+    _write_json(folder / "config_sentence_transformers.json", stated)
+
+
+def load_encoder(folder: Path) -> Encoder:
+    """The encoder that `save_encoder` wrote, or a folder of sentence-transformers alike.
+
+    Raises:
+        MissingEncoderError: `folder` holds no encoder.
+        UnsafeModelError: It holds pickled weights, or names code of its own.
+        UsageError: It holds modules that an `Encoder` has not.
+        BadDataError: Its weights are incomplete.
+    """
+    refuse_pickles(folder)
+    backbone, tokenizer, tokenizer_config = read_parts(folder)
+    settings = settings_of(folder)
+    encoder = Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
+    _require_same_weights(encoder, folder)
+    return encoder
+
+
+def read_parts(folder: Path) -> Parts:
+    """What is common to all encoders on this backbone, in float32.
+
+    Raises:
+        MissingEncoderError: `folder` holds no encoder.
+        UnsafeModelError: It names code of its own.
+        BadDataError: Its weights are incomplete.
+    """
+    refuse_code(folder)
+    if "StaticEmbedding" in module_paths(folder):
+        weights = load_file(folder / "model.safetensors")["embedding.weight"]
+        table = StaticTable(weights.to(torch.float32, copy=True))
+        return table, Tokenizer.from_file(str(folder / "tokenizer.json")), {}
+    if not (folder / "config.json").is_file():
+        raise MissingEncoderError(
+            f"A folder with an encoder has a config.json or a modules.json: {folder} has neither. "
+            "Check the path."
+        )
+    with _quiet_transformers():
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        backbone = _read_backbone(folder)
+    return backbone, tokenizer.backend_tokenizer, tokenizer_settings(tokenizer)
+
+
+def tokenizer_settings(tokenizer: Any) -> Json:
+    """What AutoTokenizer must know to read tokenizer.json as it is, and for the same models."""
+    special: Json = dict(sorted(tokenizer.special_tokens_map.items()))
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",  # a model's own class rebuilds its pipeline
+        "model_input_names": tokenizer.model_input_names,
+        **{name: str(token) for name, token in special.items() if isinstance(token, str)},
+    }
+
+
+def _read_backbone(folder: Path) -> PreTrainedModel:
+    with torch.random.fork_rng(devices=[]):  # weights that are missing are drawn, then refused
+        backbone, report = cast(
+            tuple[Any, dict[str, Any]],
+            AutoModel.from_pretrained(
+                folder,
+                dtype=torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            ),
+        )
+    missing = sorted(report["missing_keys"])
+    if missing and all(name.startswith("pooler.") for name in missing):
+        backbone.pooler = None  # as published by many: an encoder without its pretraining head
+    elif missing:
+        raise BadDataError(
+            f"An encoder needs all its weights: {folder} lacks {len(missing)}, first "
+            f"{missing[:3]}. Download or save it again."
+        )
+    for weights in backbone.parameters():
+        # out of the mapped file, whose alignment changes the last bit of some products
+        weights.data = weights.data.clone()
+    return backbone
+
+
+def _backbone_config(backbone: PreTrainedModel, pooling: str) -> Json:
+    config: Json = json.loads(backbone.config.to_json_string())
+    config.pop("_name_or_path", None)  # a path on the machine that trained it
+    config["architectures"] = [type(backbone).__name__]
+    config["dtype"] = str(backbone.dtype).removeprefix("torch.")
+    # sentence-transformers hands the hidden states on only if the config asks for them
+    config["output_hidden_states"] = pooling == "first_last_mean"
+    return config
+
+
+def _require_same_weights(encoder: Encoder, folder: Path) -> None:
+    """A Dense that is not BERT's own pooler, or layer weights that are not ours, mean more."""
+    paths = module_paths(folder)
+    for module in modules(encoder)[1:]:
+        if not module.weights:
+            continue
+        found = load_file(paths[module.type] / "model.safetensors")
+        if any(not torch.equal(found[name], ours) for name, ours in module.weights.items()):
+            raise UsageError(
+                f"The pooling {encoder.pooling!r} has no weights of its own, and the "
+                f"{module.type} module of {folder} does. Start from its bare transformer instead."
+            )
+
+
+def _write_module(module: Module, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    if module.config:
+        _write_json(folder / module.config_file, module.config)
+    if module.weights:
+        tensors = {
+            name: tensor.detach().cpu().contiguous() for name, tensor in module.weights.items()
+        }
+        (folder / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
+
+
+def _write_json(path: Path, content: Json | list[Json]) -> None:
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _quiet_transformers() -> Generator[None]:
+    """No bars and no load reports: what they tell of matters here is raised as an error."""
+    bars, verbosity = (
+        transformers_logging.is_progress_bar_enabled(),
+        transformers_logging.get_verbosity(),
+    )
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()

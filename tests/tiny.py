@@ -1,0 +1,96 @@
+"""Encoders and corpora small enough for a test: random weights, invented words."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import BertConfig, BertModel
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.static import StaticTable
+
+VOCABULARY = 80
+
+
+def tokenizer() -> Tokenizer:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + [f"w{k}" for k in range(4, VOCABULARY)]
+    made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, "[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return made
+
+
+def bert(*, dropout: float = 0.1, seed: int = 0, similarity: str = "cosine") -> Encoder:
+    """Two layers, 16 wide."""
+    config = BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        backbone = BertModel(config, add_pooling_layer=False)
+    return Encoder(backbone, tokenizer(), pooling="mean", similarity=similarity, max_length=12)
+
+
+def static(*, seed: int = 0, similarity: str = "cosine") -> Encoder:
+    return Encoder(
+        StaticTable.random(VOCABULARY, 16, seed),
+        tokenizer(),
+        pooling="mean",
+        similarity=similarity,
+        max_length=12,
+    )
+
+
+@dataclass
+class TinyCorpus:
+    """What a TokenCorpus shows, in memory."""
+
+    sentences: list[np.ndarray]
+    offsets: np.ndarray
+    held_out: np.ndarray
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        return np.array([len(sentence) for sentence in self.sentences], dtype=np.int32)
+
+    @cached_property
+    def text_hashes(self) -> np.ndarray:
+        texts = [sentence.tobytes() for sentence in self.sentences]
+        known = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+        return np.array([known[text] for text in texts], dtype=np.int64)
+
+    @cached_property
+    def document_of(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.held_out)), np.diff(self.offsets))
+
+    def tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
+        return [self.sentences[k] for k in sentences.tolist()]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+
+def corpus(
+    counts: list[int], *, seed: int = 0, special: bool = True, held_out: tuple[int, ...] = ()
+) -> TinyCorpus:
+    """Documents of these many sentences; every document draws from its own few words."""
+    rng = np.random.default_rng(seed)
+    sentences: list[np.ndarray] = []
+    for count in counts:
+        words = rng.choice(np.arange(4, VOCABULARY), size=8, replace=False)
+        for _ in range(count):
+            inner = rng.choice(words, size=rng.integers(1, 9))
+            sentences.append(np.concatenate([[2], inner, [3]]) if special else inner)
+    held = np.isin(np.arange(len(counts)), held_out)
+    return TinyCorpus(sentences, np.concatenate([[0], np.cumsum(counts)]), held)
