@@ -1,0 +1,126 @@
+"""Clusters of documents, ours against networkx: documents per CPU-second, labels checked equal.
+
+Run with `python benchmarks/annotate.py`. Peers: Eq. 2 and 3 of seed 000 written out in networkx
+(`sentemb_core.idc.networks`), and what a practised user writes, networkx on similarities from
+numpy. Synthetic documents: lengths log-normal around 29 sentences, 384 dimensions;
+one thread.
+"""
+
+import os
+
+# threads that spin while they wait would cost CPU-seconds
+os.environ |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
+
+import argparse
+import time
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
+from sentemb_core.idc.pairs import cluster_pairs
+from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.similarity import neighbours
+from sentemb_core.idc.stats import cluster_statistics
+
+Labels = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+
+
+def corpus(documents: int, mean: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normalised sentence vectors around a centre per document, and the documents' offsets."""
+    rng = np.random.default_rng(seed)
+    lengths = np.clip(rng.lognormal(np.log(mean) - 0.18, 0.6, documents).astype(int), 2, 400)
+    centres = rng.standard_normal((documents, dim), dtype=np.float32)
+    vectors = rng.standard_normal((lengths.sum(), dim), dtype=np.float32)
+    vectors += np.repeat(centres, lengths, axis=0)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.cumsum([0, *lengths])
+
+
+def ours(degree: int) -> Labels:
+    def labels(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> np.ndarray:
+        near = neighbours(vectors, offsets, max(degree, top_k))
+        return clusters(prune_to_top_k(near, top_k), offsets)
+
+    return labels
+
+
+def each_document(of_one: Callable[[np.ndarray, int], list[int]]) -> Labels:
+    def labels(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> np.ndarray:
+        parts = np.split(vectors[: offsets[-1]], offsets[1:-1])
+        return np.concatenate([of_one(part, top_k) for part in parts])
+
+    return labels
+
+
+def literally(vectors: np.ndarray, top_k: int) -> list[int]:
+    """The fully connected graph, pruned, its components."""
+    return graph_clusters(pruned(document_graph(vectors), top_k))
+
+
+def practised(vectors: np.ndarray, top_k: int) -> list[int]:
+    """Only the kept edges ever become networkx edges."""
+    weights = vectors @ vectors.T
+    np.fill_diagonal(weights, -np.inf)
+    nearest = np.argsort(-weights, axis=1, kind="stable")[:, : min(top_k, len(vectors) - 1)]
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(vectors)))
+    graph.add_edges_from((i, j) for i, row in enumerate(nearest.tolist()) for j in row)
+    return graph_clusters(graph)
+
+
+def cpu_seconds(work: Callable[[], np.ndarray], rounds: int = 3) -> tuple[float, np.ndarray]:
+    """The fastest of a few rounds, and what the work gave."""
+    seconds: list[float] = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        result = work()
+        seconds.append(time.process_time() - begin)
+    return min(seconds), result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=3_000)
+    parser.add_argument("--sentences", type=int, default=29)
+    parser.add_argument("--dim", type=int, default=384)
+    options = parser.parse_args()
+    vectors, offsets = corpus(options.documents, options.sentences, options.dim, seed=0)
+    print(f"{options.documents:,} documents, {len(vectors):,} sentences, {options.dim} dimensions")
+    for top_k in (1, 2):
+        compare(vectors, offsets, top_k)
+
+
+def compare(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> None:
+    """One line a way: speed, times the literal one, and whether the labels are ours."""
+    ways: list[tuple[str, Labels, int]] = [
+        ("networkx, literal", each_document(literally), 40),
+        ("networkx on numpy", each_document(practised), 400),
+        (f"ours, degree {top_k}", ours(top_k), len(offsets) - 1),
+        ("ours, degree 8 (default)", ours(8), len(offsets) - 1),
+    ]
+    expected = ours(top_k)(vectors, offsets, top_k)
+    literal = 0.0
+    for name, way, documents in ways:
+        bounds = offsets[: documents + 1]
+        seconds, found = cpu_seconds(lambda w=way, b=bounds: w(vectors[: b[-1]], b, top_k))
+        speed = (len(bounds) - 1) / seconds
+        literal = literal or speed
+        same = "identical" if np.array_equal(found, expected[: bounds[-1]]) else "DIFFERENT"
+        print(
+            f"top_k {top_k}  {name:26}{speed:10,.0f} documents/CPU-s"
+            f"{speed / literal:8.1f}x  labels {same}"
+        )
+    kept = cluster_statistics(expected, offsets)
+    seconds, count = cpu_seconds(
+        lambda: np.array(sum(len(i) for i, _ in cluster_pairs(expected, offsets)))
+    )
+    print(
+        f"top_k {top_k}  {kept.mean_clusters:.2f} clusters a document, {kept.kept_share:.1%} of "
+        f"pairs kept; {count:,} pairs at {count / seconds / 1e6:.0f} million/CPU-s"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Intra-document clustering: which sentences of one document mean the same (seed 000, 3.2)."""

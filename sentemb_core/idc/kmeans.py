@@ -1,0 +1,100 @@
+"""The paper's other clustering: one k-means over the sentences of all documents (seed 000, 4.4)."""
+
+import importlib
+import logging
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32, Int32, Int64
+
+from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.idc.components import by_first_appearance
+from sentemb_core.idc.similarity import require_finite
+from sentemb_core.types import Similarity
+
+MAX_TRAINING_SENTENCES = 262_144
+"""Centroids of a larger corpus are found on a seeded sample of this size: 400 MB at 384 dimensions.
+faiss alone would take 256 points a centroid and not say so."""
+
+ITERATIONS = 20
+
+log = logging.getLogger(__name__)
+
+
+def one_faiss() -> Any:
+    """The faiss module.
+
+    Raises UsageError if faiss-cpu and faiss-gpu are both installed, or neither.
+    """
+    installed = [name for name in ("faiss-cpu", "faiss-gpu") if _version(name)]
+    if len(installed) != 1:
+        raise UsageError(
+            "k-means needs exactly one of faiss-cpu and faiss-gpu, since both own the folder "
+            f"`faiss`; found {' and '.join(installed) or 'neither'}. Uninstall both, then install "
+            "sentemb[cpu] or sentemb[gpu]; or set clustering = 'partition'."
+        )
+    return importlib.import_module("faiss")
+
+
+def training_sample(sentences: int, seed: int) -> Int64[np.ndarray, " sample"]:
+    """Sentences the centroids are found on, ascending: all, or MAX_TRAINING_SENTENCES of them."""
+    if sentences <= MAX_TRAINING_SENTENCES:
+        return np.arange(sentences)
+    drawn = np.random.default_rng(seed).choice(sentences, MAX_TRAINING_SENTENCES, replace=False)
+    return np.sort(drawn)
+
+
+def centroids(
+    vectors: Float32[np.ndarray, "sample dim"], n_clusters: int, similarity: Similarity, seed: int
+) -> Float32[np.ndarray, "clusters dim"]:
+    """Centroids of k-means on every given vector: spherical for cosine, Euclidean for dot.
+
+    Raises BadDataError for fewer vectors than clusters, BadEmbeddingError if one is not finite.
+    """
+    if len(vectors) < n_clusters:
+        raise BadDataError(
+            f"k-means needs a sentence for each of its {n_clusters} clusters, found "
+            f"{len(vectors)}: lower n_clusters, or set clustering = 'partition'."
+        )
+    require_finite(np.einsum("nd,nd->n", vectors, vectors), np.arange(len(vectors)))
+    log.info("k-means: %d clusters from %d sentences, seed %d", n_clusters, len(vectors), seed)
+    kmeans = one_faiss().Kmeans(
+        vectors.shape[1],
+        n_clusters,
+        niter=ITERATIONS,
+        seed=seed,
+        spherical=similarity == "cosine",
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(vectors),
+    )
+    kmeans.train(np.ascontiguousarray(vectors))
+    return kmeans.centroids
+
+
+def nearest_centroid(
+    vectors: Float32[np.ndarray, "sentences dim"],
+    centroids: Float32[np.ndarray, "clusters dim"],
+    similarity: Similarity,
+) -> Int64[np.ndarray, " sentences"]:
+    """The centroid of every vector, by inner product (cosine) or distance (dot)."""
+    score = vectors @ centroids.T
+    if similarity == "dot":
+        score -= np.einsum("cd,cd->c", centroids, centroids) / 2  # |x - c|^2 without its |x|^2
+    return score.argmax(1)
+
+
+def clusters_by_centroid(
+    centroid: Int64[np.ndarray, " sentences"], offsets: Int64[np.ndarray, " bounds"]
+) -> Int32[np.ndarray, " sentences"]:
+    """Cluster labels within documents: the sentences of one document that share a centroid."""
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    span = int(centroid.max(initial=0)) + 1
+    return by_first_appearance(document * span + centroid, offsets)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

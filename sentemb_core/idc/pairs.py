@@ -1,0 +1,126 @@
+"""Eq. 4 of seed 000: the sentences of one cluster are each other's positives."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Bool, Int32, Int64
+
+CHUNK = 1 << 20
+"""Pairs produced at once: more would page-fault faster than they are made."""
+
+Chunk = tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]
+Sizes = Int64[np.ndarray, "..."]
+
+
+def cluster_pairs(
+    labels: Int32[np.ndarray, " sentences"],
+    offsets: Int64[np.ndarray, " bounds"],
+    *,
+    held_out: Bool[np.ndarray, " documents"] | None = None,
+    max_partners: int | None = None,
+    seed: int = 0,
+    chunk: int = CHUNK,
+) -> Iterator[Chunk]:
+    """All pairs (i < j) of canonical sentences that share a cluster, each once, sorted by (i, j).
+
+    They come in chunks of about `chunk`. Documents `held_out` give none. `offsets` as in
+    `similarity`. With `max_partners` = m a cluster of more than m + 1 sentences is thinned: its
+    sentences are shuffled into a circle and each keeps those at distance 1, ..., m // 2 on either
+    side and, for odd m, the one opposite. So each keeps exactly m partners (one sentence of an odd
+    cluster m - 1 for odd m) and the pairs grow with the sentences, not with their square. Draw k
+    of PCG64(seed) belongs to canonical sentence k: shards and chunks change nothing.
+    """
+    if not len(labels):
+        return
+    cluster = _cluster_of(labels, offsets)
+    wanted = np.ones(len(offsets) - 1, np.bool_) if held_out is None else ~held_out
+    giving = np.repeat(wanted, np.diff(offsets))
+    first = int(offsets[0])
+    if max_partners is None:
+        chunks = _all_pairs(cluster, giving, chunk)
+    else:
+        draws = np.random.PCG64(seed).advance(first).random_raw(len(labels))
+        documents = np.repeat(np.arange(len(wanted)), np.diff(offsets))
+        chunks = _circle_pairs(cluster, giving, documents, draws, max_partners, chunk)
+    for i, j in chunks:
+        yield i + first, j + first
+
+
+def pair_count(cluster_sizes: Sizes, max_partners: int | None = None) -> Sizes:
+    """Pairs that `cluster_pairs` gives for clusters of these sizes."""
+    partners = np.maximum(cluster_sizes - 1, 0)
+    if max_partners is not None:
+        partners = np.minimum(partners, max_partners)
+    return cluster_sizes * (partners // 2) + (partners % 2) * (cluster_sizes // 2)
+
+
+def _all_pairs(
+    cluster: Int64[np.ndarray, " sentences"], giving: Bool[np.ndarray, " sentences"], chunk: int
+) -> Iterator[Chunk]:
+    """Every sentence with the later ones of its cluster."""
+    order = np.argsort(cluster, kind="stable")
+    start, size = _extents(cluster[order])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    later = np.where(giving, (start + size)[place] - place - 1, 0)
+    for owners in _cut(np.arange(len(order)), later, chunk):
+        i, step = _repeated(owners, later[owners])
+        yield i, order[place[i] + 1 + step]
+
+
+def _circle_pairs(
+    cluster: Int64[np.ndarray, " sentences"],
+    giving: Bool[np.ndarray, " sentences"],
+    documents: Int64[np.ndarray, " sentences"],
+    draws: np.ndarray,
+    max_partners: int,
+    chunk: int,
+) -> Iterator[Chunk]:
+    """Every sentence with the next ones on its cluster's circle; whole documents a chunk."""
+    order = np.lexsort((draws, cluster))
+    start, size = _extents(cluster[order])
+    seat = np.arange(len(order)) - start
+    partners = np.minimum(max_partners, size - 1)
+    near = partners // 2
+    ahead = np.where(giving[order], near + ((partners % 2 == 1) & (seat < size // 2)), 0)
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(documents)) + 1])
+    per_document = np.add.reduceat(ahead, bounds)
+    starts = [*bounds.tolist(), len(order)]
+    for part in _cut(np.arange(len(bounds)), per_document, chunk):
+        places = np.arange(starts[part[0]], starts[part[-1] + 1])
+        own, step = _repeated(places, ahead[places])
+        distance = np.where(step < near[own], step + 1, size[own] // 2)
+        one, other = order[own], order[start[own] + (seat[own] + distance) % size[own]]
+        key = np.sort(np.minimum(one, other) * len(order) + np.maximum(one, other))
+        yield key // len(order), key % len(order)
+
+
+def _cluster_of(
+    labels: Int32[np.ndarray, " sentences"], offsets: Int64[np.ndarray, " bounds"]
+) -> Int64[np.ndarray, " sentences"]:
+    """A number for every cluster of every document, ascending with the document."""
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return document * (int(labels.max(initial=0)) + 1) + labels
+
+
+def _extents(
+    ordered: Int64[np.ndarray, " sentences"],
+) -> tuple[Int64[np.ndarray, " sentences"], Int64[np.ndarray, " sentences"]]:
+    """For every place in a list sorted by cluster: where its cluster starts, and its size."""
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sizes = np.diff(starts, append=len(ordered))
+    return np.repeat(starts, sizes), np.repeat(sizes, sizes)
+
+
+def _cut(items: Sizes, counts: Sizes, limit: int) -> list[Sizes]:
+    """Consecutive items whose counts add up to the limit and at most one count more."""
+    if not len(items):
+        return []
+    before = np.cumsum(counts) - counts
+    return np.split(items, np.flatnonzero(np.diff(before // limit)) + 1)
+
+
+def _repeated(items: Sizes, counts: Sizes) -> Chunk:
+    """Every item as often as it counts, and the running number 0, 1, ... of each repetition."""
+    begin = np.cumsum(counts) - counts
+    return np.repeat(items, counts), np.arange(counts.sum()) - np.repeat(begin, counts)

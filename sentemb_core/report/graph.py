@@ -1,0 +1,117 @@
+"""One document's pruned graph and clusters, for the eye: a drawing and a terminal table."""
+
+from collections.abc import Sequence
+from colorsys import hsv_to_rgb
+from itertools import cycle
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import networkx as nx
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from rich.markup import escape
+from rich.table import Table
+
+from sentemb_core.idc.networks import Graph
+from sentemb_core.report.figures import HUES, INK, MUTED, drawable, house_style
+
+LEGEND_WIDTH = 72
+LINE = 0.19
+"""Inches a line of the legend takes."""
+
+LEGEND_LINES = 150
+"""A longer document is drawn whole but listed in part: no picture is 50,000 pixels high."""
+
+SEED = 42
+"""Of the layout, so that a document always looks the same."""
+
+
+def draw_document(
+    graph: Graph, clusters: Sequence[int], sentences: Sequence[str], out: Path
+) -> None:
+    """Draw a pruned graph beside its sentences; `out` ends in .png or .svg.
+
+    One colour a cluster, edges as wide as their weight; sentences are numbered from 1.
+    """
+    height = max(4.0, LINE * (min(len(sentences), LEGEND_LINES) + 2))
+    with house_style():
+        figure = Figure((12, height), layout="constrained")
+        network, legend = figure.subplots(1, 2, width_ratios=(1, 1))
+        _draw_network(network, graph, clusters)
+        _write_legend(legend, clusters, sentences)
+        metadata = {"Date": None} if out.suffix == ".svg" else None
+        figure.savefig(out, dpi=120, facecolor="white", metadata=metadata)
+
+
+def cluster_table(graph: Graph, clusters: Sequence[int], sentences: Sequence[str]) -> Table:
+    """One row a sentence, cluster by cluster, with whom its edges join it to and how strongly."""
+    table = Table("cluster", "no.", "joined to", "sentence")
+    for cluster in sorted({*clusters}):
+        for i in (i for i, label in enumerate(clusters) if label == cluster):
+            joined = sorted(graph[i].items(), key=lambda edge: -edge[1]["weight"])
+            ends = ", ".join(f"{j + 1} ({data['weight']:.2f})" for j, data in joined)
+            table.add_row(str(cluster + 1), str(i + 1), ends or "-", escape(sentences[i]))
+        table.add_section()
+    return table
+
+
+def _draw_network(axes: Any, graph: Graph, clusters: Sequence[int]) -> None:
+    place = _places(graph, clusters)
+    weights = [data["weight"] for *_, data in graph.edges(data=True)]
+    strongest = max(map(abs, weights), default=1.0) or 1.0
+    widths = [0.5 + 4 * max(weight, 0) / strongest for weight in weights]
+    nx.draw_networkx_edges(graph, place, ax=axes, width=widths, edge_color=MUTED)
+    nx.draw_networkx_nodes(
+        graph, place, ax=axes, node_color=_colours(clusters), node_size=260, edgecolors="white"
+    )
+    numbers = {i: str(i + 1) for i in graph}
+    nx.draw_networkx_labels(graph, place, numbers, ax=axes, font_size=8, font_color="white")
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _places(graph: Graph, clusters: Sequence[int]) -> dict[int, Any]:
+    """A spring layout of each cluster by itself, the largest first, in rows that do not overlap."""
+    members = [[i for i in graph if clusters[i] == cluster] for cluster in {*clusters}]
+    members.sort(key=len, reverse=True)
+    row = 1.3 * len(graph) ** 0.5
+    place: dict[int, Any] = {}
+    left = top = high = 0.0
+    for group in members:
+        wide = len(group) ** 0.5 + 0.6
+        if left and left + wide > row:
+            left, top, high = 0.0, top + high, 0.0
+        centre, radius = (left + wide / 2, -top - wide / 2), wide / 2 - 0.35
+        part = graph.subgraph(group)
+        place |= nx.spring_layout(part, seed=SEED, center=centre, scale=radius)
+        left, high = left + wide, max(high, wide)
+    return place
+
+
+def _write_legend(axes: Any, clusters: Sequence[int], sentences: Sequence[str]) -> None:
+    """Every sentence once, cluster by cluster, behind a dot in its cluster's colour."""
+    colours = _colours(clusters)
+    order = sorted(range(len(sentences)), key=lambda i: (clusters[i], i))
+    shown = order[:LEGEND_LINES]
+    axes.set(xlim=(0, 1), ylim=(len(shown) + 1, -1))
+    for line, i in enumerate(shown):
+        axes.plot(0.015, line, marker="o", color=colours[i], markersize=7)
+        text = f"{i + 1}  {drawable(shorten(sentences[i], LEGEND_WIDTH, placeholder=' …'))}"
+        axes.text(0.04, line, text, fontsize=8, color=INK, va="center")
+    if len(order) > len(shown):
+        rest = f"and {len(order) - len(shown)} sentences more"
+        axes.text(0.04, len(shown), rest, fontsize=8, color=MUTED, va="center")
+    axes.set_axis_off()
+
+
+def _colours(clusters: Sequence[int]) -> list[str]:
+    """The house's colours, then as many more around the wheel as there are clusters."""
+    count = max(clusters, default=0) + 1
+    if count <= len(HUES):
+        return [HUES[cluster] for cluster in clusters]
+    shades = [
+        to_hex(hsv_to_rgb(k / count, 0.85, shade))
+        for k, shade in zip(range(count), cycle((0.55, 0.8)), strict=False)
+    ]
+    return [shades[cluster] for cluster in clusters]

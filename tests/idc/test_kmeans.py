@@ -1,0 +1,89 @@
+"""One k-means over all sentences: geometry, seeds, and one faiss only."""
+
+import numpy as np
+import pytest
+
+from sentemb_core.errors import BadDataError, BadEmbeddingError, UsageError
+from sentemb_core.idc import kmeans
+from sentemb_core.idc.kmeans import (
+    centroids,
+    clusters_by_centroid,
+    nearest_centroid,
+    one_faiss,
+    training_sample,
+)
+
+
+def blobs(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Sixty points around three directions, far apart, and their blob."""
+    rng = np.random.default_rng(seed)
+    blob = np.arange(60) % 3
+    points = np.eye(3, 8)[blob] * 5 + rng.standard_normal((60, 8)) * 0.1
+    return points.astype(np.float32), blob
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_well_separated_blobs_are_found_whatever_the_similarity(similarity):
+    points, blob = blobs()
+    found = nearest_centroid(points, centroids(points, 3, similarity, seed=0), similarity)
+    assert len({*zip(found.tolist(), blob.tolist(), strict=True)}) == 3
+
+
+def test_cosine_centroids_are_directions_and_dot_centroids_are_means():
+    points, blob = blobs()
+    spherical = centroids(points, 3, "cosine", seed=0)
+    np.testing.assert_allclose(np.linalg.norm(spherical, axis=1), 1, rtol=1e-5)
+    means = sorted(points[blob == b].mean(0).tolist() for b in range(3))
+    np.testing.assert_allclose(sorted(centroids(points, 3, "dot", 0).tolist()), means, rtol=1e-4)
+
+
+def test_dot_takes_the_nearest_centroid_not_the_longest():
+    middle = np.array([[10, 0], [1, 0]], np.float32)
+    point = np.array([[2, 0]], np.float32)
+    assert nearest_centroid(point, middle, "dot").tolist() == [1]
+    assert nearest_centroid(point, middle, "cosine").tolist() == [0]
+
+
+def test_the_same_seed_gives_the_same_centroids():
+    points = np.random.default_rng(4).standard_normal((500, 8)).astype(np.float32)
+    one, same, other = (centroids(points, 10, "cosine", seed) for seed in (7, 7, 8))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_clusters_are_the_sentences_of_one_document_with_one_centroid():
+    offsets = np.array([20, 24, 24, 27])
+    labels = clusters_by_centroid(np.array([3, 0, 3, 1, 3, 3, 0]), offsets)
+    assert labels.tolist() == [0, 1, 0, 2, 0, 0, 1]
+
+
+def test_fewer_sentences_than_clusters_are_refused():
+    with pytest.raises(BadDataError, match="10 clusters, found 4: lower n_clusters"):
+        centroids(np.eye(4, dtype=np.float32), 10, "cosine", 0)
+
+
+def test_a_broken_vector_is_refused_before_faiss_sees_it():
+    points, _ = blobs()
+    points[3, 1] = np.nan
+    with pytest.raises(BadEmbeddingError, match="sentences 3"):
+        centroids(points, 3, "cosine", 0)
+
+
+@pytest.mark.parametrize(
+    ("installed", "found"),
+    [({"faiss-cpu", "faiss-gpu"}, "faiss-cpu and faiss-gpu\\."), (set(), "neither\\.")],
+)
+def test_two_faiss_wheels_or_none_are_refused_with_the_way_out(monkeypatch, installed, found):
+    monkeypatch.setattr(kmeans, "_version", lambda name: "1" if name in installed else None)
+    with pytest.raises(UsageError, match=f"found {found} Uninstall both"):
+        one_faiss()
+
+
+def test_a_large_corpus_is_sampled_without_repetition_and_by_seed(monkeypatch):
+    assert training_sample(9, seed=0).tolist() == [*range(9)]
+    monkeypatch.setattr(kmeans, "MAX_TRAINING_SENTENCES", 50)
+    drawn = training_sample(1_000, seed=3)
+    assert len(drawn) == 50
+    assert (np.diff(drawn) > 0).all()
+    assert drawn.tolist() == training_sample(1_000, seed=3).tolist()
+    assert drawn.tolist() != training_sample(1_000, seed=4).tolist()

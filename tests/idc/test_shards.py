@@ -1,0 +1,253 @@
+"""The stages on disk: chained, resharded, fused, and what they report."""
+
+import json
+import logging
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+import pytest
+
+from sentemb_core import schemas
+from sentemb_core.encoder.shards import Embeddings, write_embeddings
+from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
+from sentemb_core.idc import kmeans
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.pairs import cluster_pairs
+from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.shards import (
+    Clusters,
+    FreshVectors,
+    Graph,
+    Pairs,
+    PrunedGraph,
+    write_clusters,
+    write_edges,
+    write_graph,
+    write_graph_fused,
+    write_kmeans_clusters,
+    write_pairs,
+)
+from sentemb_core.idc.similarity import neighbours
+from tests import tiny
+
+LENGTHS = [3, 1, 6, 4, 2, 9, 5]
+
+
+@dataclass
+class Corpus:
+    """Documents of these lengths, cut into shards before these documents."""
+
+    lengths: list[int] = field(default_factory=lambda: LENGTHS)
+    cuts: tuple[int, ...] = (3, 5)
+    held: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.offsets = np.cumsum([0, *self.lengths])
+        self.held_out = np.isin(np.arange(len(self.lengths)), self.held)
+        bounds = [0, *self.cuts, len(self.lengths)]
+        self.shards = [
+            SimpleNamespace(
+                index=k,
+                documents=slice(a, b),
+                sentences=slice(int(self.offsets[a]), int(self.offsets[b])),
+            )
+            for k, (a, b) in enumerate(pairwise(bounds))
+        ]
+        self.cache = tiny.corpus(self.lengths)
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    def tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
+        return self.cache.tokens(sentences)
+
+    def texts(self, sentences: np.ndarray) -> list[str]:
+        return [f"same {k % 2}" for k in sentences.tolist()]
+
+
+@dataclass
+class Stored:
+    """Vectors of a corpus, a shard at a time."""
+
+    corpus: Corpus
+    vectors: np.ndarray
+
+    def shard(self, k: int) -> np.ndarray:
+        return self.vectors[self.corpus.shards[k].sentences]
+
+
+def drawn(corpus: Corpus) -> Stored:
+    vectors = np.random.default_rng(0).standard_normal((len(corpus), 6)).astype(np.float32)
+    return Stored(corpus, vectors)
+
+
+def folder(root: Path, *names: str) -> list[Path]:
+    paths = [root / name for name in names]
+    for path in paths:
+        path.mkdir(parents=True)
+    return paths
+
+
+def annotated(corpus: Corpus, root: Path, *, top_k: int = 1, cap: int | None = None) -> dict:
+    graph, edges, labels, pairs = folder(root, "graph", "edges", "clusters", "pairs")
+    write_graph(corpus, drawn(corpus), 4, graph)
+    write_edges(graph, top_k, False, edges)
+    write_clusters(corpus, edges, labels)
+    return write_pairs(corpus, labels, cap, 0, pairs)
+
+
+def test_the_stages_in_a_row_give_what_the_functions_give_at_once(tmp_path: Path):
+    corpus = Corpus()
+    report = annotated(corpus, tmp_path)
+    edges = prune_to_top_k(neighbours(drawn(corpus).vectors, corpus.offsets, 4), 1)
+    labels = clusters(edges, corpus.offsets)
+    pairs = Pairs.open(tmp_path / "pairs")
+    ((i, j),) = cluster_pairs(labels, corpus.offsets)
+    np.testing.assert_array_equal(Clusters.open(tmp_path / "clusters").labels, labels)
+    np.testing.assert_array_equal(pairs.i, i)
+    np.testing.assert_array_equal(pairs.j, j)
+    assert report["pairs"] == len(pairs) == len(i)
+
+
+def test_a_graph_shard_reads_back_as_it_was_computed(tmp_path: Path):
+    corpus = Corpus()
+    annotated(corpus, tmp_path)
+    read = Graph.open(tmp_path / "graph").shard(1)
+    offsets = corpus.offsets[3:6]
+    expected = neighbours(drawn(corpus).vectors[offsets[0] : offsets[-1]], offsets, 4)
+    assert read.first == offsets[0]
+    np.testing.assert_array_equal(read.index, expected.index)
+    np.testing.assert_array_equal(read.weight, expected.weight)
+    kept = PrunedGraph.open(tmp_path / "edges").shard(1)
+    np.testing.assert_array_equal(kept.weight, prune_to_top_k(expected, 1).weight)
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("cap", [None, 2])
+def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap):
+    one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
+    other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
+    assert one == other
+    for part in ("i", "j"):
+        np.testing.assert_array_equal(
+            getattr(Pairs.open(tmp_path / "one" / "pairs"), part),
+            getattr(Pairs.open(tmp_path / "other" / "pairs"), part),
+        )
+
+
+def test_equal_input_gives_equal_bytes(tmp_path: Path):
+    annotated(Corpus(), tmp_path / "one")
+    annotated(Corpus(), tmp_path / "other")
+    files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
+    assert len(files) == 3 * 4 + 1
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
+
+
+def test_the_tables_keep_their_contracts(tmp_path: Path):
+    annotated(Corpus(), tmp_path)
+    for name, schema in (("graph", schemas.graph(4)), ("edges", schemas.EDGES)):
+        with pa.memory_map(str(tmp_path / name / f"{name}-00000.arrow")) as file:
+            assert ipc.open_file(file).schema.equals(schema)
+    for name, schema in (("clusters", schemas.CLUSTERS), ("pairs", schemas.PAIRS)):
+        assert pq.read_schema(tmp_path / name / f"{name}-00002.parquet").equals(schema)
+    sentences = pq.read_table(tmp_path / "clusters" / "clusters-00001.parquet")["sentence"]
+    assert sentences.to_pylist() == [*range(10, 16)]
+
+
+@pytest.mark.parametrize("storage", ["float16", "float32"])
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_a_graph_without_stored_vectors_is_the_same_byte_for_byte(tmp_path, storage, similarity):
+    corpus, encoder = Corpus(), tiny.static(similarity=similarity)
+    vectors, stored, fused = folder(tmp_path, "vectors", "stored", "fused")
+    write_embeddings(encoder, corpus, vectors, storage, "float32")
+    write_graph(corpus, Embeddings.open(vectors), 4, stored)
+    write_graph_fused(encoder, corpus, 4, storage, "float32", fused)
+    for file in stored.iterdir():
+        assert file.read_bytes() == (fused / file.name).read_bytes()
+
+
+def test_storage_in_half_precision_is_seen_by_the_fused_graph():
+    corpus = Corpus()
+    half, full = (
+        FreshVectors(tiny.static(), corpus, storage, "float32").shard(0)
+        for storage in ("float16", "float32")
+    )
+    assert half.dtype == np.float32
+    assert not np.array_equal(half, full)
+    np.testing.assert_array_equal(half, full.astype(np.float16).astype(np.float32))
+
+
+@pytest.mark.parametrize("sample", [10**6, 12])
+def test_kmeans_clusters_do_not_depend_on_the_shards(tmp_path, monkeypatch, sample: int):
+    monkeypatch.setattr(kmeans, "MAX_TRAINING_SENTENCES", sample)
+    found = []
+    for name, cuts in (("one", (3, 5)), ("other", (2,)), ("third", ())):
+        corpus = Corpus(cuts=cuts)
+        (out,) = folder(tmp_path, name)
+        write_kmeans_clusters(corpus, drawn(corpus), 4, "cosine", 7, out)
+        found.append(Clusters.open(out).labels.tolist())
+    assert found[0] == found[1] == found[2]
+    assert max(found[0]) > 0
+
+
+def test_kmeans_needs_a_sentence_for_each_cluster(tmp_path: Path):
+    corpus = Corpus(lengths=[2, 2], cuts=())
+    with pytest.raises(BadDataError, match="10 clusters, found 4"):
+        write_kmeans_clusters(corpus, drawn(corpus), 10, "cosine", 7, tmp_path)
+
+
+def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path):
+    report = annotated(Corpus(held=(5,)), tmp_path, top_k=4, cap=1)
+    possible = sum(n * (n - 1) // 2 for n in LENGTHS if n != 9)
+    assert report["possible_pairs"] == possible
+    assert (report["documents"], report["held_out_documents"]) == (6, 1)
+    assert report["pairs"] == len(Pairs.open(tmp_path / "pairs"))
+    assert report["dropped_share"] == 1 - report["pairs"] / report["clustered_pairs"]
+    assert report["kept_share"] == report["clustered_pairs"] / possible
+    assert 0 < report["lexical_overlap"] <= 1
+    assert report == json.loads((tmp_path / "pairs" / "report.json").read_text("utf-8"))
+
+
+def test_held_out_documents_give_no_pairs(tmp_path: Path):
+    annotated(Corpus(held=(2, 5)), tmp_path)
+    pairs = Pairs.open(tmp_path / "pairs")
+    documents = np.searchsorted(Corpus().offsets, pairs.i, side="right") - 1
+    assert not {2, 5} & {*documents.tolist()}
+
+
+def test_a_union_that_swallows_whole_documents_is_warned_about(tmp_path: Path, caplog):
+    with caplog.at_level(logging.WARNING):
+        annotated(Corpus(), tmp_path / "one", top_k=1)
+        quiet = len(caplog.records)
+        annotated(Corpus(), tmp_path / "four", top_k=4)
+    assert quiet == 0
+    assert "of all intra-document pairs share a cluster (more than 60 %)" in caplog.text
+
+
+def test_single_sentences_are_no_corpus_to_learn_from(tmp_path: Path):
+    with pytest.raises(EmptyPairsError, match=r"^E102 At least 2 of the 3 documents .* 0 do; .*"):
+        annotated(Corpus(lengths=[1, 1, 1], cuts=()), tmp_path)
+
+
+def test_a_broken_vector_is_named_by_its_canonical_index(tmp_path: Path):
+    corpus = Corpus()
+    stored = drawn(corpus)
+    stored.vectors[17, 0] = np.nan
+    with pytest.raises(BadEmbeddingError, match="sentences 17, "):
+        write_graph(corpus, stored, 4, tmp_path)
+
+
+def test_pairs_can_be_taken_without_holding_them_all(tmp_path: Path):
+    annotated(Corpus(), tmp_path, top_k=3)
+    pairs = Pairs.open(tmp_path / "pairs")
+    rows = np.array([0, 1, 5, len(pairs) - 1])
+    i, j = pairs.take(rows)
+    np.testing.assert_array_equal(i, pairs.i[rows])
+    np.testing.assert_array_equal(j, pairs.j[rows])

@@ -1,0 +1,91 @@
+"""Statistics of annotations against counts by hand and scikit-learn."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
+
+from sentemb_core.idc.stats import (
+    ClusterStatistics,
+    adjusted_rand,
+    cluster_statistics,
+    lexical_overlap,
+    pairs_of,
+)
+
+LABELS = np.array([0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 2], np.int32)
+OFFSETS = np.array([0, 5, 7, 8, 11])
+
+
+def test_the_numbers_of_a_small_annotation():
+    found = cluster_statistics(LABELS, OFFSETS)
+    assert found.clusters == 7
+    assert found.cluster_sizes == {2: 2, 3: 1, 1: 4}
+    assert found.single_cluster_documents == 1  # the lone sentence is no cluster to speak of
+    assert found.giving_documents == 2
+    assert found.mean_clusters == pytest.approx((2 + 1 + 3) / 3)
+    assert found.clustered_pairs == 1 + 3 + 1
+    assert found.possible_pairs == 10 + 1 + 3
+    assert found.kept_share == pytest.approx(5 / 14)
+    assert pairs_of(found.cluster_sizes, max_partners=1) == 3
+
+
+def test_held_out_documents_are_not_counted():
+    found = cluster_statistics(LABELS, OFFSETS, np.array([True, False, False, True]))
+    assert found.document_sizes == {2: 1, 1: 1}
+    assert found.kept_share == 1
+
+
+def test_shards_add_up_to_the_whole():
+    parts = [
+        cluster_statistics(LABELS[a:b], OFFSETS[c : d + 1])
+        for a, b, c, d in ((0, 7, 0, 2), (7, 11, 2, 4))
+    ]
+    assert parts[0] + parts[1] == cluster_statistics(LABELS, OFFSETS)
+
+
+def test_no_annotation_has_no_share_and_no_mean():
+    assert ClusterStatistics().kept_share == 0
+    assert ClusterStatistics().mean_clusters == 0
+
+
+drawn = st.lists(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(drawn)
+def test_agreement_of_every_document_is_that_of_scikit_learn(documents):
+    one, other = np.array([pair for document in documents for pair in document], np.int32).T
+    offsets = np.cumsum([0, *map(len, documents)])
+    found = adjusted_rand(one, other, offsets)
+    expected = [adjusted_rand_score(one[a:b], other[a:b]) for a, b in pairwise(offsets)]
+    np.testing.assert_allclose(found.per_document, expected, atol=1e-12)
+    if len(documents) == 1:
+        assert found.overall == pytest.approx(expected[0])
+
+
+def test_overall_agreement_weighs_documents_by_what_could_agree():
+    one = np.array([0, 0, 1, 1, 0, 0, 1, 1, 1, 1], np.int32)
+    other = np.array([0, 0, 1, 1, 0, 1, 0, 1, 0, 1], np.int32)
+    found = adjusted_rand(one, other, np.array([0, 4, 10]))
+    assert found.per_document[0] == 1
+    assert found.per_document[1] < found.overall < 1
+
+
+def test_unrelated_labels_agree_like_chance():
+    one, other = np.random.default_rng(0).integers(0, 4, (2, 30_000)).astype(np.int32)
+    assert adjusted_rand(one, other, np.arange(0, 30_001, 30)).overall == pytest.approx(0, abs=0.01)
+
+
+def test_overlap_counts_words_not_their_case_order_or_repetition():
+    assert lexical_overlap(["The cat, the cat sat"], ["SAT the dog"]) == pytest.approx(2 / 4)
+    assert lexical_overlap(["a b", "c"], ["b a", "d"]) == pytest.approx(0.5)
+    assert lexical_overlap([], []) == 0
+    assert lexical_overlap(["?"], ["!"]) == 0
