@@ -1,0 +1,175 @@
+"""Training MiniLM on self-annotated blog documents: pairs per CPU-second, memory of large batches.
+
+Run with `python benchmarks/training.py` (`--memory` for the second half alone, `--rates` for the
+first). Cluster batches and pair batches train on the same annotation with the same settings, in
+turns in one process, one thread; the gradient cache is measured by the peak resident memory of one
+process per batch size.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # threads that spin while they wait cost CPU-seconds
+os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
+from sentemb_core.corpus.benchmark import write_benchmark
+from sentemb_core.corpus.documents import write_documents
+from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.pairs import cluster_pairs
+from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.similarity import neighbours
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.pairs.table import Annotation
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.loop import train
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("SENTEMB_DATA", ROOT / "data")) / "blog_usgov.parquet"
+RATES = {"pair": 64, "cluster": 256}
+STEPS = 3
+CHUNK = 64
+
+
+def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
+    """A sample of the blog corpus as a token cache."""
+    source = CorpusConfig(
+        source=str(DATA),
+        sentences_column="sentences",
+        counterpart_column="title",
+        min_sentences=5,
+        max_sentences=40,
+        max_documents=documents,
+    )
+    for name in ("documents", "benchmark", "tokens"):
+        (folder / name).mkdir()
+    write_documents(source, folder / "documents")
+    documents_file = folder / "documents" / "documents.parquet"
+    write_benchmark(documents_file, ValidationConfig(), folder / "benchmark")
+    encoder.tokenizer.save(str(folder / "tokenizer.json"))
+    write_tokens(
+        documents_file,
+        folder / "benchmark",
+        folder / "tokenizer.json",
+        encoder.max_length,
+        folder / "tokens",
+        add_special_tokens=encoder.add_special_tokens,
+    )
+    return TokenCorpus.open(folder / "tokens")
+
+
+def annotation_of(encoder: Encoder, corpus: TokenCorpus) -> Annotation:
+    """Clusters of the encoder itself, one neighbour a sentence."""
+    vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))), dtype="bfloat16")
+    edges = prune_to_top_k(neighbours(vectors, corpus.offsets, 8), 1)
+    labels = clusters(edges, corpus.offsets)
+    chunks = list(cluster_pairs(labels, corpus.offsets))
+    i, j = (np.concatenate([chunk[side] for chunk in chunks]) for side in (0, 1))
+    return Annotation(i, j, labels)
+
+
+def print_rates(rounds: int) -> None:
+    """Pairs per CPU-second of both kinds of batches, the best of interleaved rounds."""
+    encoder = start_encoder(EncoderConfig(name="minilm"), None)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = tokenised(encoder, 150, Path(folder))
+        annotation = annotation_of(encoder, corpus)
+        print(
+            f"{len(corpus)} sentences, {len(annotation.i)} pairs, {STEPS} steps a round, bfloat16"
+        )
+        best: dict[str, float] = {}
+        for turn in range(rounds):
+            for kind, size in RATES.items():
+                seconds, pairs, sentences = timed(encoder, corpus, annotation, kind, size, turn)
+                best[kind] = max(best.get(kind, 0.0), pairs / seconds)
+                print(
+                    f"  {kind:8s}{pairs:6d} pairs of {sentences:5d} encoded sentences in "
+                    f"{seconds:5.1f} CPU-s: {pairs / seconds:6.1f} pairs/CPU-s, "
+                    f"{sentences / seconds:5.1f} sentences/CPU-s"
+                )
+    print(
+        f"cluster / pair batches: {best['cluster']:.1f} / {best['pair']:.1f} = "
+        f"{best['cluster'] / best['pair']:.2f} (goal 3)"
+    )
+
+
+def timed(
+    encoder: Encoder, corpus: TokenCorpus, annotation: Annotation, kind: str, size: int, seed: int
+) -> tuple[float, int, int]:
+    """CPU-seconds, pairs and encoded sentences of a few steps."""
+    config = TrainingConfig(
+        batches=kind, batch_size=size, steps=STEPS, dtype="bfloat16", threads=1, seed=seed
+    )
+    method = method_for(config, encoder)
+    sampler = sampler_for(config, method, corpus, annotation)
+    with tempfile.TemporaryDirectory() as work:
+        began = time.process_time()
+        report = train(encoder, method, sampler, config, Path(work))
+        return time.process_time() - began, report.pairs, report.sentences
+
+
+def print_memory() -> None:
+    """Peak memory of the gradient cache, each batch size in its own process."""
+    peaks = {size: peak_of(size) for size in (128, 3200)}
+    for size, peak in peaks.items():
+        print(f"gradient cache, chunk {CHUNK}, batch {size:5d}: peak {peak / 2**20:6.2f} GiB")
+    print(f"3200 / 128: {peaks[3200] / peaks[128]:.2f} (goal at most 1.3)")
+
+
+def peak_of(batch_size: int) -> int:
+    """Peak resident KiB of a process that trains with this batch size."""
+    command = [sys.executable, __file__, "--peak-of", str(batch_size)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def print_peak(batch_size: int) -> None:
+    """Train two steps on neighbours and print this process's peak resident KiB."""
+    encoder = start_encoder(EncoderConfig(name="minilm"), None)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = tokenised(encoder, 150, Path(folder))
+        config = TrainingConfig(
+            method="conpono",
+            batch_size=batch_size,
+            chunk=CHUNK,
+            steps=2,
+            dtype="bfloat16",
+            threads=1,
+        )
+        method = method_for(config, encoder)
+        sampler = sampler_for(config, method, corpus)
+        train(encoder, method, sampler, config, Path(folder) / "work")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rates", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--peak-of", type=int, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.peak_of is not None:
+        print_peak(asked.peak_of)
+        return
+    if asked.rates or not asked.memory:
+        print_rates(asked.rounds)
+    if asked.memory or not asked.rates:
+        print_memory()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Heads: extra parameters of a training that the saved encoder does not keep."""

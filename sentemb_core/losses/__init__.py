@@ -1,0 +1,1 @@
+"""Loss functions on vectors and masks: no encoder, no device, no file."""

@@ -1,0 +1,1 @@
+"""Methods: each way to train is a value made of parts; see README.md for the papers."""

@@ -1,0 +1,31 @@
+"""What a pair source sees of a corpus: arrays over sentences in canonical order."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Int32, Int64
+
+Tokens = Int64[np.ndarray, " _"]
+"""Token ids of one text."""
+
+
+@runtime_checkable
+class Documents(Protocol):
+    """Tokenised sentences, document after document (`corpus.tokens.TokenCorpus` is one)."""
+
+    @property
+    def offsets(self) -> Int64[np.ndarray, " documents+1"]: ...
+
+    @property
+    def held_out(self) -> Bool[np.ndarray, " documents"]: ...
+
+    @property
+    def lengths(self) -> Int32[np.ndarray, " sentences"]: ...
+
+    @property
+    def text_hashes(self) -> Int64[np.ndarray, " sentences"]: ...
+
+    @property
+    def document_of(self) -> Int64[np.ndarray, " sentences"]: ...
+
+    def tokens(self, sentences: Int64[np.ndarray, " rows"]) -> list[Tokens]: ...

@@ -1,0 +1,1 @@
+"""Training: one loop for all methods, its batches, its checkpoints."""

@@ -1,0 +1,241 @@
+"""Samplers: `batch(step)` is a pure function of (seed, step), so resuming needs the step alone."""
+
+import logging
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.errors import EmptyPairsError, NoNegativesError
+from sentemb_core.methods.method import Method
+from sentemb_core.pairs.documents import Documents
+from sentemb_core.pairs.sources import cluster_pairs
+from sentemb_core.pairs.table import Annotation, PairTable
+from sentemb_core.views.batch import Batch, Draw
+
+log = logging.getLogger(__name__)
+
+LEAST_SHARE = 0.02
+"""Of the documents must give pairs (RELIABILITY.md, section 2): below, the splitter is to blame."""
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Where the loop gets its batches from."""
+
+    def batch(self, step: int) -> Batch: ...
+
+
+def sampler_for(
+    config: TrainingConfig,
+    method: Method,
+    corpus: Documents,
+    annotation: Annotation | None = None,
+) -> "PairBatches | ClusterBatches":
+    """The sampler of a configuration.
+
+    Raises:
+        EmptyPairsError: too few documents give a pair.
+        NoNegativesError: fewer than two documents give one.
+        RecipeError: the method needs an annotation and there is none.
+    """
+    if config.batches == "cluster":
+        cluster_pairs(corpus, annotation)
+        assert annotation is not None
+        return ClusterBatches(
+            method,
+            corpus,
+            annotation.labels.astype(np.int64),
+            config.batch_size,
+            config.max_per_cluster,
+            config.seed,
+        )
+    pairs = method.pairs(corpus, annotation)
+    return PairBatches(method, corpus, pairs, config.batch_size, config.seed)
+
+
+class PairBatches:
+    """Every pair once an epoch, in random orientation; the last short batch is dropped.
+
+    The pairs of one document are spread evenly over the epoch, so that a batch prefers distinct
+    documents; what still meets is masked in the loss.
+    """
+
+    def __init__(
+        self, method: Method, corpus: Documents, pairs: PairTable, batch_size: int, seed: int
+    ) -> None:
+        document = corpus.document_of[pairs.i]
+        _check_documents(corpus, document)
+        self._method, self._corpus, self._pairs, self._seed = method, corpus, pairs, seed
+        self._by_document = np.argsort(document, kind="stable")
+        self._counts = np.unique(document, return_counts=True)[1]
+        self.batch_size = _feasible(batch_size, len(pairs), "pairs")
+        self.batches_per_epoch = len(pairs) // self.batch_size
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def batch(self, step: int) -> Batch:
+        """The views of step `step`, counted from 0."""
+        epoch, place = divmod(step, self.batches_per_epoch)
+        rows = self._order_of(epoch)[place * self.batch_size :][: self.batch_size]
+        rng = np.random.default_rng([self._seed, 1, step])
+        swap = rng.random(len(rows)) < 0.5
+        i, j = self._pairs.i[rows], self._pairs.j[rows]
+        draw = Draw(np.where(swap, j, i), np.where(swap, i, j), np.arange(len(rows)))
+        return _viewed(self._method, self._corpus, draw, rng, pairs=len(rows))
+
+    def _order_of(self, epoch: int) -> Int64[np.ndarray, " pairs"]:
+        if epoch != self._epoch:
+            rng = np.random.default_rng([self._seed, 0, epoch])
+            self._epoch, self._order = epoch, self._by_document[_spread(self._counts, rng)]
+        return self._order
+
+
+class ClusterBatches:
+    """Whole documents until the sentence budget is reached, every sentence encoded once.
+
+    From one cluster at most `max_per_cluster` sentences are drawn, from one document at most half
+    a budget, so that no document is alone; singletons are of no use and dropped. Sizes vary around
+    the budget by what one document brings.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        corpus: Documents,
+        labels: Int64[np.ndarray, " sentences"],
+        budget: int,
+        max_per_cluster: int,
+        seed: int,
+    ) -> None:
+        self._method, self._corpus, self._seed = method, corpus, seed
+        clusters = corpus.document_of * (labels.max(initial=0) + 1) + labels
+        self._sentences = _in_company(clusters, ~corpus.held_out[corpus.document_of])
+        self._cluster = np.unique(clusters[self._sentences], return_inverse=True)[1]
+        document = corpus.document_of[self._sentences]
+        _check_documents(corpus, document)
+        if budget < 4:
+            raise NoNegativesError(
+                f"A cluster batch spans at least two documents with two sentences each; found "
+                f"batch_size {budget}: set it to 4 or more"
+            )
+        self._starts = np.flatnonzero(np.diff(document, prepend=-1))
+        self._ends = np.append(self._starts[1:], len(document))
+        self._per_document = budget // 2
+        self._per_cluster = min(max_per_cluster, self._per_document)
+        self._costs = self._costs_of_documents()
+        self.batch_size = _feasible(budget, int(self._costs.sum()), "sentences")
+        self.batches_per_epoch = int(self._costs.sum()) // self.batch_size
+        self._epoch, self._order, self._batch_of = -1, self._starts, self._starts
+
+    def batch(self, step: int) -> Batch:
+        """The views of step `step`, counted from 0."""
+        epoch, place = divmod(step, self.batches_per_epoch)
+        rng = np.random.default_rng([self._seed, 1, step])
+        documents = self._documents_of(epoch, place)
+        rows = np.concatenate([np.arange(self._starts[d], self._ends[d]) for d in documents])
+        rows = rows[self._drawn(rows, rng)]
+        sentences, group = self._sentences[rows], self._cluster[rows]
+        sizes = np.unique(group, return_counts=True)[1]
+        draw = Draw(sentences, sentences, group)
+        pairs = int((sizes * (sizes - 1) // 2).sum())
+        return _viewed(self._method, self._corpus, draw, rng, pairs=pairs)
+
+    def _costs_of_documents(self) -> Int64[np.ndarray, " documents"]:
+        """Sentences each document brings to a batch, at most."""
+        first, sizes = np.unique(self._cluster, return_index=True, return_counts=True)[1:]
+        owner = np.searchsorted(self._starts, first, side="right") - 1
+        brought = np.minimum(sizes, self._per_cluster)
+        costs = np.bincount(owner, weights=brought, minlength=len(self._starts))
+        return np.minimum(costs.astype(np.int64), self._per_document)
+
+    def _documents_of(self, epoch: int, place: int) -> list[int]:
+        """Documents whose share of the epoch begins inside this batch's window of the budget."""
+        if epoch != self._epoch:
+            rng = np.random.default_rng([self._seed, 0, epoch])
+            self._epoch, self._order = epoch, rng.permutation(len(self._starts))
+            costs = self._costs[self._order]
+            self._batch_of = (np.cumsum(costs) - costs) // self.batch_size
+        bounds = np.searchsorted(self._batch_of, [place, place + 1])
+        return self._order[bounds[0] : bounds[1]].tolist()
+
+    def _drawn(
+        self, rows: Int64[np.ndarray, " rows"], rng: np.random.Generator
+    ) -> Bool[np.ndarray, " rows"]:
+        """Which rows to keep: a random few of each cluster, random clusters of a long document."""
+        clusters, cluster = np.unique(self._cluster[rows], return_inverse=True)
+        kept = _ranks(cluster, rng.random(len(rows))) < self._per_cluster
+        sizes = np.bincount(cluster[kept], minlength=len(clusters))
+        first = np.unique(cluster, return_index=True)[1]
+        owner = np.searchsorted(self._starts, rows[first], side="right")
+        order = np.lexsort((rng.random(len(clusters)), owner))
+        total = np.cumsum(sizes[order])
+        before = np.concatenate([[0], total])[np.searchsorted(owner[order], owner[order])]
+        fits = np.empty(len(clusters), dtype=bool)
+        fits[order] = total - before <= self._per_document
+        return kept & fits[cluster]
+
+
+def _viewed(
+    method: Method, corpus: Documents, draw: Draw, rng: np.random.Generator, *, pairs: int
+) -> Batch:
+    views = {name: make(corpus, draw, rng) for name, make in method.views.items()}
+    return Batch(views, pairs)
+
+
+def _spread(
+    counts: Int64[np.ndarray, " documents"], rng: np.random.Generator
+) -> Int64[np.ndarray, " pairs"]:
+    """An order of pairs, grouped by document, in which each document's lie evenly apart.
+
+    A document's pairs are shuffled; the r-th of c gets the place (r + uniform) / c of the epoch.
+    """
+    n = int(counts.sum())
+    owner = np.repeat(np.arange(len(counts)), counts)
+    rank = _ranks(owner, rng.random(n))
+    return np.argsort((rank + rng.random(n)) / counts[owner], kind="stable")
+
+
+def _ranks(group: Int64[np.ndarray, " n"], key: np.ndarray) -> Int64[np.ndarray, " n"]:
+    """Rank of every element by `key` within its group."""
+    order = np.lexsort((key, group))
+    sorted_group = group[order]
+    ranks = np.empty(len(group), dtype=np.int64)
+    ranks[order] = np.arange(len(group)) - np.searchsorted(sorted_group, sorted_group)
+    return ranks
+
+
+def _in_company(
+    clusters: Int64[np.ndarray, " sentences"], trainable: Bool[np.ndarray, " sentences"]
+) -> Int64[np.ndarray, " kept"]:
+    """Trainable sentences that share their cluster with another."""
+    _, inverse, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    return np.flatnonzero(trainable & (sizes[inverse] >= 2))
+
+
+def _check_documents(corpus: Documents, document: Int64[np.ndarray, " n"]) -> None:
+    giving, usable = len(np.unique(document)), int((~corpus.held_out).sum())
+    if giving < LEAST_SHARE * usable or giving == 0:
+        longest = int(np.diff(corpus.offsets)[~corpus.held_out].max(initial=0))
+        raise EmptyPairsError(
+            f"At least {LEAST_SHARE:.0%} of the documents must give a pair; found {giving} of "
+            f"{usable}, the longest has {longest} sentence(s): check the sentence splitter, or "
+            "take a corpus of longer documents"
+        )
+    if giving < 2:
+        raise NoNegativesError(
+            f"A batch must span at least two documents, or it has nothing to contrast with; found "
+            f"{giving} of {usable} that gives a pair: add documents"
+        )
+
+
+def _feasible(wanted: int, available: int, what: str) -> int:
+    """The batch size, shrunk with a warning to what there is.
+
+    How many pairs an annotation finds is known in the middle of a run only: a round must not fail
+    because they are a few short of a batch.
+    """
+    if wanted <= available:
+        return wanted
+    log.warning("batch_size %d is above the %d %s there are: it shrinks", wanted, available, what)
+    return available

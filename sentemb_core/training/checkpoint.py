@@ -1,0 +1,80 @@
+"""Atomic, verified checkpoints: a broken or half-written one is never used."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from sentemb_core.store import disk
+
+log = logging.getLogger(__name__)
+
+KEPT = 2
+"""Checkpoints: should the newest be broken, the one before is there."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by name, and a text of everything that is not a tensor."""
+
+    tensors: Mapping[str, Tensor]
+    facts: str
+
+
+def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
+    """Write `step-N.safetensors`, then its manifest; older ones go.
+
+    Raises:
+        StorageError: the disk refused; what was there before is untouched.
+    """
+    path = folder / f"step-{step:08d}.safetensors"
+    draft = folder / "draft.part"  # one writer a folder: a killed one's draft is overwritten
+    _write(draft, checkpoint)
+    manifest = {"size": draft.stat().st_size, "sha256": disk.sha256(draft)}
+    _publish(draft, path)
+    disk.write(draft, json.dumps(manifest).encode())
+    _publish(draft, path.with_suffix(".json"))
+    for old in sorted(folder.glob("step-*.json"))[:-KEPT]:
+        disk.remove(old)
+        disk.remove(old.with_suffix(".safetensors"))
+
+
+def last_checkpoint(folder: Path) -> Checkpoint | None:
+    """The newest checkpoint whose bytes are those its manifest names."""
+    for manifest in sorted(folder.glob("step-*.json"), reverse=True):
+        path = manifest.with_suffix(".safetensors")
+        if _is_whole(manifest, path):
+            return _read(path)
+        log.warning("checkpoint %s is broken and is ignored", path.name)
+    return None
+
+
+@disk.operation
+def _write(path: Path, checkpoint: Checkpoint) -> None:
+    tensors = {name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()}
+    save_file(tensors, path, metadata={"facts": checkpoint.facts})
+    disk.sync(path)
+
+
+def _publish(draft: Path, path: Path) -> None:
+    disk.replace(draft, path)
+    disk.sync(path.parent)
+
+
+def _is_whole(manifest: Path, path: Path) -> bool:
+    try:
+        said = json.loads(disk.read(manifest))
+        return (said["size"], said["sha256"]) == (path.stat().st_size, disk.sha256(path))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _read(path: Path) -> Checkpoint:
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no dict
+        return Checkpoint(tensors, file.metadata()["facts"])

@@ -1,0 +1,46 @@
+"""Texts of similar length go through the encoder together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Int, Int64
+from torch import Tensor
+
+from sentemb_core.pairs.documents import Tokens
+from sentemb_core.training.cached_gradients import Groups
+
+
+def length_groups(
+    lengths: Int64[np.ndarray, " rows"], slack: int, largest: int | None = None
+) -> Groups:
+    """Rows by falling length, cut where one more would waste more than a new group costs.
+
+    Args:
+        lengths: Tokens of every row.
+        slack: Padding tokens a group may hold: what one more pass through the encoder costs.
+        largest: Rows of a group at most.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    groups: list[np.ndarray] = []
+    start, padding = 0, 0
+    for place, length in enumerate(lengths[order].tolist()):
+        padding += int(lengths[order[start]]) - length
+        if padding > slack or (largest is not None and place - start >= largest):
+            groups.append(order[start:place])
+            start, padding = place, 0
+    groups.append(order[start:])
+    return groups
+
+
+def padded(
+    sequences: Sequence[Tokens], pad_id: int
+) -> tuple[Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None]:
+    """Ids and mask; no mask where all lengths are equal."""
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, pad_id, dtype=np.int64)
+    ids[mask] = np.concatenate(sequences)
+    if mask.all():
+        return torch.from_numpy(ids), None
+    return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))

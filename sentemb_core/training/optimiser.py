@@ -1,0 +1,46 @@
+"""The optimiser and the learning rate of every step."""
+
+import math
+from collections.abc import Iterable
+
+from torch import nn, optim
+
+from sentemb_core.configs import TrainingConfig
+
+SLANTED_RATIO = 32
+"""Highest over lowest rate of the slanted triangle (ULMFiT, as DeCLUTR uses it)."""
+
+
+def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim.Optimizer:
+    """Adam as in seed 000 (betas .9/.999, epsilon 1e-8), or AdamW; both fused.
+
+    As for BERT, biases and layer norms (one-dimensional weights) do not decay.
+    """
+    weights = [weight for module in modules for weight in module.parameters()]
+    if config.optimizer == "adam":
+        return optim.Adam(weights, lr=config.learning_rate, fused=True)
+    matrices = [weight for weight in weights if weight.ndim > 1]
+    vectors = [weight for weight in weights if weight.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return optim.AdamW(
+        [group for group in groups if group["params"]], lr=config.learning_rate, fused=True
+    )
+
+
+def learning_rate(step: int, config: TrainingConfig) -> float:
+    """The rate of step `step`, counted from 0: a linear warm-up, then the schedule's curve."""
+    warmup = math.floor(config.warmup * config.steps)
+    if step < warmup:
+        rise = (step + 1) / warmup
+        return config.learning_rate * (_slanted(rise) if config.schedule == "slanted" else rise)
+    left = (config.steps - step) / (config.steps - warmup)
+    if config.schedule == "constant":
+        return config.learning_rate
+    return config.learning_rate * (_slanted(left) if config.schedule == "slanted" else left)
+
+
+def _slanted(height: float) -> float:
+    return (1 + height * (SLANTED_RATIO - 1)) / SLANTED_RATIO

@@ -1,0 +1,102 @@
+"""Everything a training must remember to go on as if it had never been interrupted."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn, optim
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.stopping import verdict
+from sentemb_core.training.checkpoint import Checkpoint
+
+
+class TrainingReport(BaseModel):
+    """What a training did. Equal for an interrupted and an undisturbed run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    steps: int = 0
+    pairs: int = 0
+    sentences: int = 0
+    unopposed_anchors: int = 0
+    loss: float | None = None
+    chunk: int | None = None
+    scores: tuple[tuple[int, float], ...] = ()
+    best_step: int | None = None
+
+
+@dataclass
+class TrainingState:
+    """Weights, optimiser and counters. Dropout needs no memory: a step seeds its own."""
+
+    encoder: Encoder
+    head: nn.Module
+    optimiser: optim.Optimizer
+    recipe: str
+    report: TrainingReport
+    best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    def checkpoint(self) -> Checkpoint:
+        """A snapshot, with the name of the recipe it belongs to."""
+        tensors = {
+            **_prefixed("encoder.", self.encoder.state_dict()),
+            **_prefixed("head.", self.head.state_dict()),
+            **_prefixed("best.", self.best),
+        }
+        for index, memory in self.optimiser.state_dict()["state"].items():
+            tensors |= _prefixed(f"optimiser.{index}.", memory)
+        return Checkpoint(tensors, f"{self.recipe}\n{self.report.model_dump_json()}")
+
+    def restore(self, checkpoint: Checkpoint) -> bool:
+        """Continue from a snapshot; False, and nothing happens, if it is of another recipe."""
+        recipe, report = checkpoint.facts.split("\n", 1)
+        if recipe != self.recipe:
+            return False
+        self.encoder.load_state_dict(_under("encoder.", checkpoint.tensors))
+        self.head.load_state_dict(_under("head.", checkpoint.tensors))
+        memories: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in _under("optimiser.", checkpoint.tensors).items():
+            index, key = name.split(".", 1)
+            memories.setdefault(int(index), {})[key] = tensor
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": memories, "param_groups": groups})
+        self.best = _under("best.", checkpoint.tensors)
+        self.report = TrainingReport.model_validate_json(report)
+        return True
+
+    def count(self, **changes: object) -> None:
+        """Replace these counters."""
+        self.report = self.report.model_copy(update=changes)
+
+    def score(self, value: float) -> None:
+        """Note a validation; keep the weights if they are the best so far."""
+        scores = (*self.report.scores, (self.report.steps, value))
+        best = verdict([score for _, score in scores]).best
+        if best == len(scores) - 1:
+            weights = self.encoder.state_dict()
+            self.best = {name: weight.detach().clone() for name, weight in weights.items()}
+        self.count(scores=scores, best_step=scores[best][0])
+
+    def patient(self, patience: int | None) -> bool:
+        """Whether the validations so far give reason to go on."""
+        scores = [score for _, score in self.report.scores]
+        return not scores or verdict(scores, patience=patience).go_on
+
+
+def recipe_digest(*parts: str) -> str:
+    """A name for what may continue what."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,1 @@
+"""Views: the tokenised forms of a text that a training step compares."""

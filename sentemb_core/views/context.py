@@ -1,0 +1,63 @@
+"""The view of inverse cloze: the document around a sentence."""
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from sentemb_core.pairs.documents import Documents, Tokens
+from sentemb_core.views.batch import Draw, View, ViewMaker
+from sentemb_core.views.sentences import view_of
+
+
+def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+    """One text: the sentences around the drawn one, nearest first up to `max_tokens`.
+
+    The drawn sentence itself leaves its context with probability `removal` (ORQA: .9), so that
+    the encoder learns both meaning and wording.
+
+    Args:
+        removal: Share of contexts without their sentence.
+        max_tokens: Limit of the whole text (METHODS.md 1.4: 288), special tokens included.
+        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+    """
+    budget = max_tokens - 2 * special_tokens
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        removed = rng.random(len(draw.second)) < removal
+        around = _surroundings(corpus, draw.second, removed, budget, special_tokens)
+        sentences = corpus.tokens(np.concatenate(around))
+        ends = np.cumsum([len(row) for row in around]).tolist()
+        tokens = [
+            _joined(sentences[start:end], budget, special_tokens)
+            for start, end in zip([0, *ends], ends, strict=False)
+        ]
+        return view_of(corpus, draw.second, draw.group, tokens)
+
+    return view
+
+
+def _surroundings(
+    corpus: Documents,
+    centres: Int64[np.ndarray, " rows"],
+    removed: Bool[np.ndarray, " rows"],
+    budget: int,
+    special_tokens: bool,
+) -> list[Int64[np.ndarray, " _"]]:
+    """Per row the sentences of its context, in the document's order."""
+    document = corpus.document_of[centres]
+    begin, end = corpus.offsets[document].tolist(), corpus.offsets[document + 1].tolist()
+    found: list[np.ndarray] = []
+    for row, centre in enumerate(centres.tolist()):
+        others = np.arange(begin[row], end[row])
+        if removed[row]:
+            others = others[others != centre]
+        nearest = others[np.argsort(np.abs(others - centre), kind="stable")]
+        used = np.cumsum(corpus.lengths[nearest] - 2 * special_tokens)
+        found.append(np.sort(nearest[: max(1, int((used <= budget).sum()))]))
+    return found
+
+
+def _joined(sentences: list[Tokens], budget: int, special_tokens: bool) -> Tokens:
+    if not special_tokens:
+        return np.concatenate(sentences)[:budget]
+    inner = np.concatenate([sentence[1:-1] for sentence in sentences])[:budget]
+    return np.concatenate([sentences[0][:1], inner, sentences[0][-1:]])

@@ -1,0 +1,169 @@
+"""Every method: in the index, learns, agrees with a slow loop, refuses what cannot work."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.errors import RecipeError
+from sentemb_core.methods.catalogue import CATALOGUE, method_for
+from sentemb_core.methods.method import loss_of
+from sentemb_core.pairs.table import Annotation
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.loop import train
+from tests import tiny
+
+INDEX = (Path(__file__).parents[2] / "sentemb_core" / "methods" / "README.md").read_text()
+RECIPES = [
+    ("simcse", "pair", "transformer"),
+    ("conpono", "pair", "transformer"),
+    ("conpono", "pair", "static"),
+    ("ict", "pair", "transformer"),
+    ("ict", "pair", "static"),
+    ("infocse_idc", "pair", "transformer"),
+    ("infocse_idc", "pair", "static"),
+    ("infocse_idc", "cluster", "transformer"),
+    ("infocse_idc", "cluster", "static"),
+]
+every_recipe = pytest.mark.parametrize(("name", "batches", "kind"), RECIPES)
+
+
+def encoder_of(kind, **options):
+    return tiny.static(**options) if kind == "static" else tiny.bert(**options)
+
+
+def annotation_of(corpus) -> Annotation:
+    """Sentences of even and of odd position belong together."""
+    position = np.arange(len(corpus)) - corpus.offsets[corpus.document_of]
+    labels = (position % 2).astype(np.int32)
+    i = np.flatnonzero(corpus.document_of[:-2] == corpus.document_of[2:])
+    return Annotation(i, i + 2, labels)
+
+
+def prepared(name, batches, kind, counts, **settings):
+    encoder = encoder_of(kind)
+    corpus = tiny.corpus(counts, special=kind == "transformer")
+    config = TrainingConfig(
+        method=name,
+        batches=batches,
+        threads=1,
+        **{"batch_size": 16, "learning_rate": 1e-2, **settings},
+    )
+    method = method_for(config, encoder)
+    return encoder, method, sampler_for(config, method, corpus, annotation_of(corpus)), config
+
+
+def slow_loss(vectors, batch, temperature):
+    """Eq. 1 and 5 of seed 000 by loops over rows, straight from the batch's columns."""
+    names = list(batch.views)
+    left, right = names[0], names[-1]
+    a, c = batch.views[left], batch.views[right]
+    normal = {name: v / v.norm(dim=1, keepdim=True) for name, v in vectors.items()}
+    losses = []
+    for i in range(len(a)):
+        own = [
+            j for j in range(len(c)) if a.group[i] == c.group[j] and not (left == right and i == j)
+        ]
+        mine = {a.text[i], *(c.text[p] for p in own)}
+        rivals = [
+            j
+            for j in range(len(c))
+            if j not in own and a.document[i] != c.document[j] and c.text[j] not in mine
+        ]
+        for p in own:
+            scores = torch.stack(
+                [normal[left][i] @ normal[right][j] / temperature for j in [p, *rivals]]
+            )
+            losses.append(scores.logsumexp(0) - scores[0])
+    return torch.stack(losses).mean()
+
+
+@every_recipe
+def test_loss_and_gradient_equal_a_slow_loop(name, batches, kind):
+    _, method, sampler, config = prepared(name, batches, kind, [4] * 6)
+    batch = sampler.batch(0)
+    generator = torch.Generator().manual_seed(0)
+    drawn = {
+        view: torch.randn(len(rows), 5, generator=generator, dtype=torch.float64)
+        for view, rows in batch.views.items()
+    }
+    fast_in = {view: rows.clone().requires_grad_() for view, rows in drawn.items()}
+    slow_in = {view: rows.clone().requires_grad_() for view, rows in drawn.items()}
+    fast, metrics = loss_of(method, fast_in, batch)
+    slow = slow_loss(slow_in, batch, config.temperature)
+    fast.backward()
+    slow.backward()
+    torch.testing.assert_close(fast, slow, atol=1e-9, rtol=0)
+    assert metrics["contrast"] == fast.item()
+    for view in drawn:
+        torch.testing.assert_close(fast_in[view].grad, slow_in[view].grad, atol=1e-9, rtol=0)
+
+
+@every_recipe
+def test_thirty_steps_on_64_sentences_lower_the_loss(name, batches, kind, tmp_path):
+    encoder, method, sampler, config = prepared(name, batches, kind, [4] * 16, steps=30)
+    losses = []
+    train(
+        encoder,
+        method,
+        sampler,
+        config,
+        tmp_path,
+        on_step=lambda _, seen: losses.append(seen["loss"]),
+    )
+    assert len(losses) == 30
+    assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in CATALOGUE])
+def test_every_method_is_in_the_paper_index(name):
+    assert f"### `{name}`" in INDEX
+
+
+def test_simcse_refuses_an_encoder_without_dropout():
+    config = TrainingConfig(method="simcse")
+    with pytest.raises(RecipeError, match=r"E303 simcse makes its two views by dropout; .*static"):
+        method_for(config, tiny.static())
+    with pytest.raises(RecipeError, match="both views would be equal"):
+        method_for(config, tiny.bert(dropout=0.0))
+
+
+def test_dropout_makes_the_two_views_of_simcse_differ_in_training_alone():
+    encoder = tiny.bert()
+    ids = torch.from_numpy(np.array([[2, 10, 11, 3]] * 2))
+    encoder.train()
+    one, other = encoder(ids)
+    assert not torch.equal(one, other)
+    encoder.eval()
+    one, other = encoder(ids)
+    assert torch.equal(one, other)
+
+
+def test_the_loss_follows_the_similarity_of_the_encoder():
+    config = TrainingConfig(method="conpono", batch_size=8)
+    corpus = tiny.corpus([4] * 6)
+    long_vectors = {"anchor": 3 * torch.randn(8, 4), "positive": torch.randn(8, 4)}
+    values = {}
+    for similarity in ("cosine", "dot"):
+        method = method_for(config, tiny.bert(similarity=similarity))
+        batch = sampler_for(config, method, corpus).batch(0)
+        scaled = {name: 2 * vector for name, vector in long_vectors.items()}
+        values[similarity] = [loss_of(method, v, batch)[0].item() for v in (long_vectors, scaled)]
+    assert values["cosine"][0] == pytest.approx(values["cosine"][1], rel=1e-5)
+    assert values["dot"][0] != pytest.approx(values["dot"][1], rel=1e-2)
+
+
+def test_terms_add_up_by_their_weights():
+    config = TrainingConfig(method="conpono", batch_size=8)
+    method = method_for(config, tiny.bert())
+    batch = sampler_for(config, method, tiny.corpus([4] * 6)).batch(0)
+    vectors = {"anchor": torch.randn(8, 4), "positive": torch.randn(8, 4)}
+    term = method.terms["contrast"][1]
+    doubled = replace(method, terms={"one": (0.5, term), "two": (1.5, term)})
+    single, _ = loss_of(method, vectors, batch)
+    both, metrics = loss_of(doubled, vectors, batch)
+    torch.testing.assert_close(both, 2 * single)
+    assert {"one", "two", "unopposed_anchors"} == set(metrics)

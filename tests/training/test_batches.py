@@ -1,0 +1,237 @@
+"""Samplers: pure in the step, every pair once an epoch, documents apart, nothing held out."""
+
+import itertools
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.errors import EmptyPairsError, NoNegativesError, RecipeError
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.pairs import sources
+from sentemb_core.pairs.table import Annotation
+from sentemb_core.training.batches import ClusterBatches, PairBatches, sampler_for
+from sentemb_core.views.batch import negatives, positives
+from tests import tiny
+
+CONPONO = method_for(TrainingConfig(method="conpono"), tiny.static())
+CLUSTERS = method_for(TrainingConfig(batches="cluster"), tiny.static())
+
+
+def unique_corpus(counts, held_out=()):
+    """Sentence k is the one word k, so that a batch shows what it drew."""
+    corpus = tiny.corpus(counts, held_out=held_out)
+    corpus.sentences = [np.array([k]) for k in range(len(corpus))]
+    return corpus
+
+
+def pair_batches(corpus, batch_size, seed=0, window=1) -> PairBatches:
+    return PairBatches(CONPONO, corpus, sources.neighbours(window)(corpus), batch_size, seed)
+
+
+def drawn(batch, view):
+    return [int(tokens[0]) for tokens in batch.views[view].tokens]
+
+
+def pairs_of(batch):
+    return [
+        tuple(sorted(pair))
+        for pair in zip(drawn(batch, "anchor"), drawn(batch, "positive"), strict=True)
+    ]
+
+
+def same(one, other):
+    return all(
+        np.array_equal(a.document, b.document)
+        and np.array_equal(a.group, b.group)
+        and all(map(np.array_equal, a.tokens, b.tokens))
+        for a, b in zip(one.views.values(), other.views.values(), strict=True)
+    )
+
+
+@pytest.fixture(params=["pair", "cluster"])
+def make(request):
+    """A sampler of either kind over twelve documents."""
+    corpus = unique_corpus([6] * 12)
+    labels = np.tile(np.array([0, 1, 0, 1, 0, 2]), 12)
+
+    def sampler(seed=0):
+        if request.param == "pair":
+            return pair_batches(corpus, 8, seed, window=2)
+        return ClusterBatches(CLUSTERS, corpus, labels, 12, 3, seed)
+
+    return sampler
+
+
+def test_a_batch_depends_on_seed_and_step_alone(make):
+    steps = [0, 5, 1, 30, 5, 0, 2]
+    visited = make()
+    for step in steps:
+        assert same(visited.batch(step), make().batch(step))
+    assert not same(make(0).batch(3), make(1).batch(3))
+    assert not same(make().batch(0), make().batch(1))
+
+
+@given(st.lists(st.integers(1, 7), min_size=4, max_size=12), st.integers(2, 6), st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_every_pair_comes_at_most_once_an_epoch_and_all_but_the_last_few_do(counts, size, seed):
+    corpus = unique_corpus([*counts, 3, 3])
+    sampler = pair_batches(corpus, size, seed)
+    every = sources.neighbours(1)(corpus)
+    for epoch in range(2):
+        steps = range(epoch * sampler.batches_per_epoch, (epoch + 1) * sampler.batches_per_epoch)
+        seen = list(itertools.chain.from_iterable(pairs_of(sampler.batch(step)) for step in steps))
+        assert len(seen) == len(set(seen))
+        assert set(seen) <= set(zip(every.i.tolist(), every.j.tolist(), strict=True))
+        assert 0 <= len(every) - len(seen) < sampler.batch_size
+
+
+def test_epochs_differ_in_order():
+    sampler = pair_batches(unique_corpus([5] * 10), 8)
+    epoch = sampler.batches_per_epoch
+    assert pairs_of(sampler.batch(0)) != pairs_of(sampler.batch(epoch))
+
+
+def test_a_batch_prefers_distinct_documents():
+    """Against a plain shuffle: a document of c pairs meets itself much less."""
+    corpus = unique_corpus([9] * 40)
+    sampler = pair_batches(corpus, 32)
+    ours = [
+        len(set(sampler.batch(step).views["anchor"].document.tolist()))
+        for step in range(sampler.batches_per_epoch)
+    ]
+    rng = np.random.default_rng(0)
+    documents = np.repeat(np.arange(40), 8)
+    plain = [len(set(rng.permutation(documents)[:32].tolist())) for _ in range(50)]
+    assert np.mean(ours) > np.mean(plain) + 3
+
+
+def test_pairs_come_in_either_orientation():
+    sampler = pair_batches(unique_corpus([9] * 20), 32)
+    batches = [sampler.batch(step) for step in range(sampler.batches_per_epoch)]
+    forward = [
+        a < b
+        for x in batches
+        for a, b in zip(drawn(x, "anchor"), drawn(x, "positive"), strict=True)
+    ]
+    assert 0.35 < np.mean(forward) < 0.65
+
+
+def test_two_passes_over_one_pair_may_turn_it_round():
+    sampler = pair_batches(unique_corpus([2] * 8), 8)
+    ways = {
+        pair
+        for step in range(20)
+        for pair in zip(
+            drawn(sampler.batch(step), "anchor"),
+            drawn(sampler.batch(step), "positive"),
+            strict=True,
+        )
+    }
+    assert len(ways) == 16
+
+
+def test_held_out_documents_are_in_no_batch():
+    corpus = unique_corpus([4] * 6, held_out=(0, 3))
+    labels = np.zeros(len(corpus), dtype=np.int64)
+    for sampler in (pair_batches(corpus, 4), ClusterBatches(CLUSTERS, corpus, labels, 8, 4, 0)):
+        documents = {
+            d
+            for step in range(12)
+            for view in sampler.batch(step).views.values()
+            for d in view.document.tolist()
+        }
+        assert documents == {1, 2, 4, 5}
+
+
+@st.composite
+def clustered(draw):
+    counts = draw(st.lists(st.integers(1, 9), min_size=2, max_size=9))
+    labels = draw(st.lists(st.integers(0, 2), min_size=sum(counts), max_size=sum(counts)))
+    return [*counts, 2, 2], [*labels, 0, 0, 1, 1]
+
+
+@given(clustered(), st.integers(4, 20), st.integers(2, 5), st.integers(0, 99))
+@settings(deadline=None, max_examples=80)
+def test_cluster_batches_keep_their_promises(drawn_clusters, budget, most, seed):
+    counts, labels = drawn_clusters
+    corpus = unique_corpus(counts)
+    sampler = ClusterBatches(CLUSTERS, corpus, np.array(labels), budget, most, seed)
+    for step in range(2 * sampler.batches_per_epoch):
+        batch = sampler.batch(step)
+        view = batch.views["sentence"]
+        sentences = drawn(batch, "sentence")
+        assert len(sentences) == len(set(sentences))
+        assert len(view) <= budget + budget // 2
+        assert len(set(view.document.tolist())) >= 2
+        groups = {}
+        for sentence, group in zip(sentences, view.group.tolist(), strict=True):
+            cluster = (corpus.document_of[sentence], labels[sentence])
+            groups.setdefault(group, set()).add(cluster)
+        assert all(len(clusters) == 1 for clusters in groups.values())
+        sizes = np.unique(view.group, return_counts=True)[1]
+        assert sizes.min() >= 2
+        assert sizes.max() <= most
+        positive = positives(view, view)
+        assert batch.pairs == positive.sum() / 2
+        assert negatives(view, view, positive).any(axis=1).all()
+
+
+def test_an_epoch_of_cluster_batches_visits_documents_without_replacement():
+    corpus = unique_corpus([4] * 30)
+    sampler = ClusterBatches(CLUSTERS, corpus, np.zeros(120, dtype=np.int64), 16, 4, 0)
+    visited = [
+        d
+        for step in range(sampler.batches_per_epoch)
+        for d in sorted(set(sampler.batch(step).views["sentence"].document.tolist()))
+    ]
+    assert len(visited) == len(set(visited)) == 28  # the last two documents fill no batch
+
+
+def test_one_document_has_nothing_to_contrast_with():
+    with pytest.raises(NoNegativesError, match=r"E301 A batch must span at least two documents"):
+        pair_batches(unique_corpus([9]), 4)
+    with pytest.raises(NoNegativesError, match=r"found 1 of 2 that gives a pair: add documents"):
+        pair_batches(unique_corpus([9, 1]), 4)
+    with pytest.raises(NoNegativesError, match="at least two documents"):
+        ClusterBatches(CLUSTERS, unique_corpus([9]), np.zeros(9, dtype=np.int64), 8, 4, 0)
+
+
+def test_a_cluster_batch_of_three_sentences_is_refused():
+    with pytest.raises(NoNegativesError, match="set it to 4 or more"):
+        ClusterBatches(CLUSTERS, unique_corpus([4, 4]), np.zeros(8, dtype=np.int64), 3, 4, 0)
+
+
+def test_documents_of_one_sentence_give_no_pair():
+    with pytest.raises(EmptyPairsError, match=r"E102 .*longest has 1 sentence"):
+        pair_batches(unique_corpus([1] * 5), 4)
+    with pytest.raises(EmptyPairsError, match="found 2 of 202"):
+        pair_batches(unique_corpus([1] * 200 + [2, 2]), 2)
+
+
+def test_a_batch_larger_than_the_data_shrinks_with_a_warning(caplog):
+    with caplog.at_level(logging.WARNING):
+        sampler = pair_batches(unique_corpus([3, 3]), 100)
+    assert "batch_size 100 is above the 4 pairs" in caplog.text
+    assert sorted(pairs_of(sampler.batch(7))) == [(0, 1), (1, 2), (3, 4), (4, 5)]
+    small = ClusterBatches(CLUSTERS, unique_corpus([3, 3]), np.zeros(6, dtype=np.int64), 50, 4, 0)
+    assert sorted(drawn(small.batch(0), "sentence")) == list(range(6))
+
+
+def test_cluster_batches_without_an_annotation_are_refused():
+    config = TrainingConfig(batches="cluster")
+    with pytest.raises(RecipeError, match="no annotation was given"):
+        sampler_for(config, CLUSTERS, unique_corpus([4, 4]))
+
+
+def test_the_configuration_chooses_the_sampler():
+    corpus = unique_corpus([4] * 4)
+    annotation = Annotation(np.array([0, 4]), np.array([1, 5]), np.zeros(16, dtype=np.int32))
+    config = TrainingConfig(batch_size=8)
+    method = method_for(config, tiny.static())
+    assert isinstance(sampler_for(config, method, corpus, annotation), PairBatches)
+    config = TrainingConfig(batch_size=8, batches="cluster")
+    assert isinstance(sampler_for(config, CLUSTERS, corpus, annotation), ClusterBatches)

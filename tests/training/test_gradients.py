@@ -1,0 +1,146 @@
+"""One step's gradients: cached, chunked or plain, they are the same."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.method import loss_of
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
+from sentemb_core.training.gradients import GradientJob
+from sentemb_core.training.groups import length_groups, padded
+from tests import tiny
+
+
+def job_and_batch(encoder, *, head=True, method="conpono", bfloat16=False):
+    config = TrainingConfig(method=method, batch_size=12)
+    recipe = method_for(config, encoder)
+    batch = sampler_for(config, recipe, tiny.corpus([5] * 8)).batch(0)
+    module = nn.Identity()
+    if head:
+        torch.manual_seed(3)
+        module = nn.Sequential(nn.Linear(16, 16), nn.Tanh())
+    encoder.train()
+    return GradientJob(encoder, module, recipe, bfloat16, seed=7), batch
+
+
+def gradients_of(job, batch, chunk, step=5):
+    modules = nn.ModuleList([job.encoder, job.head])
+    modules.zero_grad()
+    loss, _ = job.run(batch, step, chunk)
+    found = {
+        name: weight.grad.clone()
+        for name, weight in modules.named_parameters()
+        if weight.grad is not None
+    }
+    assert found
+    return loss, found
+
+
+def largest_difference(one, other):
+    """Relative to the largest gradient there is."""
+    assert one.keys() == other.keys()
+    largest = max(gradient.abs().max().item() for gradient in one.values())
+    return max((one[name] - other[name]).abs().max().item() for name in one) / largest
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 12, 24])
+def test_without_dropout_any_chunk_gives_the_plain_gradients(chunk):
+    job, batch = job_and_batch(tiny.bert(dropout=0.0))
+    plain_loss, plain = gradients_of(job, batch, None)
+    loss, cached = gradients_of(job, batch, chunk)
+    assert loss == pytest.approx(plain_loss, abs=1e-6)
+    assert largest_difference(plain, cached) < 5e-6  # other groups, other order of sums
+
+
+def encoding(job, batch, groups, *, replay):
+    """Vectors of a group with dropout on; with replay each group draws from its own seed."""
+    rows = [tokens for view in batch.views.values() for tokens in view.tokens]
+
+    def encode(index):
+        if replay:
+            torch.manual_seed(index)
+        ids, mask = padded([rows[k] for k in groups[index]], 0)
+        return job.encoder(ids, mask)
+
+    def loss(vectors):
+        parts = zip(batch.views, vectors.split([len(v) for v in batch.views.values()]), strict=True)
+        return loss_of(job.method, {name: job.head(part) for name, part in parts}, batch)[0]
+
+    return encode, loss
+
+
+@pytest.mark.parametrize("replay", [True, False])
+def test_cached_gradients_need_dropout_to_be_replayed(replay):
+    job, batch = job_and_batch(tiny.bert())
+    modules = nn.ModuleList([job.encoder, job.head])
+    groups = np.array_split(np.random.default_rng(0).permutation(24), 4)
+    found = []
+    for gradients in (plain_gradients, cached_gradients):
+        modules.zero_grad()
+        torch.manual_seed(0)
+        encode, loss = encoding(job, batch, groups, replay=replay)
+        gradients(encode, groups, loss)
+        weights = modules.named_parameters()
+        found.append({name: w.grad.clone() for name, w in weights if w.grad is not None})
+    difference = largest_difference(*found)
+    if replay:
+        assert difference < 1e-6
+    else:
+        assert difference > 1e-2
+
+
+def test_the_loop_replays_dropout_by_itself():
+    """With dropout on, a step is a function of its seed: twice the same, and chunked as cached."""
+    job, batch = job_and_batch(tiny.bert(), method="simcse")
+    first_loss, first = gradients_of(job, batch, 4)
+    torch.rand(10)
+    second_loss, second = gradients_of(job, batch, 4)
+    assert first_loss == second_loss
+    assert largest_difference(first, second) == 0
+    other_loss, _ = gradients_of(job, batch, 4, step=6)
+    assert other_loss != first_loss
+
+
+def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
+    job, batch = job_and_batch(tiny.bert(), bfloat16=True)
+    seen = []
+    dense = job.encoder.backbone.encoder.layer[0].attention.self.query
+    dense.register_forward_hook(
+        lambda _, __, out: seen.append((out.dtype, torch.is_grad_enabled()))
+    )
+    gradients_of(job, batch, 8)
+    assert {dtype for dtype, _ in seen} == {torch.bfloat16}
+    assert {graph for _, graph in seen} == {True, False}
+
+
+@given(
+    st.lists(st.integers(1, 32), min_size=1, max_size=60),
+    st.integers(0, 200),
+    st.none() | st.integers(1, 10),
+)
+@settings(deadline=None, max_examples=100)
+def test_groups_hold_every_row_once_within_their_limits(lengths, slack, largest):
+    tokens = np.array(lengths, dtype=np.int64)
+    groups = length_groups(tokens, slack, largest)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(len(lengths)))
+    for group in groups:
+        assert (tokens[group].max() - tokens[group]).sum() <= slack
+        assert largest is None or len(group) <= largest
+
+
+def test_without_slack_no_group_is_padded():
+    groups = length_groups(np.array([3, 5, 3, 4]), 0)
+    assert [sorted(group.tolist()) for group in groups] == [[1], [3], [0, 2]]
+
+
+def test_padding_is_masked_and_equal_lengths_need_no_mask():
+    ids, mask = padded([np.array([7, 8]), np.array([9])], 1)
+    assert ids.tolist() == [[7, 8], [9, 1]]
+    assert mask.tolist() == [[1, 1], [1, 0]]
+    assert padded([np.array([7]), np.array([9])], 0)[1] is None

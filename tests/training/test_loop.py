@@ -1,0 +1,352 @@
+"""The loop: deterministic, resumable, patient, and clear when it cannot go on."""
+
+import hashlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.errors import DivergedError
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.pairs.table import Annotation
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.loop import train
+from tests import tiny
+
+STEPS = 14
+
+
+class InterruptionError(Exception):
+    """Stands for a person's Ctrl-C."""
+
+
+def config_of(**changes) -> TrainingConfig:
+    given = {
+        "method": "simcse",
+        "steps": STEPS,
+        "batch_size": 8,
+        "learning_rate": 1e-2,
+        "checkpoint_every": 3,
+        "evaluate_every": 4,
+        "patience": 9,
+        "threads": 1,
+    }
+    return TrainingConfig(**(given | changes))
+
+
+def digest(encoder) -> str:
+    """SHA-256 of all weights."""
+    weights = encoder.state_dict()
+    return hashlib.sha256(
+        b"".join(weights[name].numpy().tobytes() for name in sorted(weights))
+    ).hexdigest()
+
+
+def some_score(encoder) -> float:
+    """Depends on the weights and consumes random numbers, as a validation may."""
+    torch.rand(3)
+    return float(encoder.backbone.state_dict().popitem()[1].sum())
+
+
+def trained(config, work, *, kind="transformer", validate=some_score, on_step=None, encoder=None):
+    encoder = encoder or (tiny.static() if kind == "static" else tiny.bert())
+    corpus = tiny.corpus([4] * 16, special=kind == "transformer")
+    position = np.arange(64) % 4
+    i = np.flatnonzero(position < 2)
+    annotation = Annotation(i, i + 2, (position % 2).astype(np.int32))
+    method = method_for(config, encoder)
+    sampler = sampler_for(config, method, corpus, annotation)
+    report = train(encoder, method, sampler, config, work, validate=validate, on_step=on_step)
+    return encoder, report
+
+
+KINDS = [
+    {"method": "simcse"},
+    {"method": "simcse", "chunk": 3, "dtype": "bfloat16"},
+    {"method": "ict", "optimizer": "adam", "schedule": "constant"},
+    {"method": "infocse_idc", "batches": "cluster", "schedule": "slanted"},
+]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Digest and report of an uninterrupted run, by its changes to the configuration."""
+    known = {}
+
+    def run(changes):
+        key = json.dumps(changes, sort_keys=True)
+        if key not in known:
+            work = tmp_path_factory.mktemp("undisturbed")
+            encoder, report = trained(config_of(**changes), work)
+            known[key] = digest(encoder), report
+        return known[key]
+
+    return run
+
+
+@given(st.sampled_from(KINDS), st.sets(st.integers(1, STEPS), min_size=1, max_size=3))
+@settings(
+    deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_run_interrupted_anywhere_ends_in_the_same_bits(
+    undisturbed, tmp_path_factory, changes, stops
+):
+    work = tmp_path_factory.mktemp("interrupted")
+
+    def interrupt_at(stop):
+        def on_step(step, _):
+            if step == stop:
+                raise InterruptionError
+
+        return on_step
+
+    for stop in sorted(stops):
+        with pytest.raises(InterruptionError):
+            trained(config_of(**changes), work, on_step=interrupt_at(stop))
+    encoder, report = trained(config_of(**changes), work)
+    assert (digest(encoder), report) == undisturbed(changes)
+
+
+def test_two_runs_of_one_seed_are_equal_and_of_two_seeds_are_not(tmp_path):
+    runs = [
+        digest(trained(config_of(seed=seed), tmp_path / str(k))[0])
+        for k, seed in enumerate([1, 1, 2])
+    ]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_a_run_leaves_the_random_state_and_the_threads_of_its_caller_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    threads = torch.get_num_threads()
+    trained(config_of(threads=threads + 1, steps=2), tmp_path)
+    assert torch.equal(torch.rand(1), expected)
+    assert torch.get_num_threads() == threads
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+sys.path.insert(0, {here!r})
+import test_loop as t
+encoder, report = t.trained(
+    t.config_of(steps=200, evaluate_every=None, patience=None, checkpoint_every=5),
+    Path({work!r}),
+    on_step=lambda step, _: print(step, flush=True),
+)
+print("digest", t.digest(encoder))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_by_the_system_ends_in_the_same_bits(tmp_path):
+    def child(work):
+        here = Path(__file__).parent
+        code = CHILD.format(root=str(here.parents[1]), here=str(here), work=str(work))
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ
+        )
+
+    with child(tmp_path / "killed") as killed:
+        for line in killed.stdout:
+            if line.strip() == "17":
+                killed.send_signal(signal.SIGKILL)
+    assert killed.returncode == -signal.SIGKILL
+    assert list((tmp_path / "killed").glob("step-*.json"))
+    with child(tmp_path / "killed") as again, child(tmp_path / "whole") as undisturbed:
+        resumed, whole = again.communicate()[0].split(), undisturbed.communicate()[0].split()
+    assert 10 < int(resumed[0]) < 200
+    assert resumed[-2:] == whole[-2:]
+    assert whole[0] == "1"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "no manifest", "half a manifest"])
+def test_a_broken_checkpoint_is_passed_over_for_the_one_before(
+    damage, undisturbed, tmp_path, caplog
+):
+    trained(config_of(), tmp_path)
+    newest = sorted(tmp_path.glob("step-*.safetensors"))[-1]
+    assert newest.name == "step-00000012.safetensors"
+    if damage == "truncated":
+        newest.write_bytes(newest.read_bytes()[:-100])
+    elif damage == "flipped":
+        content = bytearray(newest.read_bytes())
+        content[len(content) // 2] ^= 1
+        newest.write_bytes(content)
+    elif damage == "no manifest":
+        newest.with_suffix(".json").unlink()
+    else:
+        manifest = newest.with_suffix(".json")
+        manifest.write_text(manifest.read_text()[:9])
+    steps = []
+    encoder, report = trained(config_of(), tmp_path, on_step=lambda step, _: steps.append(step))
+    assert steps[0] == 10
+    assert (digest(encoder), report) == undisturbed({"method": "simcse"})
+    assert ("step-00000012.safetensors is broken" in caplog.text) == (damage != "no manifest")
+
+
+def test_a_checkpoint_of_another_recipe_is_not_continued(tmp_path):
+    trained(config_of(), tmp_path)
+    steps = []
+    trained(config_of(seed=3), tmp_path, on_step=lambda step, _: steps.append(step))
+    assert steps[0] == 1
+
+
+def test_only_the_last_two_checkpoints_are_kept(tmp_path):
+    trained(config_of(), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"step-{step:08d}.{kind}" for step in (9, 12) for kind in ("json", "safetensors")
+    ]
+
+
+def test_the_head_is_in_the_checkpoint_and_not_in_the_encoder(tmp_path):
+    encoder, _ = trained(config_of(), tmp_path)
+    from safetensors import safe_open
+
+    with safe_open(tmp_path / "step-00000012.safetensors", "pt") as file:
+        heads = [name for name in file.keys() if name.startswith("head.")]  # noqa: SIM118
+    assert heads == ["head.0.bias", "head.0.weight"]
+    assert encoder.state_dict().keys() == tiny.bert().state_dict().keys()
+    assert not encoder.training
+
+
+def test_the_best_weights_come_back_and_patience_ends_the_run(tmp_path):
+    told = iter([0.1, 0.5, 0.4, 0.5, 0.9])
+    kept = []
+
+    def validate(encoder):
+        assert not encoder.training
+        kept.append(digest(encoder))
+        return next(told)
+
+    config = config_of(steps=100, evaluate_every=4, patience=2)
+    encoder, report = trained(config, tmp_path, validate=validate)
+    assert report.scores == ((4, 0.1), (8, 0.5), (12, 0.4), (16, 0.5))
+    assert (report.best_step, report.steps) == (8, 16)
+    assert digest(encoder) == kept[1]
+    assert len(set(kept)) == 4
+
+
+def test_a_run_that_lost_patience_does_not_go_on_when_called_again(tmp_path):
+    config = config_of(steps=100, evaluate_every=3, patience=2)
+    scores = iter([0.3, 0.2, 0.1, 0.9])
+    _, first = trained(config, tmp_path, validate=lambda _: next(scores))
+    encoder, again = trained(config, tmp_path, validate=lambda _: next(scores))
+    assert first == again
+    assert again.best_step == 3
+    assert digest(encoder) != digest(tiny.bert())
+
+
+def test_without_a_schedule_the_validation_is_at_the_end_alone(tmp_path):
+    config = config_of(evaluate_every=None, patience=None)
+    _, report = trained(config, tmp_path, validate=lambda _: 0.7)
+    assert report.scores == ((STEPS, 0.7),)
+    assert report.best_step == STEPS
+
+
+def test_every_step_is_reported(tmp_path):
+    told = {}
+    _, report = trained(config_of(), tmp_path, on_step=told.__setitem__)
+    assert list(told) == list(range(1, STEPS + 1))
+    for metrics in told.values():
+        assert {"loss", "learning_rate", "gradient_norm", "pairs_per_second"} <= metrics.keys()
+        assert all(np.isfinite(value) for value in metrics.values())
+    assert [step for step, metrics in told.items() if "validation" in metrics] == [4, 8, 12, 14]
+    assert report.loss == told[STEPS]["loss"]
+    assert report.pairs == 8 * STEPS
+    assert report.sentences == 16 * STEPS
+
+
+def test_the_gradient_is_clipped_to_the_norm_and_reported_before(tmp_path):
+    norms = []
+    trained(
+        config_of(clip=1e-6, steps=3),
+        tmp_path,
+        on_step=lambda _, metrics: norms.append(metrics["gradient_norm"]),
+    )
+    assert min(norms) > 1e-3
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_what_is_not_finite_stops_the_run_and_saves_the_batch(where, tmp_path):
+    encoder = tiny.static(similarity="dot")
+    before = digest(encoder)
+    if where == "loss":
+        encoder.backbone.embedding.weight.data.fill_(float("nan"))
+    else:
+        encoder.backbone.embedding.weight.register_hook(lambda gradient: gradient * float("inf"))
+    config = config_of(method="conpono", evaluate_every=None, patience=None)
+    with pytest.raises(DivergedError, match=r"E302 .*step 0 has .*Lower learning_rate") as caught:
+        trained(config, tmp_path, kind="static", encoder=encoder)
+    path = tmp_path / "diverged-00000000.json"
+    assert str(path) in str(caught.value)
+    saved = json.loads(path.read_text())
+    assert saved["step"] == 0
+    assert len(saved["views"]["anchor"]["tokens"]) == 8
+    assert len(saved["views"]["positive"]["document"]) == 8
+    if where == "gradient":
+        assert digest(encoder) == before
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 7 bytes"),
+        MemoryError(),
+    ],
+)
+def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(error, tmp_path, monkeypatch, caplog):
+    """Without dropout the result is that of enough memory."""
+    config = config_of(method="conpono", steps=6, chunk=None)
+    roomy, expected = trained(config, tmp_path / "roomy", encoder=tiny.bert(dropout=0.0))
+    encoder = tiny.bert(dropout=0.0)
+    forward = encoder.forward
+
+    def cramped(ids, mask=None):
+        if len(ids) > 5 and torch.is_grad_enabled():
+            raise error
+        return forward(ids, mask)
+
+    monkeypatch.setattr(encoder, "forward", cramped)
+    with caplog.at_level(logging.WARNING):
+        _, report = trained(config, tmp_path / "cramped", encoder=encoder)
+    assert report.chunk == 4
+    assert report.pairs == expected.pairs
+    assert "from here on 8 sentences are encoded at once" in caplog.text
+    for ours, theirs in zip(encoder.parameters(), roomy.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
+    encoder = tiny.bert()
+
+    def broken(ids, mask=None):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(encoder, "forward", broken)
+    with pytest.raises(RuntimeError, match="shapes"):
+        trained(config_of(), tmp_path, encoder=encoder)
+
+
+def test_a_single_sentence_that_does_not_fit_is_an_error(tmp_path, monkeypatch):
+    encoder = tiny.bert()
+
+    def full(ids, mask=None):
+        raise MemoryError
+
+    monkeypatch.setattr(encoder, "forward", full)
+    with pytest.raises(MemoryError):
+        trained(config_of(), tmp_path, encoder=encoder)

@@ -1,0 +1,124 @@
+"""What a batch compares: sentences, contexts, and who may be negative to whom."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.views.batch import Draw, View, negatives, positives
+from sentemb_core.views.context import context
+from sentemb_core.views.sentences import first, second
+from tests import tiny
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def draw_of(corpus):
+    every = np.arange(len(corpus))
+    return Draw(every, every, every)
+
+
+rows_of_labels = st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=6)
+
+
+def view_of(rows):
+    document, group, text = np.array(rows, dtype=np.int64).T
+    return View([np.array([1])] * len(rows), document, group, text)
+
+
+def slow_negatives(left, right, positive):
+    def allowed(i, j):
+        mine = {int(left.text[i])} | {int(right.text[p]) for p in np.flatnonzero(positive[i])}
+        return left.document[i] != right.document[j] and int(right.text[j]) not in mine
+
+    return [[allowed(i, j) for j in range(len(right))] for i in range(len(left))]
+
+
+@given(rows_of_labels, rows_of_labels)
+@settings(deadline=None, max_examples=100)
+def test_negatives_come_from_other_documents_and_are_no_duplicates(left, right):
+    left, right = view_of(left), view_of(right)
+    positive = positives(left, right)
+    assert positive.tolist() == (left.group[:, None] == right.group).tolist()
+    assert negatives(left, right, positive).tolist() == slow_negatives(left, right, positive)
+
+
+@given(rows_of_labels)
+@settings(deadline=None, max_examples=60)
+def test_a_row_is_neither_positive_nor_negative_to_itself(rows):
+    view = view_of(rows)
+    positive = positives(view, view)
+    assert not positive.diagonal().any()
+    assert not negatives(view, view, positive).diagonal().any()
+    assert (positive == positive.T).all()
+
+
+def test_views_of_sentences_carry_their_documents_and_texts():
+    corpus = tiny.corpus([2, 3])
+    draw = Draw(np.array([0, 4]), np.array([1, 2]), np.array([0, 1]))
+    left, right = first(corpus, draw, rng()), second(corpus, draw, rng())
+    assert [t.tolist() for t in left.tokens] == [corpus.sentences[k].tolist() for k in (0, 4)]
+    assert [t.tolist() for t in right.tokens] == [corpus.sentences[k].tolist() for k in (1, 2)]
+    assert left.document.tolist() == [0, 1]
+    assert right.text.tolist() == corpus.text_hashes[[1, 2]].tolist()
+
+
+def numbered(counts):
+    """A corpus whose sentence k is the word k three times, so that contexts can be read."""
+    corpus = tiny.corpus(counts)
+    corpus.sentences = [np.array([2, 10 + k, 10 + k, 10 + k, 3]) for k in range(len(corpus))]
+    return corpus
+
+
+def words(tokens):
+    return list(dict.fromkeys((tokens[1:-1] - 10).tolist()))
+
+
+def test_with_removal_the_sentence_is_never_in_its_context_and_without_always():
+    corpus = numbered([4, 2, 5])
+    for removal, inside in ((1.0, False), (0.0, True)):
+        view = context(removal, 288, special_tokens=True)(corpus, draw_of(corpus), rng())
+        for k, tokens in enumerate(view.tokens):
+            document = corpus.document_of[k]
+            everyone = range(corpus.offsets[document], corpus.offsets[document + 1])
+            assert words(tokens) == [other for other in everyone if inside or other != k]
+
+
+def test_nine_contexts_in_ten_lose_their_sentence():
+    corpus = numbered([2] * 1000)
+    view = context(0.9, 288, special_tokens=True)(corpus, draw_of(corpus), rng())
+    kept = np.mean([len(words(tokens)) == 2 for tokens in view.tokens])
+    assert 0.07 < kept < 0.13
+
+
+def test_a_context_begins_and_ends_as_a_sentence_does():
+    corpus = numbered([3])
+    for tokens in context(1.0, 288, special_tokens=True)(corpus, draw_of(corpus), rng()).tokens:
+        assert tokens[0] == 2
+        assert tokens[-1] == 3
+        assert not {2, 3} & set(tokens[1:-1].tolist())
+
+
+def test_a_static_encoder_has_contexts_without_special_tokens():
+    corpus = tiny.corpus([3, 3], special=False)
+    for tokens in context(1.0, 288, special_tokens=False)(corpus, draw_of(corpus), rng()).tokens:
+        assert tokens.min() >= 4
+
+
+def test_a_context_takes_the_nearest_sentences_up_to_its_limit():
+    corpus = numbered([9])
+    view = context(1.0, 2 + 4 * 3, special_tokens=True)(corpus, draw_of(corpus), rng())
+    assert words(view.tokens[4]) == [2, 3, 5, 6]
+    assert words(view.tokens[0]) == [1, 2, 3, 4]
+    assert max(map(len, view.tokens)) <= 14
+
+
+@given(st.integers(3, 40), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_no_context_exceeds_its_limit_or_is_empty(limit, special):
+    corpus = tiny.corpus([2, 7, 3], special=special)
+    view = context(0.5, limit, special_tokens=special)(corpus, draw_of(corpus), rng())
+    lengths = [len(tokens) for tokens in view.tokens]
+    assert max(lengths) <= limit
+    assert min(lengths) > 2 * special
