@@ -1,0 +1,1 @@
+"""How good an encoder is: ranks counted exactly, judged by trec_eval's rules, compared fairly."""

@@ -1,0 +1,134 @@
+"""What the vectors look like, whatever the task: spread, shape, and the alarm for a collapse.
+
+All functions work on directions (rows of length 1), also for encoders compared by inner product:
+`directions` makes them. Pairwise averages are taken over a seeded sample, since they cost n^2.
+"""
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.errors import BadEmbeddingError
+
+SAMPLE = 2_000
+"""Vectors in a sample: 2 million pairs, 32 MB."""
+
+BINS: Float64[np.ndarray, " 41"] = np.linspace(-1.0, 1.0, 41)
+"""Edges of the similarity histograms: 0.05 wide, so that two reports compare."""
+
+LEAST_RANK = 0.05
+"""Of dim, in effective rank. MiniLM uses 77 % of its dimensions on blog sentences, random static
+vectors 87 %, a transformer from random weights 18 %; dimensional collapse (Jing et al. 2022) leaves
+a handful."""
+
+MOST_COSINE = 0.95
+"""Of random pairs: MiniLM 0.13, random static vectors 0.16, a transformer from random weights 0.96,
+which is indeed of no use before it is trained."""
+
+
+class Shape(BaseModel):
+    """One encoder's vectors in four numbers.
+
+    uniformity: log mean exp(-2 |x - y|^2), lower is more even (Wang and Isola 2020).
+    effective_rank: directions really used, 1 to dim (Roy and Vetterli 2007).
+    mean_cosine: of random pairs, 0 when isotropic (Ethayarajh 2019 calls it anisotropy).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    uniformity: float
+    effective_rank: float
+    mean_cosine: float
+    collapsed: bool
+
+
+def shape_of(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Shape:
+    """Uniformity, effective rank, mean cosine and the collapse alarm of a seeded sample.
+
+    Raises:
+        BadEmbeddingError: a vector without a direction.
+    """
+    unit = directions(sample(vectors, seed))
+    rank, cosine = effective_rank(unit), mean_cosine(unit)
+    return Shape(
+        uniformity=uniformity(unit),
+        effective_rank=rank,
+        mean_cosine=cosine,
+        collapsed=has_collapsed(rank, cosine, *unit.shape),
+    )
+
+
+def has_collapsed(rank: float, cosine: float, n: int, dim: int) -> bool:
+    """Whether all vectors are nearly one (mean cosine) or span next to nothing (effective rank)."""
+    return cosine > MOST_COSINE or rank < max(2.0, LEAST_RANK * min(n, dim))
+
+
+def sample(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Float32[np.ndarray, "m dim"]:
+    """At most `SAMPLE` rows, without replacement."""
+    rng = np.random.default_rng(seed)
+    return vectors[rng.choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)]
+
+
+def directions(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n dim"]:
+    """Rows divided by their length.
+
+    Raises:
+        BadEmbeddingError: a row that is zero or not finite.
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    bad = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
+    if len(bad):
+        raise BadEmbeddingError(
+            f"A vector must be finite and not zero to have a direction; {len(bad)} of "
+            f"{len(vectors)} are not (first: row {bad[0]}): look for empty texts, or for an "
+            "encoder whose training diverged."
+        )
+    return vectors / lengths
+
+
+def alignment(
+    first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
+) -> float:
+    """Mean squared distance of positives, 0 to 4, lower is closer (Wang and Isola 2020, Eq. 2)."""
+    apart = first.astype(np.float64) - second
+    return float((apart * apart).sum(axis=1).mean())
+
+
+def uniformity(unit: Float32[np.ndarray, "n dim"], t: float = 2.0) -> float:
+    """Log of the mean Gaussian potential of all pairs of different rows (Wang and Isola 2020)."""
+    return float(np.log(np.exp(2 * t * (_cosines(unit) - 1)).mean()))
+
+
+def mean_cosine(unit: Float32[np.ndarray, "n dim"]) -> float:
+    """Over all pairs of different rows: 0 for even directions, 1 for a single one."""
+    return float(_cosines(unit).mean())
+
+
+def _cosines(unit: Float32[np.ndarray, "n dim"]) -> Float64[np.ndarray, " pairs"]:
+    rows = unit.astype(np.float64)
+    return (rows @ rows.T)[np.triu_indices(len(rows), 1)]
+
+
+def effective_rank(unit: Float32[np.ndarray, "n dim"]) -> float:
+    """Exp of the entropy of the singular values' shares (Roy and Vetterli 2007, Eq. 3)."""
+    values = np.linalg.svd(unit.astype(np.float64), compute_uv=False)
+    shares = values[values > 0] / values.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def similarity_histogram(
+    first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
+) -> Int64[np.ndarray, " bins"]:
+    """How many pairs of directions have a cosine in each of the 40 bins of `BINS`."""
+    cosines = np.einsum("pd,pd->p", first, second, dtype=np.float64)
+    return np.histogram(cosines.clip(-1, 1), BINS)[0].astype(np.int64)
+
+
+def random_negatives(
+    document_of: Int64[np.ndarray, " sentences"], count: int, seed: int
+) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]:
+    """Pairs of sentences from different documents: `count` draws less those of one document."""
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(len(document_of), size=(2, count))
+    apart = document_of[i] != document_of[j]
+    return i[apart], j[apart]

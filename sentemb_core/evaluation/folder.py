@@ -1,0 +1,56 @@
+"""An encoder on a corpus that lies in a folder, outside any run: for `sentemb evaluate`."""
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.evaluation.encoder import encoder_scorers
+from sentemb_core.evaluation.random_encoder import random_scorers
+from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, bm25_scorers, rank_benchmark
+from sentemb_core.evaluation.texts import benchmark_texts
+
+
+def scores_of_folder(
+    encoder: Encoder, documents: Path, config: ValidationConfig
+) -> dict[str, RetrievalScores]:
+    """Scores of the encoder, BM25 and a random encoder, every document of the pool asking.
+
+    Args:
+        encoder: What is evaluated.
+        documents: A folder that `write_documents` filled.
+        config: Size of the pool, counterparts or halves. Splits play no part: nothing is decided.
+    """
+    with TemporaryDirectory(prefix="sentemb-") as name:
+        folder = Path(name)
+        table = documents / "documents.parquet"
+        write_benchmark(table, config, folder)
+        (folder / "tokenizer.json").write_text(encoder.tokenizer.to_str(), encoding="utf-8")
+        write_tokens(
+            table,
+            folder,
+            folder / "tokenizer.json",
+            encoder.max_length,
+            folder,
+            add_special_tokens=encoder.add_special_tokens,
+        )
+        benchmark, corpus = undivided(Benchmark.open(folder)), TokenCorpus.open(folder)
+        systems: dict[str, Scorers] = {
+            "this encoder": encoder_scorers(encoder, corpus, benchmark),
+            "BM25": bm25_scorers(*benchmark_texts(documents, benchmark)),
+            "random encoder": random_scorers(corpus, benchmark, seed=0),
+        }
+        return {
+            label: rank_benchmark(benchmark, scorers, "test").scores()
+            for label, scorers in systems.items()
+        }
+
+
+def undivided(benchmark: Benchmark) -> Benchmark:
+    """The same pool with every query in the test split."""
+    return replace(benchmark, query_split=np.full(len(benchmark.query_split), "test"))

@@ -1,0 +1,58 @@
+"""The row that says what chance gives: a random direction for every text, the same every time."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float32, Int64, UInt64
+
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
+from sentemb_core.evaluation.vectors import benchmark_vectors
+
+DIM = 256
+"""As wide as an encoder from nothing."""
+
+
+def random_scorers(corpus: TokenCorpus, benchmark: Benchmark, seed: int) -> Scorers:
+    """How an encoder scores the pool that gives every distinct text a random direction."""
+    vectors = benchmark_vectors(
+        corpus,
+        benchmark,
+        rows=lambda sentences: random_vectors(corpus.text_hashes[sentences], DIM, seed),
+        embed=lambda texts: random_vectors(text_hashes(texts), DIM, seed),
+        similarity="cosine",
+    )
+    return vector_scorers(*vectors)
+
+
+def random_vectors(
+    hashes: Int64[np.ndarray, " n"], dim: int, seed: int
+) -> Float32[np.ndarray, "n dim"]:
+    """Directions drawn evenly from the sphere; equal hashes get equal ones, in any order or split.
+
+    Normal coordinates by Box and Muller (1958) over hashed counters.
+    """
+    half = (dim + 1) // 2
+    counters = np.arange(2 * half, dtype=np.uint64) + (np.uint64(seed) << np.uint64(32))
+    bits = _mixed(_mixed(hashes.view(np.uint64))[:, None] ^ _mixed(counters))
+    uniform = ((bits >> np.uint64(11)) + np.uint64(1)).astype(np.float64) / (1 << 53)
+    radius, angle = np.sqrt(-2 * np.log(uniform[:, :half])), 2 * np.pi * uniform[:, half:]
+    normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    return directions(normal[:, :dim].astype(np.float32))
+
+
+def text_hashes(texts: Sequence[str]) -> Int64[np.ndarray, " n"]:
+    """64 bits of BLAKE2b of each text, for texts that are not in a token cache."""
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
+
+
+def _mixed(x: UInt64[np.ndarray, "*shape"]) -> UInt64[np.ndarray, "*shape"]:
+    """SplitMix64's finaliser (Steele et al. 2014): any two inputs give unrelated outputs."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

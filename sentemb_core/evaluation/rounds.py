@@ -1,0 +1,157 @@
+"""What a round's annotation found, and what training on it made of the vectors."""
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32, Int32, Int64
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.shards import Embeddings
+from sentemb_core.evaluation.diagnostics import (
+    BINS,
+    Shape,
+    alignment,
+    directions,
+    random_negatives,
+    shape_of,
+    similarity_histogram,
+)
+from sentemb_core.idc.shards import Pairs
+from sentemb_core.idc.stats import adjusted_rand, words
+
+SAMPLE = 2_000
+"""Pairs looked at."""
+
+SHOWN = 10
+"""Best and worst pairs in the report."""
+
+
+class Similarities(BaseModel):
+    """How positives and negatives of a round lie under one encoder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    edges: list[float]
+    positives: list[int]
+    negatives: list[int]
+    alignment: float
+    shape: Shape
+
+
+class Pair(BaseModel):
+    """One exported pair as texts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    left: str
+    right: str
+    cosine: float
+    jaccard: float
+
+
+class Diagnostics(BaseModel):
+    """Everything that a report tells of one round beside its scores.
+
+    `before` is the annotator, `after` the encoder trained on what it found; none where vectors
+    are not kept. `churn` is the adjusted Rand index to the round before.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    churn: float | None
+    before: Similarities | None
+    after: Similarities | None
+    cosine: list[float]
+    jaccard: list[float]
+    best: list[Pair]
+    worst: list[Pair]
+
+
+def diagnostics(
+    corpus: TokenCorpus,
+    pairs: Pairs,
+    labels: Int32[np.ndarray, " sentences"],
+    previous: Int32[np.ndarray, " sentences"] | None,
+    before: Embeddings | None,
+    after: Embeddings | None,
+    seed: int,
+) -> Diagnostics:
+    """Look at `SAMPLE` of the round's pairs under both encoders.
+
+    Args:
+        corpus: Texts and documents.
+        pairs: What the annotation exported.
+        labels: Its clusters.
+        previous: The clusters of the round before.
+        before: Sentence vectors of the annotator.
+        after: Sentence vectors of the encoder that learnt the pairs.
+        seed: Of the samples.
+    """
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
+    positive, negative = pairs.take(rows), random_negatives(corpus.document_of, SAMPLE, seed)
+    told = told_pairs(corpus, *positive, before)
+    ranked = sorted(told, key=lambda pair: -pair.cosine)
+    return Diagnostics(
+        churn=None if previous is None else adjusted_rand(labels, previous, corpus.offsets).overall,
+        before=similarities(before, positive, negative, seed) if before else None,
+        after=similarities(after, positive, negative, seed) if after else None,
+        cosine=[pair.cosine for pair in told],
+        jaccard=[pair.jaccard for pair in told],
+        best=ranked[:SHOWN],
+        worst=ranked[::-1][:SHOWN],
+    )
+
+
+Ends = tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]
+
+
+def similarities(vectors: Embeddings, positive: Ends, negative: Ends, seed: int) -> Similarities:
+    """Histograms, alignment and shape of one encoder's sentence vectors."""
+    near = [unit_rows(vectors, ends) for ends in positive]
+    far = [unit_rows(vectors, ends) for ends in negative]
+    some = np.random.default_rng(seed).choice(vectors.n, min(SAMPLE, vectors.n), replace=False)
+    return Similarities(
+        edges=BINS.tolist(),
+        positives=similarity_histogram(*near).tolist(),
+        negatives=similarity_histogram(*far).tolist(),
+        alignment=alignment(*near),
+        shape=shape_of(vectors.rows(np.sort(some)), seed),
+    )
+
+
+def told_pairs(
+    corpus: TokenCorpus,
+    i: Int64[np.ndarray, " pairs"],
+    j: Int64[np.ndarray, " pairs"],
+    vectors: Embeddings | None,
+) -> list[Pair]:
+    """Sampled pairs with their cosine under the annotator (0 if unknown) and word overlap."""
+    cosine = np.zeros(len(i))
+    if vectors:
+        cosine = (unit_rows(vectors, i) * unit_rows(vectors, j)).sum(axis=1)
+    texts = zip(corpus.texts(i), corpus.texts(j), cosine.tolist(), strict=True)
+    return [
+        Pair(left=left, right=right, cosine=value, jaccard=jaccard(left, right))
+        for left, right, value in texts
+    ]
+
+
+def jaccard(left: str, right: str) -> float:
+    """Shared words over all words of two sentences; 0 if neither has one."""
+    a, b = words(left), words(right)
+    return len(a & b) / max(len(a | b), 1)
+
+
+def unit_rows(vectors: Embeddings, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
+    return directions(vectors.rows(rows))
+
+
+def write_diagnostics(found: Diagnostics, folder: Path) -> None:
+    (folder / "diagnostics.json").write_text(found.model_dump_json(), encoding="utf-8")
+
+
+def read_diagnostics(folder: Path) -> Diagnostics:
+    """What `write_diagnostics` wrote."""
+    return Diagnostics.model_validate_json((folder / "diagnostics.json").read_text("utf-8"))

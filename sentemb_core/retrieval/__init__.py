@@ -1,0 +1,1 @@
+"""Finding texts: by words (BM25) and by vectors (exact search)."""

@@ -1,0 +1,113 @@
+"""Document vectors of a corpus: written to a file, or searched at once."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from jaxtyping import Float32
+
+from sentemb_core.corpus.documents import Document, read_documents
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import BadDataError
+from sentemb_core.retrieval.dense import search
+
+Vectors = Float32[np.ndarray, "rows dim"]
+
+DOCUMENTS_AT_ONCE = 1_000
+"""Bounds memory: a corpus is encoded and written in pieces."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A found document: its id, the inner product with the query, and how it begins."""
+
+    doc_id: str
+    score: float
+    text: str
+
+
+def vectors_of(encoder: Encoder, documents: Iterable[Document]) -> tuple[Vectors, Vectors]:
+    """Sentence vectors, and document vectors: their means (seed 000, section 4).
+
+    Means are normalised again for cosine, so that inner products are cosines.
+    """
+    counts = np.array([len(document.sentences) for document in documents])
+    sentences = embed_texts(encoder, [s for document in documents for s in document.sentences])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    means = np.add.reduceat(sentences, starts, axis=0) / counts[:, None].astype(np.float32)
+    return sentences, encoder.vectors(torch.from_numpy(means)).numpy()
+
+
+def encoded(encoder: Encoder, folder: Path) -> Iterator[tuple[list[Document], Vectors, Vectors]]:
+    """Pieces of a corpus with their sentence and document vectors."""
+    rows = read_documents(folder / "documents.parquet")
+    while documents := list(islice(rows, DOCUMENTS_AT_ONCE)):
+        yield documents, *vectors_of(encoder, documents)
+
+
+def write_vectors(
+    encoder: Encoder, folder: Path, out: Path, by: Literal["document", "sentence"]
+) -> int:
+    """Write doc_id (, position, sentence) and embedding as Parquet; returns the rows written."""
+    rows = 0
+    embedding = pa.field("embedding", pa.list_(pa.float32(), encoder.dim))
+    names = [pa.field("doc_id", pa.string())]
+    if by == "sentence":
+        names += [pa.field("position", pa.int32()), pa.field("sentence", pa.string())]
+    with pq.ParquetWriter(out, pa.schema([*names, embedding])) as writer:
+        for documents, of_sentences, of_documents in encoded(encoder, folder):
+            vectors = of_documents if by == "document" else of_sentences
+            columns = columns_of(documents, by)
+            flat = pa.array(vectors.reshape(-1))
+            column = pa.FixedSizeListArray.from_arrays(flat, encoder.dim)
+            writer.write_table(pa.Table.from_arrays([*columns, column], schema=writer.schema))
+            rows += len(vectors)
+    return rows
+
+
+def columns_of(documents: list[Document], by: Literal["document", "sentence"]) -> list[Any]:
+    """What stands beside the vectors."""
+    if by == "document":
+        return [pa.array([document.doc_id for document in documents], pa.string())]
+    cells = [
+        (document.doc_id, position, sentence)
+        for document in documents
+        for position, sentence in enumerate(document.sentences)
+    ]
+    ids, positions, sentences = zip(*cells, strict=True)
+    kinds = (pa.string(), pa.int32(), pa.string())
+    return [pa.array(v, kind) for v, kind in zip((ids, positions, sentences), kinds, strict=True)]
+
+
+def nearest_documents(encoder: Encoder, query: str, folder: Path, top: int) -> list[Hit]:
+    """The `top` documents by inner product with the query, best first, earlier ones at ties."""
+    asked = embed_texts(encoder, [query])
+    best: list[Hit] = []
+    for documents, _, vectors in encoded(encoder, folder):
+        rows, scores = search(asked, vectors, min(top, len(documents)))
+        best += [
+            Hit(documents[row].doc_id, float(score), documents[row].sentences[0])
+            for row, score in zip(rows[0], scores[0], strict=True)
+        ]
+    return sorted(best, key=lambda hit: -hit.score)[:top]
+
+
+def sentences_of(folder: Path, doc_id: str) -> list[str]:
+    """One document's sentences.
+
+    Raises:
+        BadDataError: there is no such document.
+    """
+    known: list[str] = []
+    for document in read_documents(folder / "documents.parquet"):
+        if document.doc_id == doc_id:
+            return document.sentences
+        known = [*known, document.doc_id][:3]
+    raise BadDataError(f"No document has the id {doc_id!r}; the first ids are {known}.")

@@ -1,0 +1,85 @@
+"""The multinomial shortcut against resampling one by one, and against the normal approximation."""
+
+import numpy as np
+import pytest
+
+from sentemb_core.errors import BadDataError
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.bootstrap import (
+    confidence_interval,
+    paired_difference,
+    resampled_means,
+)
+
+
+def test_drawing_counts_is_resampling():
+    values = np.random.default_rng(0).choice([0.0, 0.2, 0.5, 1.0], 300)
+    rng = np.random.default_rng(1)
+    slow = np.array([rng.choice(values, 300).mean() for _ in range(4_000)])
+    fast = resampled_means(values, seed=2)
+    levels = [0.025, 0.25, 0.5, 0.75, 0.975]
+    assert np.quantile(fast, levels) == pytest.approx(np.quantile(slow, levels), abs=0.005)
+
+
+def test_the_interval_of_a_hit_rate_is_the_normal_one():
+    values = np.repeat([1.0, 0.0], [600, 400])
+    found = confidence_interval(values, seed=0)
+    half = 1.96 * np.sqrt(0.6 * 0.4 / 1000)
+    assert found.mean == 0.6
+    assert (found.low, found.high) == pytest.approx((0.6 - half, 0.6 + half), abs=0.003)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(3)
+    samples = [(rng.random(200) < 0.7).astype(np.float64) for _ in range(200)]
+    intervals = [confidence_interval(sample, seed=n) for n, sample in enumerate(samples)]
+    covered = np.mean([found.low <= 0.7 <= found.high for found in intervals])
+    assert 0.90 <= covered <= 0.99
+
+
+def test_pairing_sees_what_two_single_intervals_hide():
+    hard = np.random.default_rng(4).random(400)
+    first, second = hard * 0.5 + 0.02, hard * 0.5
+    found = paired_difference(first, second, seed=0)
+    assert found.low == pytest.approx(0.02)
+    assert found.superiority == 1.0
+    assert confidence_interval(first, 0).low < confidence_interval(second, 0).high
+
+
+def test_swapping_the_sides_mirrors_the_difference():
+    rng = np.random.default_rng(5)
+    first, second = (rng.random(100) for _ in range(2))
+    there, back = paired_difference(first, second, 0), paired_difference(second, first, 0)
+    assert there.mean == -back.mean
+    assert there.low == pytest.approx(-back.high, abs=0.01)
+    assert there.superiority == pytest.approx(1 - back.superiority, abs=0.02)
+
+
+def test_equal_sides_are_neither_better_nor_worse():
+    values = np.random.default_rng(6).random(50)
+    found = paired_difference(values, values.copy(), 0)
+    assert (found.mean, found.low, found.high, found.superiority) == (0, 0, 0, 0.5)
+
+
+def test_a_seed_repeats_and_another_does_not():
+    values = np.random.default_rng(7).random(50)
+    assert (resampled_means(values, 1) == resampled_means(values, 1)).all()
+    assert (resampled_means(values, 1) != resampled_means(values, 2)).any()
+
+
+def test_many_distinct_values_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bootstrap, "CELLS", 10_000)
+    means = resampled_means(np.random.default_rng(8).random(500), 0)
+    assert len(means) == bootstrap.RESAMPLES
+    assert means.std() == pytest.approx(np.sqrt(1 / 12 / 500), rel=0.1)
+
+
+def test_sides_of_different_length_are_refused():
+    with pytest.raises(BadDataError, match="found 3 and 4"):
+        paired_difference(np.zeros(3), np.zeros(4), 0)
+
+
+@pytest.mark.parametrize("values", [[], [0.5, np.nan]])
+def test_nothing_and_nan_are_refused(values: list[float]):
+    with pytest.raises(BadDataError, match="at least one query and finite values"):
+        resampled_means(np.array(values, dtype=np.float64), 0)

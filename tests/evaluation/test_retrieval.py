@@ -1,0 +1,142 @@
+"""Both directions of a benchmark: who asks, who is sought, what the means say."""
+
+import numpy as np
+import pytest
+
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.errors import BadDataError, BadEmbeddingError
+from sentemb_core.evaluation.random_encoder import random_scorers
+from sentemb_core.evaluation.retrieval import (
+    bm25_scorers,
+    rank_benchmark,
+    score_benchmark,
+    vector_scorers,
+)
+from sentemb_core.evaluation.texts import benchmark_texts
+
+
+def benchmark(candidate: list[int], splits: list[str]) -> Benchmark:
+    """One document a place; a candidate's first document is the first that has it."""
+    n, m = len(candidate), max(candidate) + 1
+    return Benchmark(
+        kind="counterpart",
+        query_document=np.arange(n),
+        query_split=np.array(splits),
+        query_candidate=np.array(candidate),
+        query_doc_id=[f"d{place:03d}" for place in range(n)],
+        candidate_text=[f"title {k}" for k in range(m)],
+        candidate_document=np.array([candidate.index(k) for k in range(m)]),
+    )
+
+
+def one_to_one(n: int) -> Benchmark:
+    return benchmark(list(range(n)), ["validation"] * n)
+
+
+SHARED = benchmark([0, 1, 0, 2], ["validation", "validation", "gate", "test"])
+
+
+def test_documents_that_equal_their_counterparts_are_found_first():
+    vectors = np.eye(6, dtype=np.float32)
+    scores = score_benchmark(one_to_one(6), vectors, vectors, "validation")
+    for direction in (scores.document_to_counterpart, scores.counterpart_to_document):
+        assert direction.recall_at_1 == direction.mrr_at_10 == 1
+        assert (direction.queries, direction.candidates) == (6, 6)
+
+
+def test_only_the_split_asks_and_the_whole_pool_answers():
+    documents = np.array([[1, 0], [0, 1], [1, 0], [-1, 0]], np.float32)
+    candidates = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
+    scores = score_benchmark(SHARED, documents, candidates, "gate")
+    assert (scores.split, scores.document_to_counterpart.queries) == ("gate", 1)
+    assert scores.document_to_counterpart.candidates == 3
+    assert scores.counterpart_to_document.candidates == 4
+
+
+def test_a_shared_title_asks_once_and_for_all_of_its_documents():
+    documents = np.array([[1, 0], [0, 1], [0.9, 0], [0.5, 0]], np.float32)
+    candidates = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
+    ranks = rank_benchmark(SHARED, vector_scorers(documents, candidates), "validation")
+    backwards = ranks.counterpart_to_document
+    assert len(backwards) == 2  # titles 0 and 1
+    assert backwards.relevant.tolist() == [2, 1]  # document 2, of the gate, has title 0 too
+    assert backwards.rank.tolist() == [1, 2, 1]
+    assert ranks.scores().counterpart_to_document.recall_at_1 == (0.5 + 1) / 2
+    assert ranks.document_to_counterpart.rank.tolist() == [1, 1]
+
+
+def test_a_constant_encoder_gets_chance_in_both_directions():
+    same = np.ones((40, 8), np.float32)
+    scores = score_benchmark(one_to_one(40), same, same, "validation")
+    for direction in (scores.document_to_counterpart, scores.counterpart_to_document):
+        assert direction.recall_at_1 == pytest.approx(1 / 40)
+        assert direction.recall_at_5 == pytest.approx(5 / 40)
+
+
+def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
+    rng = np.random.default_rng(0)
+    n = 30
+    documents, candidates = (rng.integers(-1, 2, (n, 3)).astype(np.float32) for _ in range(2))
+    straight = one_to_one(n)
+    order = rng.permutation(n)
+    moved = Benchmark(
+        kind="counterpart",
+        query_document=straight.query_document[order],
+        query_split=straight.query_split,
+        query_candidate=np.arange(n),
+        query_doc_id=[straight.query_doc_id[k] for k in order],
+        candidate_text=straight.candidate_text,
+        candidate_document=order,
+    )
+    assert score_benchmark(
+        moved, documents[order], candidates[order], "validation"
+    ) == score_benchmark(straight, documents, candidates, "validation")
+
+
+def test_a_diverged_encoder_has_no_score():
+    vectors = np.full((6, 3), np.nan, np.float32)
+    with pytest.raises(BadEmbeddingError, match="E201"):
+        score_benchmark(one_to_one(6), vectors, vectors, "validation")
+
+
+def test_an_empty_split_is_refused_with_the_way_out():
+    vectors = np.eye(6, dtype=np.float32)
+    with pytest.raises(BadDataError, match="gate split of the benchmark has no query"):
+        score_benchmark(one_to_one(6), vectors, vectors, "gate")
+
+
+def test_bm25_finds_documents_by_their_words_and_goes_through_the_same_metrics(titled):
+    scorers = bm25_scorers(*benchmark_texts(titled.documents, titled.benchmark))
+    scores = rank_benchmark(titled.benchmark, scorers, "validation").scores()
+    assert scores.document_to_counterpart.recall_at_5 == 1
+    assert scores.document_to_counterpart.candidates == 11  # two documents share a title
+
+
+def test_bm25_breaks_its_many_ties_by_id_so_that_strangers_get_chance():
+    strangers = bm25_scorers([f"only{k}" for k in range(40)], [f"other{k}" for k in range(40)])
+    scores = rank_benchmark(one_to_one(40), strangers, "validation").scores()
+    assert scores.document_to_counterpart.recall_at_5 == pytest.approx(5 / 40)
+
+
+def test_the_random_row_is_the_same_every_time_and_another_with_another_seed(titled):
+    def ranks(seed: int) -> list[int]:
+        scorers = random_scorers(titled.corpus, titled.benchmark, seed)
+        found = [
+            rank_benchmark(titled.benchmark, scorers, split).document_to_counterpart.rank.tolist()
+            for split in ("validation", "gate", "test")
+        ]
+        return [rank for some in found for rank in some]
+
+    assert ranks(1) == ranks(1)
+    assert ranks(1) != ranks(2)
+
+
+def test_the_texts_of_halves_are_cut_as_their_vectors_are(halved):
+    asking, sought = benchmark_texts(halved.documents, halved.benchmark)
+    corpus = halved.corpus
+    for place, document in enumerate(halved.benchmark.query_document):
+        first, last = corpus.offsets[document], corpus.offsets[document + 1]
+        whole = " ".join(corpus.texts(np.arange(first, last)))
+        candidate = halved.benchmark.query_candidate[place]
+        assert f"{asking[place]} {sought[candidate]}" == whole
+        assert asking[place].count(".") == (last - first + 1) // 2

@@ -1,0 +1,86 @@
+"""Document and candidate vectors against plain loops."""
+
+import numpy as np
+import pytest
+
+from sentemb_core.errors import BadDataError, BadEmbeddingError
+from sentemb_core.evaluation import vectors
+from sentemb_core.evaluation.vectors import benchmark_vectors, document_vectors, span_means
+
+
+def gaussian(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, 6)).astype(np.float32)
+
+
+def embed(texts: list[str]) -> np.ndarray:
+    return np.array([[len(text), text.count("w"), 1] for text in texts], np.float32)
+
+
+@pytest.mark.parametrize("block", [1, 7, 10_000])
+def test_a_document_is_the_mean_of_its_sentence_vectors(
+    block: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(vectors, "BLOCK", block)
+    sentences, offsets = gaussian(20), np.array([0, 1, 6, 9, 20])
+    asked = np.array([3, 0, 2])
+    found = document_vectors(sentences.__getitem__, offsets, asked)
+    expected = [sentences[offsets[d] : offsets[d + 1]].mean(axis=0) for d in asked]
+    assert found == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_no_more_than_a_block_of_sentences_is_read_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(vectors, "BLOCK", 10)
+    sentences, read = gaussian(400), []
+
+    def rows(wanted: np.ndarray) -> np.ndarray:
+        read.append(len(wanted))
+        return sentences[wanted]
+
+    span_means(rows, np.arange(0, 400, 4), np.arange(4, 404, 4))
+    assert max(read) <= 12  # whole documents of 4
+    assert sum(read) == 400
+
+
+def test_a_document_without_sentences_is_refused():
+    with pytest.raises(BadDataError, match="1 of 2 have none"):
+        document_vectors(gaussian(3).__getitem__, np.array([0, 3, 3]), np.array([0, 1]))
+
+
+def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):
+    corpus, benchmark = titled.corpus, titled.benchmark
+    sentences = gaussian(len(corpus))[:, :3] + 1
+    documents, candidates = benchmark_vectors(
+        corpus, benchmark, sentences.__getitem__, embed, "cosine"
+    )
+    means = np.stack([
+        sentences[corpus.offsets[d] : corpus.offsets[d + 1]].mean(axis=0)
+        for d in benchmark.query_document
+    ])  # fmt: skip
+    assert documents == pytest.approx(
+        means / np.linalg.norm(means, axis=1, keepdims=True), abs=1e-6
+    )
+    assert np.linalg.norm(candidates, axis=1) == pytest.approx(1, abs=1e-6)
+    raw, titles = benchmark_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
+    assert raw == pytest.approx(means, abs=1e-6)
+    assert titles.tolist() == embed([text or "" for text in benchmark.candidate_text]).tolist()
+
+
+def test_first_halves_ask_and_second_halves_answer(halved):
+    corpus, benchmark = halved.corpus, halved.benchmark
+    sentences = gaussian(len(corpus))
+    documents, candidates = benchmark_vectors(
+        corpus, benchmark, sentences.__getitem__, embed, "dot"
+    )
+    assert len(documents) == len(benchmark.query_document) > 0
+    for place, document in enumerate(benchmark.query_document):
+        own = sentences[corpus.offsets[document] : corpus.offsets[document + 1]]
+        cut = (len(own) + 1) // 2
+        assert documents[place] == pytest.approx(own[:cut].mean(axis=0), abs=1e-6)
+        candidate = candidates[benchmark.query_candidate[place]]
+        assert candidate == pytest.approx(own[cut:].mean(axis=0), abs=1e-6)
+
+
+def test_a_diverged_encoder_is_refused_before_it_is_scored(titled):
+    sentences = np.full((len(titled.corpus), 3), np.nan, np.float32)
+    with pytest.raises(BadEmbeddingError, match="E201"):
+        benchmark_vectors(titled.corpus, titled.benchmark, sentences.__getitem__, embed, "cosine")
