@@ -1,0 +1,266 @@
+"""From the folders that a run's stages left behind to what its report shows."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.shards import Embeddings
+from sentemb_core.evaluation.bootstrap import confidence_interval
+from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
+from sentemb_core.evaluation.rounds import Diagnostics, Pair, read_diagnostics
+from sentemb_core.evaluation.scores import read_ranks, read_scores
+from sentemb_core.idc.shards import Clusters
+from sentemb_core.report.data import (
+    CUTOFFS,
+    ClusterSizes,
+    Curve,
+    Directions,
+    DocumentClusters,
+    FixedRow,
+    Labelling,
+    PairPoints,
+    Projection,
+    QuarantineRow,
+    RoundRow,
+    RunReport,
+    SentencePair,
+    Similarities,
+)
+from sentemb_core.report.projection import common_axes
+
+PROJECTED = 1_500
+"""Sentences in the picture of the vectors."""
+
+QUARANTINED = 20
+"""Refused rows shown."""
+
+SHOWN_DOCUMENT = (6, 14)
+"""Sentences of the document shown before and after: enough to cluster, few enough to read."""
+
+SEED = 42
+
+
+@dataclass(frozen=True)
+class RoundFolders:
+    """One row of the run as opened artifacts."""
+
+    label: str
+    kind: Literal["start", "initialiser", "round", "control"]
+    scores: Path
+    embeddings: Path | None = None
+    log: Path | None = None
+    clusters: Path | None = None
+    pairs: Path | None = None
+    diagnostics: Path | None = None
+    seconds: float | None = None
+
+    def found(self) -> Diagnostics | None:
+        return read_diagnostics(self.diagnostics) if self.diagnostics else None
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """A whole run as opened artifacts; `rounds[best]` is the encoder that it returned."""
+
+    documents: Path
+    benchmark: Path
+    sentences: Path
+    rounds: Sequence[RoundFolders]
+    fixed: Mapping[str, Path]
+    best: int
+
+
+def report_of(run: RunFolders, words: RunReport) -> RunReport:
+    """`words` (title, verdict, facts, timings, ...) with every panel that the folders can fill."""
+    benchmark = Benchmark.open(run.benchmark)
+    corpus = TokenCorpus.open(run.sentences)
+    trained = [folders for folders in run.rounds if folders.log]
+    annotated = [folders for folders in run.rounds if folders.diagnostics]
+    last = annotated[-1].found() if annotated else None
+    halves = benchmark.kind == "halves"
+    panels: dict[str, object] = {
+        "query": "first half" if halves else "document",
+        "candidate": "second half" if halves else "counterpart",
+        "candidates": benchmark.n_candidates,
+        "rounds": [
+            round_row(folders, best=number == run.best) for number, folders in enumerate(run.rounds)
+        ],
+        "fixed": [fixed_row(label, path) for label, path in run.fixed.items()],
+        "document": document_before_and_after(corpus, annotated),
+        "cluster_sizes": [sizes for folders in annotated if (sizes := cluster_sizes(folders))],
+        "similarities": similarities(annotated),
+        "overlaps": [points for folders in annotated if (points := overlap(folders))],
+        "projections": projections(corpus, run.rounds),
+        "curves": [curve(folders) for folders in trained],
+        "best_pairs": [shown(pair) for pair in last.best] if last else [],
+        "worst_pairs": [shown(pair) for pair in last.worst] if last else [],
+        **corpus_counts(run.documents),
+    }
+    return words.model_copy(update=panels)
+
+
+def round_row(folders: RoundFolders, *, best: bool) -> RoundRow:
+    """Scores with their band, and what the annotation behind the row found."""
+    scores = read_scores(folders.scores)
+    hits = (read_ranks(folders.scores, "validation") <= 5).astype(np.float64)
+    band = confidence_interval(hits, SEED)
+    row = RoundRow(
+        label=folders.label,
+        kind=folders.kind,
+        best=best,
+        validation=both_ways(scores.get("validation")),
+        test=both_ways(scores.get("test")),
+        low=band.low,
+        high=band.high,
+        seconds=folders.seconds,
+    )
+    found = folders.found()
+    if not (found and folders.pairs):
+        return row
+    annotation = json.loads((folders.pairs / "report.json").read_text("utf-8"))
+    return row.model_copy(
+        update={
+            "kept_share": annotation["kept_share"],
+            "clusters_per_document": annotation["clusters_per_document"],
+            "pairs": annotation["pairs"],
+            "lexical_overlap": annotation["lexical_overlap"],
+            "churn": found.churn,
+            "alignment": found.after.alignment if found.after else None,
+            "uniformity": found.after.shape.uniformity if found.after else None,
+            "effective_rank": found.after.shape.effective_rank if found.after else None,
+        }
+    )
+
+
+def fixed_row(label: str, scores: Path) -> FixedRow:
+    read = read_scores(scores)
+    return FixedRow(
+        label=label,
+        validation=both_ways(read.get("validation")),
+        test=both_ways(read.get("test")),
+    )
+
+
+def both_ways(scores: RetrievalScores | None) -> Directions:
+    if scores is None:
+        return Directions()
+    return Directions(
+        forward=recalls(scores.document_to_counterpart),
+        backward=recalls(scores.counterpart_to_document),
+    )
+
+
+def recalls(scores: DirectionScores) -> dict[int, float | None]:
+    told = scores.model_dump()
+    return {k: told[f"recall_at_{k}"] for k in CUTOFFS}
+
+
+def document_before_and_after(
+    corpus: TokenCorpus, annotated: Sequence[RoundFolders]
+) -> DocumentClusters | None:
+    """The document of a readable size whose clusters changed most from the first round on."""
+    labelled = [(f.label, Clusters.open(f.clusters).labels) for f in annotated if f.clusters]
+    lengths = np.diff(corpus.offsets)
+    readable = np.flatnonzero((lengths >= SHOWN_DOCUMENT[0]) & (lengths <= SHOWN_DOCUMENT[1]))
+    if not labelled or not len(readable):
+        return None
+    first, last = labelled[0][1], labelled[-1][1]
+    moved = np.add.reduceat((first != last).astype(np.int64), corpus.offsets[:-1])
+    document = int(readable[np.argmax(moved[readable] / lengths[readable])])
+    rows = np.arange(corpus.offsets[document], corpus.offsets[document + 1])
+    return DocumentClusters(
+        name=corpus.doc_ids[document],
+        sentences=corpus.texts(rows),
+        rounds=[
+            Labelling(label=f"annotation of {label}", clusters=labels[rows].tolist())
+            for label, labels in labelled
+        ],
+    )
+
+
+def cluster_sizes(folders: RoundFolders) -> ClusterSizes | None:
+    if not folders.pairs:
+        return None
+    told = json.loads((folders.pairs / "report.json").read_text("utf-8"))["cluster_sizes"]
+    return ClusterSizes(
+        label=folders.label, sizes=[int(size) for size in told], counts=list(told.values())
+    )
+
+
+def similarities(annotated: Sequence[RoundFolders]) -> list[Similarities]:
+    """Of the first annotator, then of the encoder after each round."""
+    told: list[Similarities] = []
+    for folders in annotated:
+        found = folders.found()
+        if found is None:
+            continue
+        sides = [("before " + folders.label, found.before)] if not told else []
+        for label, side in [*sides, ("after " + folders.label, found.after)]:
+            if side:
+                told.append(
+                    Similarities(
+                        label=label,
+                        edges=side.edges,
+                        positives=side.positives,
+                        negatives=side.negatives,
+                    )
+                )
+    return told
+
+
+def overlap(folders: RoundFolders) -> PairPoints | None:
+    found = folders.found()
+    if found is None or found.before is None:
+        return None
+    return PairPoints(label=folders.label, jaccard=found.jaccard, cosine=found.cosine)
+
+
+def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Projection]:
+    """The same sentences under every encoder of the run, controls left out, on common axes."""
+    kept = [(f.label, f.embeddings) for f in rounds if f.embeddings and f.kind != "control"]
+    opened = [(label, Embeddings.open(path)) for label, path in kept]
+    if not opened or len({vectors.dim for _, vectors in opened}) > 1:
+        return []
+    rng = np.random.default_rng(SEED)
+    rows = np.sort(rng.choice(len(corpus), min(PROJECTED, len(corpus)), replace=False))
+    group = corpus.document_of[rows].tolist()
+    places = common_axes([directions(vectors.rows(rows)) for _, vectors in opened])
+    return [
+        Projection(label=label, x=place[:, 0].tolist(), y=place[:, 1].tolist(), group=group)
+        for (label, _), place in zip(opened, places, strict=True)
+    ]
+
+
+def curve(folders: RoundFolders) -> Curve:
+    assert folders.log is not None
+    told = json.loads((folders.log / "steps.json").read_text("utf-8"))
+    return Curve(
+        label=folders.label,
+        step=told["step"],
+        loss=told["loss"],
+        learning_rate=told["learning_rate"],
+    )
+
+
+def shown(pair: Pair) -> SentencePair:
+    return SentencePair(left=pair.left, right=pair.right, cosine=pair.cosine)
+
+
+def corpus_counts(documents: Path) -> dict[str, object]:
+    """Counts of the reader, and the first refused rows."""
+    told = json.loads((documents / "report.json").read_text("utf-8"))
+    rows = pq.read_table(documents / "quarantine.parquet").slice(0, QUARANTINED).to_pylist()
+    counts = {name.replace("_", " "): n for name, n in told.items() if isinstance(n, int)}
+    return {
+        "corpus": counts,
+        "quarantine_counts": told["quarantined"],
+        "quarantine_rows": [QuarantineRow(**row) for row in rows],
+    }

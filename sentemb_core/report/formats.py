@@ -1,0 +1,42 @@
+"""Numbers as a person reads them; what was not measured is a dash."""
+
+ABSENT = "\N{EN DASH}"
+
+
+def decimal(value: float | None, places: int = 3) -> str:
+    """0.8137 as 0.814."""
+    return ABSENT if value is None else f"{value:.{places}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def percent(value: float | None) -> str:
+    """0.2134 as 21 %, small shares with one decimal."""
+    if value is None:
+        return ABSENT
+    return f"{100 * value:.{1 if 0 < value < 0.1 else 0}f} %"
+
+
+def count(value: int | None) -> str:
+    """12345 as 12,345."""
+    return ABSENT if value is None else f"{value:,}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as 0.42 s, 12.3 s, 3 min 20 s or 2 h 05 min."""
+    if seconds is None:
+        return ABSENT
+    if seconds < 59.95:
+        return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    if seconds < 3599.5:
+        return "{} min {:02d} s".format(*divmod(round(seconds), 60))
+    return "{} h {:02d} min".format(*divmod(round(seconds / 60), 60))
+
+
+def change(value: float) -> str:
+    """A signed difference: +0.057."""
+    return ("+" if value >= 0 else "") + decimal(value)
+
+
+def letters(index: int) -> str:
+    """0 as A, 25 as Z, 26 as AA: names of clusters."""
+    first, last = divmod(index, 26)
+    return (letters(first - 1) if first else "") + chr(ord("A") + last)

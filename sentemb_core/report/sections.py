@@ -1,0 +1,459 @@
+"""The chapters of a report's page, in reading order: each from the data to markup.
+
+A chapter with nothing to show says in one sentence why.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from sentemb_core.report.data import (
+    CUTOFFS,
+    KEPT_SHARE_WARNING,
+    DocumentClusters,
+    FixedRow,
+    Labelling,
+    RoundRow,
+    RunReport,
+    SentencePair,
+)
+from sentemb_core.report.figures import HUES, Drawing, seconds_by_stage
+from sentemb_core.report.formats import ABSENT, change, count, decimal, duration, letters, percent
+from sentemb_core.report.markup import Html, join, quoted, table, tag
+from sentemb_core.report.svg import inline_svg
+
+Drawings = Mapping[str, Sequence[Drawing]]
+MATES_SHOWN = 8
+
+
+def verdict(report: RunReport, drawings: Drawings) -> Html:
+    """The outcome in words, four numbers, and what a reader must know beside it."""
+    notes = [tag("li", quoted(note)) for note in report.notes]
+    warned = [tag("li", text, class_="warning") for text in kept_share_warnings(report.rounds)]
+    return join(
+        [
+            tag("p", quoted(report.verdict), class_="verdict"),
+            _tiles(report),
+            tag("ul", *warned, *notes, class_="notes") if warned or notes else "",
+        ]
+    )
+
+
+def what_moved(report: RunReport, drawings: Drawings) -> Html:
+    """The deciding metric by round, then every Recall@k on both splits."""
+    if not report.rounds:
+        return _absent("No encoder was validated, so no metric can be shown.")
+    pool = f" among {count(report.candidates)} candidates" if report.candidates else ""
+    return join(
+        [
+            _panel(
+                drawings["recall"],
+                "Solid circles are the validation split, which decides; squares on the dotted line "
+                "are the test split, which decides nothing. The band is the bootstrap interval of "
+                "the validation score; dashed lines are fixed rows (validation); diamonds are the "
+                "control: the same number of steps without self-annotation.",
+            ),
+            _recall_table(report, "validation", f"Validation split{pool}: decides the best round"),
+            _recall_table(report, "test", f"Test split{pool}: reported, never decided on"),
+        ]
+    )
+
+
+def before_and_after(report: RunReport, drawings: Drawings) -> Html:
+    """One document, its sentences as rows, their cluster under every encoder as columns."""
+    document = report.document
+    if document is None or not document.rounds:
+        return _absent("No document was clustered, so there is no before and after.")
+    title = [": ", quoted(document.counterpart)] if document.counterpart else []
+    rows = [
+        [
+            str(place + 1),
+            quoted(sentence),
+            *(_chip(labels, before, place) for before, labels in _with_before(document)),
+        ]
+        for place, sentence in enumerate(document.sentences)
+    ]
+    return join(
+        [
+            tag("p", "Document ", tag("code", quoted(document.name)), *title),
+            table(
+                "Sentences of one document and their cluster under each encoder",
+                ["No.", "Sentence", *(quoted(labels.label) for labels in document.rounds)],
+                rows,
+                numeric=False,
+            ),
+            _caption(
+                "A letter is a cluster, the numbers beside it are the other sentences in it; "
+                "letters start anew in every column. A bold ring marks a sentence whose company "
+                "changed since the column before."
+            ),
+        ]
+    )
+
+
+def clusters(report: RunReport, drawings: Drawings) -> Html:
+    """Sizes, the share of pairs kept, and how much the clusters still change."""
+    rows = [row for row in report.rounds if row.kept_share is not None or row.pairs is not None]
+    if not rows and not report.cluster_sizes:
+        return _absent("No annotation ran, so there are no clusters.")
+    body = [
+        [
+            _named(row),
+            percent(row.kept_share),
+            decimal(row.clusters_per_document, 1),
+            count(row.pairs),
+            decimal(row.churn, 2),
+            percent(row.lexical_overlap),
+        ]
+        for row in rows
+    ]
+    head = ["Encoder", "Pairs kept", "Clusters a document", "Pairs", "ARI to last", "Word overlap"]
+    return join(
+        [
+            *(tag("p", quoted(text), class_="warning") for text in kept_share_warnings(rows)),
+            _panel(
+                drawings.get("stability", ()),
+                "Pairs kept: the share of all pairs inside documents that became positives; "
+                f"above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents. "
+                "Agreement: with the clusters of the annotation before; 1 is unchanged, 0 is "
+                "chance.",
+            ),
+            table("What each encoder's annotation found", head, body) if body else "",
+            _panel(
+                drawings.get("cluster_sizes", ()),
+                "How many clusters have how many sentences, on a common logarithmic scale: a long "
+                "tail to the right means clusters that chain through a document.",
+            ),
+        ]
+    )
+
+
+def similarities(report: RunReport, drawings: Drawings) -> Html:
+    """Histograms of positives and negatives, then the geometry of the vectors."""
+    rows = [row for row in report.rounds if row.alignment is not None]
+    if not report.similarities and not rows:
+        return _absent("No similarities were sampled.")
+    body = [
+        [
+            _named(row),
+            decimal(row.alignment),
+            decimal(row.uniformity),
+            decimal(row.effective_rank, 1),
+        ]
+        for row in rows
+    ]
+    return join(
+        [
+            _panel(
+                drawings.get("similarities", ()),
+                "Filled: pairs inside a cluster. Dashed outline: sentences of different documents. "
+                "The less the two overlap, the better the encoder tells them apart.",
+            ),
+            _panel(
+                drawings.get("geometry", ()),
+                "Each arrow is one round. Down: positives come closer. Left: sentences spread over "
+                "the sphere. Up and right together with a falling rank is a collapse.",
+            ),
+            table(
+                "Geometry of the sentence vectors",
+                ["Encoder", "Alignment", "Uniformity", "Effective rank"],
+                body,
+            )
+            if body
+            else "",
+        ]
+    )
+
+
+def lexical_overlap(report: RunReport, drawings: Drawings) -> Html:
+    """Do the pairs share meaning, or merely words?"""
+    return _panel(
+        drawings.get("overlap", ()),
+        "Each dot is one exported pair. Top left: close in meaning, different in words, which is "
+        "what self-annotation is for; top right: pairs that repeat their words.",
+    ) or _absent("No pairs were sampled, so words cannot be set against meaning.")
+
+
+def projection(report: RunReport, drawings: Drawings) -> Html:
+    """The same sentences under every encoder, on axes that all share."""
+    return _panel(
+        drawings.get("projection", ()),
+        "The same sampled sentences under each encoder, on the two principal axes of all of them "
+        "together. One colour and shape is one document (the eight with most sentences here, small "
+        "dots are the others): training should gather a document and part it from the others.",
+    ) or _absent("No sentences were sampled for the projection.")
+
+
+def training(report: RunReport, drawings: Drawings) -> Html:
+    """Loss and learning rate of every training."""
+    return _panel(
+        drawings.get("training", ()),
+        "Loss and learning rate by optimiser step. Losses of different tasks (neighbours, "
+        "clusters) are not on one scale; read each line alone.",
+    ) or _absent("No training curve was recorded in this run.")
+
+
+def examples(report: RunReport, drawings: Drawings) -> Html:
+    """The pairs and the queries that show most."""
+    if not (report.best_pairs or report.worst_pairs or report.worst_queries):
+        return _absent("No pairs were exported, so there are none to read.")
+    lost = [
+        [count(row.rank), quoted(row.query), quoted(row.wanted), quoted(row.found)]
+        for row in report.worst_queries
+    ]
+    head = ["Rank", f"Query ({report.query})", f"Wanted ({report.candidate})", "Found first"]
+    return join(
+        [
+            _pair_table("Closest pairs", report.best_pairs),
+            _pair_table("Farthest pairs that still share a cluster", report.worst_pairs),
+            table("Queries whose answer came last", head, lost, numeric=False) if lost else "",
+            _caption(
+                "Closest pairs should say the same in other words; the farthest show what the "
+                "clusters take along by mistake."
+            ),
+        ]
+    )
+
+
+def data(report: RunReport, drawings: Drawings) -> Html:
+    """What was read and what was refused."""
+    read = [[_spelled(label), _plain(value)] for label, value in report.corpus.items()]
+    refused = [[quoted(reason), count(n)] for reason, n in report.quarantine_counts.items()]
+    first = [
+        [count(row.row), quoted(row.excerpt), quoted(row.reason), quoted(row.where)]
+        for row in report.quarantine_rows
+    ]
+    return join(
+        [
+            table("Corpus", ["Count", "Value"], read)
+            if read
+            else _absent("The reader left no counts."),
+            table("Quarantine: refused rows by reason", ["Reason", "Rows"], refused)
+            if refused
+            else _absent("No row was refused: the quarantine is empty."),
+            table("First refused rows", ["Row", "Excerpt", "Reason", "File"], first, numeric=False)
+            if first
+            else "",
+        ]
+    )
+
+
+def timings(report: RunReport, drawings: Drawings) -> Html:
+    """Seconds and cache hits by stage, then every single stage."""
+    if not report.timings:
+        return _absent("No stage was timed.")
+    hits = [timing.hit for timing in report.timings]
+    by_stage = [
+        [quoted(stage), *_ran_and_hit(report, stage), duration(seconds)]
+        for stage, seconds in seconds_by_stage(report.timings).items()
+    ]
+    every = [
+        [
+            quoted(timing.stage),
+            quoted(timing.round) if timing.round else ABSENT,
+            "hit" if timing.hit else "ran",
+            duration(timing.seconds),
+        ]
+        for timing in report.timings
+    ]
+    total = sum(timing.seconds for timing in report.timings)
+    return join(
+        [
+            tag(
+                "p",
+                f"{len(hits)} stages in {duration(total)}: {hits.count(False)} ran, "
+                f"{hits.count(True)} came from the store.",
+            ),
+            _panel(
+                drawings.get("timings", ()),
+                "Wall time by kind of stage, all rounds together; a hit costs only its check.",
+            ),
+            table("Stages by kind", ["Stage", "Ran", "Hits", "Time"], by_stage),
+            tag(
+                "details",
+                tag("summary", "Every stage in order"),
+                table("Every stage in order", ["Stage", "Round", "Store", "Time"], every),
+            ),
+        ]
+    )
+
+
+def reproduce(report: RunReport, drawings: Drawings) -> Html:
+    """The command and the facts it depends on."""
+    rows = [
+        [
+            quoted(fact.label),
+            tag("a", quoted(fact.value), href=fact.link, rel="noreferrer")
+            if fact.link
+            else tag("code", quoted(fact.value)),
+        ]
+        for fact in report.facts
+    ]
+    return join(
+        [
+            tag("pre", tag("code", report.command), class_="scroll", tabindex=0),
+            _caption("This command repeats the run; equal data and versions give equal digests."),
+            table("Facts of this run", ["Fact", "Value"], rows, numeric=False)
+            if rows
+            else _absent("No digests or versions were recorded."),
+        ]
+    )
+
+
+Chapter = Callable[[RunReport, Drawings], Html]
+CHAPTERS: dict[str, tuple[str, Chapter]] = {
+    "verdict": ("Verdict", verdict),
+    "what-moved": ("What moved", what_moved),
+    "before-and-after": ("One document, before and after", before_and_after),
+    "clusters": ("Clusters", clusters),
+    "similarities": ("Similarities", similarities),
+    "lexical-overlap": ("Words against meaning", lexical_overlap),
+    "projection": ("Sentences on common axes", projection),
+    "training": ("Training", training),
+    "examples": ("Best and worst pairs", examples),
+    "data": ("Data and quarantine", data),
+    "timings": ("Time and cache", timings),
+    "reproduce": ("Reproduce this run", reproduce),
+}
+"""Anchor, title and content of every chapter."""
+
+
+def kept_share_warnings(rows: Iterable[RoundRow]) -> list[str]:
+    """One sentence for each annotation that kept too large a share of the pairs."""
+    return [
+        f"{row.label}: {percent(row.kept_share)} of all pairs inside documents were kept, above "
+        f"{percent(KEPT_SHARE_WARNING)}. The clusters have grown into whole documents and say "
+        "little: lower top_k, set mutual = true or, for k-means, raise n_clusters."
+        for row in rows
+        if row.kept_share is not None and row.kept_share > KEPT_SHARE_WARNING
+    ]
+
+
+def _tiles(report: RunReport) -> Html:
+    """Start, best round, control and the first fixed row, by the deciding metric."""
+    chosen = [
+        *[row for row in report.rounds if row.kind == "start"][:1],
+        *[row for row in report.rounds if row.best and row.kind != "start"][:1],
+        *[row for row in report.rounds if row.kind == "control"][:1],
+        *report.fixed[:1],
+    ]
+    scores = [(row, row.validation.forward.get(report.cutoff)) for row in chosen]
+    measured = [(row, score) for row, score in scores if score is not None]
+    if not measured:
+        return Html("")
+    start = measured[0][1]
+    tiles = [
+        tag(
+            "div",
+            tag("dt", quoted(row.label), _badge(row)),
+            tag("dd", decimal(score)),
+            tag("dd", f"{change(score - start)} to the start", class_="delta")
+            if getattr(row, "kind", "fixed") in ("round", "initialiser", "control")
+            else "",
+        )
+        for row, score in measured
+    ]
+    return join([tag("dl", *tiles, class_="tiles"), _caption(f"{report.metric}.")])
+
+
+def _recall_table(report: RunReport, split: str, caption: str) -> Html:
+    rows: list[FixedRow | RoundRow] = [*report.fixed, *report.rounds]
+    directions = [(row, getattr(row, split)) for row in rows]
+    body = [
+        [
+            _named(row),
+            *(decimal(both.forward.get(k)) for k in CUTOFFS),
+            *(decimal(both.backward.get(k)) for k in CUTOFFS),
+            duration(row.seconds if isinstance(row, RoundRow) else None),
+        ]
+        for row, both in directions
+        if both.forward or both.backward
+    ]
+    if not body:
+        return _absent(f"Nothing was measured on the {split} split.")
+    columns = [f"R@{k}" for k in CUTOFFS]
+    width = len(CUTOFFS)
+    return table(
+        caption,
+        ["Encoder", *columns, *columns, "Time"],
+        body,
+        groups=[("", 1), (report.forward, width), (report.backward, width), ("", 1)],
+    )
+
+
+def _named(row: FixedRow | RoundRow) -> Html:
+    return tag("span", quoted(row.label), _badge(row))
+
+
+def _badge(row: FixedRow | RoundRow) -> Html:
+    best = isinstance(row, RoundRow) and row.best
+    return join([" ", tag("span", "best", class_="badge")]) if best else Html("")
+
+
+def _with_before(document: DocumentClusters) -> list[tuple[Labelling, Labelling]]:
+    """Every labelling with the one before it; the first with itself."""
+    return [(document.rounds[0], document.rounds[0]), *pairwise(document.rounds)]
+
+
+def _mates(clusters: Sequence[int], place: int) -> list[int]:
+    return [
+        other
+        for other, cluster in enumerate(clusters)
+        if cluster == clusters[place] and other != place
+    ]
+
+
+def _chip(labels: Labelling, before: Labelling, place: int) -> Html:
+    """Letter of the sentence's cluster and the numbers of its mates."""
+    mates = _mates(labels.clusters, place)
+    changed = mates != _mates(before.clusters, place)
+    shown = ", ".join(str(mate + 1) for mate in mates[:MATES_SHOWN])
+    more = f" and {len(mates) - MATES_SHOWN} more" if len(mates) > MATES_SHOWN else ""
+    cluster = labels.clusters[place]
+    return tag(
+        "span",
+        tag("b", letters(cluster), class_=f"hue-{cluster % len(HUES)}"),
+        f" {shown}{more}" if mates else " alone",
+        tag("span", " (changed)", class_="unseen") if changed else "",
+        class_="chip changed" if changed else "chip",
+    )
+
+
+def _pair_table(caption: str, pairs: Sequence[SentencePair]) -> Html:
+    if not pairs:
+        return Html("")
+    rows = [[decimal(pair.cosine), quoted(pair.left), quoted(pair.right)] for pair in pairs]
+    return table(caption, ["Cosine", "Sentence", "Sentence"], rows, numeric=False)
+
+
+def _ran_and_hit(report: RunReport, stage: str) -> tuple[str, str]:
+    hits = [timing.hit for timing in report.timings if timing.stage == stage]
+    return count(hits.count(False)), count(hits.count(True))
+
+
+def _panel(drawings: Sequence[Drawing], caption: str) -> Html:
+    """A grid of figures over one sentence that says how to read them; nothing for no figure."""
+    if not drawings:
+        return Html("")
+    pictures = [inline_svg(drawing.figure, drawing.name, drawing.alt) for drawing in drawings]
+    kind = "grid alone" if len(drawings) == 1 else "grid"
+    return tag(
+        "figure", tag("div", *pictures, class_=kind), tag("figcaption", caption), class_="panel"
+    )
+
+
+def _caption(sentence: str) -> Html:
+    return tag("p", sentence, class_="caption")
+
+
+def _absent(reason: str) -> Html:
+    return tag("p", reason, class_="absent")
+
+
+def _spelled(label: str) -> Html:
+    return quoted(label.replace("_", " ").capitalize())
+
+
+def _plain(value: int | float | str) -> Html:
+    if isinstance(value, str):
+        return quoted(value)
+    return quoted(count(value) if isinstance(value, int) else decimal(value))

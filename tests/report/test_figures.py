@@ -1,0 +1,89 @@
+import io
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from sentemb_core.report.data import RoundRow, RunReport
+from sentemb_core.report.figures import HUES, LONGEST_LABEL, draw, drawable, shares
+from sentemb_core.report.svg import inline_svg, png
+
+
+@pytest.fixture(scope="module")
+def drawings(report):
+    return draw(report)
+
+
+def test_a_full_report_draws_every_panel_under_its_own_names(drawings):
+    assert list(drawings) == [
+        "recall",
+        "cluster_sizes",
+        "stability",
+        "similarities",
+        "geometry",
+        "overlap",
+        "projection",
+        "training",
+        "timings",
+    ]
+    names = [drawing.name for panel in drawings.values() for drawing in panel]
+    assert len(names) == len(set(names))
+
+
+def test_an_empty_report_draws_nothing():
+    assert draw(RunReport(title="t", verdict="v", command="c")) == {}
+
+
+def test_small_multiples_share_their_scales(drawings):
+    for panel in ("cluster_sizes", "similarities", "overlap", "projection"):
+        axes = [drawing.figure.axes[0] for drawing in drawings[panel]]
+        assert len({(one.get_xlim(), one.get_ylim()) for one in axes}) == 1
+
+
+def test_a_picture_is_not_blank(drawings):
+    pixels = imread(io.BytesIO(png(drawings["recall"][0].figure)))
+    assert pixels.shape[0] > 300
+    assert pixels[..., :3].std() > 0.02
+
+
+def test_a_figure_takes_the_colours_and_the_font_of_the_page(drawings):
+    drawing = inline_svg(drawings["recall"][0].figure, "recall", "what it shows")
+    assert 'aria-label="what it shows"' in drawing
+    assert "var(--blue)" in drawing
+    assert "var(--font)" in drawing
+    assert not any(hue in drawing for hue in HUES)
+    assert "http" not in drawing
+    assert "<style" not in drawing
+
+
+def test_ids_of_two_figures_never_meet(drawings):
+    first, second = (inline_svg(drawings["overlap"][0].figure, name, "") for name in "ab")
+    assert first == second.replace('"b-', '"a-').replace("#b-", "#a-")
+    assert 'id="a-' in first
+    assert 'id="b-' in second
+
+
+@pytest.mark.parametrize(
+    "label", ["$\\frac{", "<b>&", "世界", "a\nb", "", "\U0001f600", "_x", "x" * 999]
+)
+def test_any_label_can_be_drawn(label):
+    named = RunReport(
+        title="t", verdict="v", command="c", rounds=[RoundRow(label=label, kept_share=0.2)]
+    )
+    for panel in draw(named).values():
+        assert png(panel[0].figure)
+        assert "<b>" not in inline_svg(panel[0].figure, "x", label)
+
+
+def test_characters_without_a_glyph_become_question_marks():
+    assert drawable("R → 世界\nЖ") == "R → ?? Ж"
+
+
+def test_a_long_label_is_cut_short():
+    assert len(drawable("x" * 999)) == LONGEST_LABEL
+    assert drawable("x" * LONGEST_LABEL) == "x" * LONGEST_LABEL
+
+
+def test_shares_sum_to_a_hundred_or_to_nothing():
+    assert shares([1, 3]).tolist() == [25, 75]
+    assert not np.any(shares([0, 0]))

@@ -1,0 +1,77 @@
+"""The picture and the table of one document's clusters."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
+from sentemb_core.report import graph as report_graph
+from sentemb_core.report.graph import cluster_table, draw_document
+
+SENTENCES = ["The cat sat.", "A cat is [bold] here.", "Rates rose & fell <i>.", "$5 % of rates_x^2"]
+
+
+def document(count: int = 4):
+    vectors = np.random.default_rng(1).standard_normal((count, 6)).astype(np.float32)
+    vectors[1], vectors[3] = vectors[0], vectors[2]
+    graph = pruned(document_graph(vectors), 1)
+    return graph, graph_clusters(graph)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_document_is_drawn_the_same_every_time(tmp_path: Path, suffix: str):
+    one, other = tmp_path / f"one{suffix}", tmp_path / f"other{suffix}"
+    draw_document(*document(), SENTENCES, one)
+    draw_document(*document(), SENTENCES, other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_picture_names_every_sentence_in_its_clusters_colour(tmp_path: Path):
+    draw_document(*document(), SENTENCES, tmp_path / "picture.svg")
+    svg = (tmp_path / "picture.svg").read_text("utf-8")
+    assert "The cat sat." in svg
+    assert "Rates rose &amp; fell &lt;i&gt;." in svg
+    assert {colour for colour in report_graph.HUES if colour in svg} == {*report_graph.HUES[:2]}
+
+
+def test_lone_sentences_and_strange_letters_can_be_drawn(tmp_path: Path):
+    graph = pruned(document_graph(np.ones((1, 2), np.float32)), 1)
+    draw_document(graph, [0], ["全て \U0001f600 " * 40], tmp_path / "alone.png")
+    assert (tmp_path / "alone.png").stat().st_size > 1_000
+
+
+def test_a_long_document_is_listed_in_part_and_says_so(tmp_path: Path):
+    draw_document(*document(200), [f"number {i}" for i in range(200)], tmp_path / "long.svg")
+    assert "and 50 sentences more" in (tmp_path / "long.svg").read_text("utf-8")
+
+
+def test_many_clusters_have_as_many_colours():
+    assert len({*report_graph._colours(range(60))}) == 60
+
+
+def test_clusters_keep_their_distance_in_the_picture():
+    graph, clusters = document(40)
+    place = report_graph._places(graph, clusters)
+    apart = [
+        np.linalg.norm(place[i] - place[j])
+        for i in graph
+        for j in graph
+        if clusters[i] != clusters[j]
+    ]
+    assert min(apart) > 0.3
+
+
+def test_the_table_shows_who_is_joined_to_whom_and_takes_no_sentence_for_markup():
+    shown = io.StringIO()
+    Console(file=shown, width=100).print(cluster_table(*document(), SENTENCES))
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in shown.getvalue().splitlines()
+        if "│" in line
+    ]
+    assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["2", "3"], ["2", "4"]]
+    assert rows[1][3] == "A cat is [bold] here."
+    assert rows[0][2].startswith("2 (")
