@@ -1,0 +1,41 @@
+"""What the server does by itself: a run that stopped beating is declared crashed."""
+
+from datetime import timedelta
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.states import StateType
+
+HEARTBEAT = timedelta(seconds=180)
+"""Prefect's default pace (PREFECT_FLOWS_HEARTBEAT_FREQUENCY)."""
+
+ZOMBIES = AutomationCore(
+    name="crash runs that stopped beating",
+    description="A killed process cannot say so: it would stay 'Running' for ever.",
+    trigger=EventTrigger(
+        after={"prefect.flow-run.heartbeat"},
+        expect={"prefect.flow-run.*"},
+        match={"prefect.resource.id": ["prefect.flow-run.*"]},
+        for_each={"prefect.resource.id"},
+        posture=Posture.Proactive,
+        threshold=1,
+        within=3 * HEARTBEAT,
+    ),
+    actions=[
+        ChangeFlowRunState(
+            state=StateType.CRASHED,
+            message="Three heartbeats are missing: `python -m flows resume` goes on from here.",
+        )
+    ],
+)
+
+
+def apply_automations(client: SyncPrefectClient) -> None:
+    """Make them, or bring them up to date."""
+    for automation in (ZOMBIES,):
+        known = client.read_automations_by_name(automation.name)
+        if known:
+            client.update_automation(known[0].id, automation)
+        else:
+            client.create_automation(automation)

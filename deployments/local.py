@@ -1,0 +1,172 @@
+"""One machine's whole service: Prefect server, worker, schedules and, if asked, MLflow's pages."""
+
+import signal
+import sys
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cyclopts import App
+
+from deployments.processes import Children, children
+from deployments.production import DEPLOYMENTS, Deployment
+from deployments.server import POOL, checked_host, environment, free_port, set_up, wait_for
+from flows.environment import prepare
+from sentemb_core import console
+from sentemb_core.errors import UsageError
+from sentemb_core.store.locks import file_lock, is_locked
+from tasks.mlflow_client import mlflow_client, tracking_uri
+
+app = App(name="python -m deployments.local", help="Serve a home on loopback.")
+
+MLFLOW_PORT = 5000
+
+NOTES = {"server.url": "Prefect", "mlflow.url": "MLflow "}
+"""Files of the home that hold the address of a service, while it is up."""
+
+
+def serve(
+    home: Path,
+    *,
+    port: int = 4200,
+    seconds: float | None = None,
+    mlflow: bool = False,
+    host: str = "127.0.0.1",
+    deployments: Sequence[Deployment] = DEPLOYMENTS,
+) -> int:
+    """Serve until Ctrl-C, SIGTERM or the given time; then all that was started is gone.
+
+    Args:
+        home: Folder of store, databases and logs.
+        port: Of Prefect's pages and API; 0: any free one.
+        seconds: How long, counted from ready; none: until told to stop.
+        mlflow: Serve MLflow's pages too.
+        host: Any but loopback needs a password (PREFECT_SERVER_API_AUTH_STRING).
+        deployments: What can be run, and when.
+
+    Raises:
+        UsageError: the port is taken, the home is served already, the host is open to all.
+        SentembError: a process did not start, or ended.
+    """
+    port = free_port(checked_host(host), port)
+    settings = environment(home, host, port)
+    api = settings["PREFECT_API_URL"]
+    with alone(home), until_told(), children(home / "logs") as started:
+        started.start(
+            "server", prefect("server", "start", "--host", host, "--port", port), settings
+        )
+        wait_for(f"{api}/health", started)
+        set_up(api, deployments)
+        started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
+        addresses = {"server.url": api}
+        if mlflow:
+            addresses["mlflow.url"] = start_mlflow(started, home, settings)
+        with noted(home, addresses):
+            announce(addresses, deployments, started.logs)
+            watch(started, seconds)
+    return 0
+
+
+def prefect(*arguments: str | int) -> list[str]:
+    """One of Prefect's commands, by this Python."""
+    return [sys.executable, "-m", "prefect", *map(str, arguments)]
+
+
+def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> str:
+    """MLflow's pages over the database of this home, for browsers of this machine alone."""
+    mlflow_client(home)  # makes the database, under its lock
+    try:
+        port = free_port("127.0.0.1", MLFLOW_PORT)
+    except UsageError:
+        port = free_port("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--workers", "1"]
+    command += ["--backend-store-uri", tracking_uri(home)]
+    command += ["--artifacts-destination", (home / "mlartifacts").as_uri()]
+    own = {
+        "MLFLOW_SERVER_ALLOWED_HOSTS": f"127.0.0.1:{port},localhost:{port}",  # 10.evil.com passes
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+    started.start("mlflow", command, {**settings, **own})
+    wait_for(f"{url}/health", started)
+    return url
+
+
+def announce(addresses: Mapping[str, str], deployments: Sequence[Deployment], logs: Path) -> None:
+    """Where to look, and what can be run."""
+    for note, url in addresses.items():
+        console.write_line(f"{NOTES[note]}  {url.removesuffix('/api')}")
+    for deployment in deployments:
+        when = f"at {deployment.cron} (cron, UTC)" if deployment.cron else "when asked"
+        console.write_line(f"Runs     {deployment.load().name}/{deployment.name}, {when}")
+    console.write_line(f"Logs     {logs}")
+    console.write_line("Ready. Ctrl-C ends everything.")
+    sys.stdout.flush()
+
+
+def watch(started: Children, seconds: float | None) -> None:
+    """Stay while all children do."""
+    end = time.monotonic() + seconds if seconds is not None else float("inf")
+    while time.monotonic() < end:
+        started.require_alive()
+        time.sleep(min(0.5, max(0.0, end - time.monotonic())))
+
+
+@contextmanager
+def alone(home: Path) -> Generator[None, None, None]:
+    """One service a home: two workers would each take the other's runs for orphans."""
+    path, note = home / "locks" / "serve.lock", home / "server.url"
+    if is_locked(path):
+        url = note.read_text().strip() if note.exists() else "an address that it did not tell yet"
+        raise UsageError(f"{home} is served already, at {url}: use that, or end it first.")
+    with file_lock(path):
+        yield
+
+
+@contextmanager
+def until_told() -> Generator[None, None, None]:
+    """The block ends at Ctrl-C and at SIGTERM, in good order."""
+
+    def told(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, told)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def noted(home: Path, addresses: Mapping[str, str]) -> Generator[None, None, None]:
+    """Addresses as files in the home, for other processes of it; those of a killed service go."""
+    for note in NOTES:
+        (home / note).unlink(missing_ok=True)
+    for note, url in addresses.items():
+        (home / note).write_text(f"{url}\n")
+    try:
+        yield
+    finally:
+        for note in addresses:
+            (home / note).unlink(missing_ok=True)
+
+
+@app.default
+def main(
+    *,
+    port: int = 4200,
+    seconds: float | None = None,
+    mlflow: bool = False,
+    host: str = "127.0.0.1",
+) -> int:
+    """Prefect server, worker and schedules; `python -m flows serve` is the same."""
+    home = prepare()
+    console.log_to_stderr()
+    return serve(home, port=port, seconds=seconds, mlflow=mlflow, host=host)
+
+
+if __name__ == "__main__":
+    raise SystemExit(console.run(app))

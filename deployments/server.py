@@ -1,0 +1,161 @@
+"""A Prefect server as this house uses it: its environment, its pool, its deployments."""
+
+import logging
+import os
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from ipaddress import ip_address
+from pathlib import Path
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    WorkPoolFilter,
+    WorkPoolFilterName,
+)
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Crashed, StateType
+from prefect.types.entrypoint import EntrypointType
+from prefect.workers.process import ProcessWorker
+
+from deployments.automations import apply_automations
+from deployments.limits import ONE_AFTER_THE_OTHER, RUNS_AT_ONCE
+from deployments.processes import Children
+from deployments.production import Deployment
+from sentemb_core.errors import SentembError, UsageError
+
+log = logging.getLogger(__name__)
+
+POOL = "sentemb"
+
+PATIENCE = 180.0
+"""Seconds for a start; 21 were seen for a new database on a busy machine."""
+
+UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
+
+
+def environment(home: Path, host: str, port: int) -> dict[str, str]:
+    """Of server, worker and runs: all their state is in the home, nothing calls home."""
+    api = f"http://{reachable(host)}:{port}/api"
+    origins = f"http://{reachable(host)}:{port},http://localhost:{port}"
+    return os.environ | {
+        "SENTEMB_HOME": str(home),
+        "PREFECT_HOME": str(home / "prefect"),
+        "PREFECT_API_URL": api,
+        "PREFECT_UI_API_URL": api,  # else the pages ask port 4200, whatever the port
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": origins,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": "3",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def reachable(host: str) -> str:
+    """The address under which this machine reaches a server that listens on `host`."""
+    return "127.0.0.1" if host == "0.0.0.0" else host
+
+
+def checked_host(host: str) -> str:
+    """The host, which is loopback, or was asked for with a password set.
+
+    Raises:
+        UsageError: a server that the network could use without a password.
+    """
+    try:
+        loopback = ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback and not os.environ.get("PREFECT_SERVER_API_AUTH_STRING"):
+        raise UsageError(
+            f"A server without a password listens on loopback alone; {host} can be reached from "
+            "the network. Leave --host out, or set PREFECT_SERVER_API_AUTH_STRING (and "
+            "PREFECT_API_AUTH_STRING for the worker) to user:password."
+        )
+    if not loopback:
+        log.warning("The server on %s can be reached from the network; runs are code.", host)
+    return host
+
+
+def free_port(host: str, port: int) -> int:
+    """The port itself, if nobody listens there; for 0 any port that is free.
+
+    Raises:
+        UsageError: it is taken.
+    """
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            raise UsageError(
+                f"Port {port} of {host} cannot be used ({error.strerror}): name another with "
+                "--port, or any free one with --port 0."
+            ) from error
+        return trial.getsockname()[1]
+
+
+def wait_for(url: str, children: Children) -> None:
+    """Wait until an address answers.
+
+    Raises:
+        SentembError: a child ended, or nothing answers in time.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        children.require_alive()
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except urllib.error.HTTPError:
+            return  # an answer, if not a friendly one
+        except OSError:
+            time.sleep(0.2)
+    raise SentembError(f"{url} did not answer in {PATIENCE:.0f} s; see {children.logs}.")
+
+
+def set_up(api: str, deployments: Iterable[Deployment]) -> None:
+    """Work pool, automations and deployments, made or brought up to date."""
+    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        template = ProcessWorker.get_default_base_job_template()
+        pool = WorkPoolCreate(
+            name=POOL,
+            type="process",
+            base_job_template=template,
+            concurrency_limit=RUNS_AT_ONCE,
+        )
+        client.create_work_pool(pool, overwrite=True)
+        crash_orphans(client)
+        apply_automations(client)
+        for deployment in deployments:
+            deploy(deployment)
+
+
+def deploy(deployment: Deployment) -> None:
+    """Tell the server of one deployment. The flow is imported, never copied."""
+    deployment.load().to_deployment(
+        name=deployment.name,
+        cron=deployment.cron,
+        parameters=deployment.parameters,
+        description=deployment.description,
+        tags=list(deployment.tags),
+        concurrency_limit=ONE_AFTER_THE_OTHER,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    ).apply(work_pool_name=POOL)
+
+
+def crash_orphans(client: SyncPrefectClient) -> None:
+    """Runs of a worker that ended with its server would be 'Running' for ever, and block others."""
+    orphans = client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
+        ),
+        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
+    )
+    for run in orphans:
+        client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)

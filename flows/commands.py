@@ -1,0 +1,253 @@
+"""The verbs of `python -m flows` with their heavy imports: each prints a result."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flows.environment import prepare
+from flows.settings import checked, settings
+from sentemb_core.console import emit, show
+from sentemb_core.errors import GateRefusedError, UsageError
+from sentemb_core.types import ArtifactRef
+
+
+def demo_command(only: str | None, as_json: bool) -> int:
+    prepare()
+    from flows.demo import WAYS, demo, demo_table
+
+    outcomes = demo([only] if only else list(WAYS))
+    if as_json:
+        emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
+    else:
+        show(demo_table(outcomes))
+        for way, outcome in outcomes.items():
+            show(f"Report of {WAYS[way].name}: {outcome.report}")
+    return 0
+
+
+def train_command(
+    file: Path | None,
+    options: Mapping[str, Any],
+    overrides: list[str],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    config = settings(file, options, overrides)
+    prepare()
+    return show_plan(config, as_json) if dry_run else run_config(config, as_json)
+
+
+def run_config(config: Any, as_json: bool) -> int:
+    from flows.infocse_idc import infocse_idc
+    from tasks.publish import verdict_of
+    from tasks.tables import outcome_table
+
+    outcome = infocse_idc(config)
+    if as_json:
+        emit(outcome.model_dump(mode="json"))
+    else:
+        show(outcome_table(outcome), verdict_of(outcome), f"Report: {outcome.report}")
+    return 0
+
+
+def show_plan(config: Any, as_json: bool) -> int:
+    """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
+    from flows.infocse_idc import self_train
+    from sentemb_core.store.objects import Store
+    from tasks.caching import making_plan
+
+    with making_plan(Store.default()) as plan:
+        self_train(config, lambda row: None)
+    if as_json:
+        emit([{"stage": s.stage, "verdict": s.verdict, "why": s.why} for s in plan.told])
+        return 0
+    from rich.table import Table
+
+    table = Table("stage", "", "why", box=None)
+    for told in plan.told:
+        table.add_row(told.stage, told.verdict, told.why)
+    show(table)
+    if plan.undecided:
+        show("What follows depends on scores that are not known yet.")
+    return 0
+
+
+def resume_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    return run_config(checked(found_run(run, unfinished=run is None).config), as_json)
+
+
+def status_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    return show_plan(checked(found_run(run).config), as_json)
+
+
+def found_run(run: str | None, *, unfinished: bool = False) -> Any:
+    """The named run, else the last one (of those that did not finish)."""
+    from sentemb_core.store.objects import Store
+    from sentemb_core.store.runs import last_runs
+
+    known = last_runs(Store.default())
+    wanted = [
+        one
+        for one in known
+        if (run is None or one.id == run) and not (unfinished and one.state == "completed")
+    ]
+    if not wanted:
+        names = ", ".join(f"{one.id} ({one.state})" for one in known[:5]) or "none"
+        asked = f"no run {run!r}" if run else ("no unfinished run" if unfinished else "no run yet")
+        raise UsageError(f"There is {asked} in {Store.default().root}. The last runs: {names}.")
+    return wanted[0]
+
+
+def outcome_of(run: str | None) -> Any:
+    """The outcome of a finished run."""
+    from sentemb_core.store.objects import Store
+    from tasks.publish import read_outcome
+
+    found = found_run(run)
+    refs = [ref for ref in found.outputs if ref.kind == "outcome"]
+    if not refs:
+        raise UsageError(
+            f"Run {found.id} has no outcome yet (it is {found.state}): "
+            f"`python -m flows resume {found.id}` finishes it."
+        )
+    return found, read_outcome(Store.default().path(refs[0]))
+
+
+def lineage_command(model: str, as_json: bool) -> int:
+    prepare()
+    from sentemb_core.store.lineage import lineage
+    from sentemb_core.store.objects import Store
+
+    found = lineage(Store.default(), artifact_of(model))
+    if as_json:
+        emit(found.model_dump(mode="json"))
+    else:
+        show(found.tree())
+    return 0
+
+
+def artifact_of(model: str) -> ArtifactRef:
+    """From a registered model, a run's id, or the beginning of a digest."""
+    from sentemb_core.store.objects import Store
+
+    if model.startswith("models:/"):
+        from tasks.registry import artifact_of_version
+
+        return artifact_of_version(model)
+    if any(character not in "0123456789abcdef" for character in model):
+        return outcome_of(model)[1].encoder
+    return Store.default().find(model)
+
+
+def report_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    from tasks.publish import write_report_of
+
+    found, outcome = outcome_of(run)
+    page = write_report_of(outcome, checked(found.config))
+    if as_json:
+        emit({"run": found.id, "report": str(page)})
+    else:
+        show(f"Report: {page}")
+    return 0
+
+
+def register_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    from tasks.gating import registered
+
+    found, outcome = outcome_of(run)
+    version = registered(checked(found.config), outcome.training, outcome.encoder)
+    if as_json:
+        emit({"uri": version.uri, "name": version.name, "version": version.version})
+    else:
+        show(f"Registered: {version.uri}")
+    return 0
+
+
+def promote_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    from tasks.gating import landed
+
+    found, outcome = outcome_of(run)
+    landing = landed(checked(found.config), outcome.training, outcome.encoder)
+    if as_json:
+        emit(landing.model_dump(mode="json"))
+    elif landing.alias == "champion":
+        show(f"{landing.uri} is the champion. {landing.reason}")
+    if landing.alias != "champion":
+        raise GateRefusedError(f"{landing.uri} is a challenger. {landing.reason}")
+    return 0
+
+
+def resolved(model: str) -> Path:
+    """The folder of a registered model (verified), or the folder itself."""
+    prepare()
+    from tasks.registry import resolve
+
+    return resolve(model)
+
+
+def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
+    """The roof stands on the flows, so it is started as a program of its own."""
+    prepare()
+    command = [sys.executable, "-m", "deployments", "--port", str(port)]
+    command += ["--for", str(seconds)] if seconds is not None else []
+    os.execv(sys.executable, [*command, *(["--mlflow"] if mlflow else [])])
+
+
+def doctor_command(as_json: bool) -> int:
+    folder = prepare()
+    from tasks.doctor import findings
+
+    told = findings(folder)
+    if as_json:
+        emit([finding.__dict__ for finding in told])
+    else:
+        from rich.table import Table
+
+        table = Table("", "what", "found", box=None)
+        for finding in told:
+            table.add_row("ok" if finding.ok else "BAD", finding.what, finding.found)
+        show(table)
+    return 0 if all(finding.ok for finding in told) else 5
+
+
+def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
+    prepare()
+    from sentemb_core.store.gc import collect
+    from sentemb_core.store.objects import Store
+    from tasks.registry import registered_artifacts
+
+    garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
+    if as_json:
+        emit(garbage.model_dump(mode="json"))
+    else:
+        what = ", ".join(f"{count} {kind}" for kind, count in garbage.counts.items()) or "nothing"
+        show(
+            f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
+            f"{garbage.kept_objects} artifacts stay."
+        )
+    return 0
+
+
+def fsck_command(as_json: bool) -> int:
+    prepare()
+    from sentemb_core.store.fsck import fsck
+    from sentemb_core.store.objects import Store
+
+    found = fsck(Store.default())
+    if as_json:
+        emit(found.model_dump(mode="json"))
+    else:
+        lines = [f"{found.ok:,} artifacts are whole ({found.bytes / 1e6:,.1f} MB)."]
+        lines += [f"corrupt, now in quarantine: {line}" for line in found.corrupt]
+        lines += [f"missing: {ref}" for ref in found.missing]
+        lines += [f"stray: {path}" for path in found.stray]
+        show("\n".join(lines))
+    return 0 if found.healthy else 5

@@ -1,0 +1,66 @@
+"""The demo: both ways to begin, on a fixed sample of the shipped corpus, through the one flow."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from prefect import flow
+
+from flows.infocse_idc import infocse_idc
+from flows.presets import preset
+from sentemb_core.configs import CorpusConfig, InfoCSEIDC
+from tasks.publish import Outcome
+from tasks.tables import add_row, add_run, scores_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Way = Literal["nothing", "minilm"]
+
+SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
+"""2,306 posts of Digital.gov and 18F (CC0), titles as counterparts."""
+
+SAMPLE = CorpusConfig(
+    source=str(SHIPPED),
+    id_column="doc_id",
+    sentences_column="sentences",
+    counterpart_column="title",
+    min_sentences=5,
+    max_sentences=20,
+    max_documents=1_000,
+)
+
+WAYS: dict[Way, InfoCSEIDC] = {
+    way: InfoCSEIDC.model_validate(
+        preset(encoder)
+        | {
+            "name": f"usgov-from-{way}",
+            "corpus": SAMPLE,
+            "encoder": {"name": encoder},
+            "validation": {"candidates": 1_000},
+            "rounds": {"max_rounds": 2, "patience": 2},
+        }
+    )
+    for way, encoder in (("nothing", "static"), ("minilm", "minilm"))
+}
+
+
+@flow(name="demo", flow_run_name="demo")
+def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
+    """Self-train from nothing and from MiniLM on 1,000 posts of the US government's blogs.
+
+    Args:
+        ways: Which of the two; both if left out.
+    """
+    return {way: infocse_idc(WAYS[way]) for way in ways or list(WAYS)}
+
+
+def demo_table(outcomes: Mapping[Way, Outcome]) -> "Table":
+    """Both ways between the fixed rows, on the test split."""
+    table = scores_table("R@k on the test split, 1,000 candidates; * the returned encoder")
+    fixed = next(iter(outcomes.values())).training
+    add_row(table, "random encoder", fixed.random, None)
+    add_row(table, "BM25", fixed.bm25, None)
+    for way, outcome in outcomes.items():
+        add_run(table, outcome, {"nothing": "from nothing: ", "minilm": "from MiniLM: "}[way])
+    return table

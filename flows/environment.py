@@ -1,0 +1,53 @@
+"""The process environment every run needs, set before Prefect or MLflow is imported."""
+
+import logging
+import os
+from pathlib import Path
+
+QUIET = {
+    "HF_HUB_OFFLINE": "1",  # no network unless asked
+    "TOKENIZERS_PARALLELISM": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # 18 s were seen for a new home
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our own lines, in the log of the run
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
+    "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+}
+
+
+def home() -> Path:
+    """The folder of store, records, runs, Prefect and MLflow: $SENTEMB_HOME or ./.sentemb."""
+    return Path(os.environ.get("SENTEMB_HOME", ".sentemb")).resolve()
+
+
+def prepare() -> Path:
+    """Set what is not set yet; talk to the local server if one is up. Returns the home."""
+    folder = home()
+    logging.getLogger("sentemb_core").setLevel(logging.INFO)  # or the root's WARNING holds
+    os.environ["SENTEMB_HOME"] = str(folder)
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))
+    Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
+    if "PREFECT_API_URL" not in os.environ and (url := live_server(folder)):
+        os.environ["PREFECT_API_URL"] = url
+    return folder
+
+
+def live_server(folder: Path) -> str | None:
+    """The API address of the server that `serve` started on this home, if it still answers."""
+    note = folder / "server.url"
+    if not note.exists():
+        return None
+    import urllib.error
+    import urllib.request
+
+    url = note.read_text().strip()
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2):
+            return url
+    except (urllib.error.URLError, OSError, ValueError):
+        return None

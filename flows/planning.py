@@ -1,0 +1,27 @@
+"""Sub-flows that a plan can walk: it calls their code and starts nothing."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from prefect import flow
+
+from tasks.caching import planning
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def sub_flow(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A Prefect sub-flow, or the plain function it is while a plan is made."""
+
+    def wrap(function: Callable[P, R]) -> Callable[P, R]:
+        as_flow = flow(**options)(function)
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return (function if planning() else as_flow)(*args, **kwargs)
+
+        return call
+
+    return wrap

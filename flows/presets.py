@@ -1,0 +1,48 @@
+"""Settings that go with each kind of start encoder; a file or an option wins over them.
+
+Learning rates were swept on blog_usgov (RESULTS.md); a table of random vectors needs a hundred
+times the rate of a pretrained transformer.
+"""
+
+from copy import deepcopy
+
+from sentemb_core.types import Json
+
+STATIC: Json = {
+    "initialiser": {
+        "method": "conpono",
+        "steps": 600,
+        "batch_size": 128,
+        "learning_rate": 5e-3,
+        "checkpoint_every": 200,
+    },
+    "training": {"steps": 400, "batch_size": 128, "learning_rate": 2e-3, "checkpoint_every": 200},
+}
+"""From random vectors: neighbours first, since nothing can annotate yet (seed 000: CONPONO)."""
+
+TRANSFORMER: Json = {
+    "initialiser": {
+        "method": "conpono",
+        "steps": 400,
+        "batch_size": 128,
+        "learning_rate": 5e-4,
+        "dtype": "bfloat16",
+    },
+    "training": {"steps": 400, "batch_size": 128, "learning_rate": 5e-4, "dtype": "bfloat16"},
+}
+
+PRETRAINED: Json = {
+    "training": {
+        "steps": 50,
+        "batch_size": 64,
+        "learning_rate": 5e-5,
+        "dtype": "bfloat16",
+        "checkpoint_every": 25,
+    },
+}
+"""A pretrained encoder can annotate at once, and forgets if it is trained for long."""
+
+
+def preset(encoder: str) -> Json:
+    """The settings for a start encoder of this name."""
+    return deepcopy({"static": STATIC, "transformer": TRANSFORMER}.get(encoder, PRETRAINED))

@@ -1,0 +1,91 @@
+"""Self-annotation (seed 000, section 3.2): graph, prune, cluster, pairs."""
+
+from sentemb_core.types import ArtifactRef, Similarity
+from tasks.caching import stage
+from tasks.storing import opened, written
+
+
+@stage("build_graph", version="1")
+def build_graph(embeddings: ArtifactRef, sentences: ArtifactRef, degree: int) -> ArtifactRef:
+    """Every sentence's strongest neighbours inside its document (Eq. 2)."""
+    from sentemb_core.encoder.shards import Embeddings
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.idc.shards import write_graph
+
+    corpus = TokenCorpus.open(opened(sentences))
+    with written("graph") as draft:
+        write_graph(corpus, Embeddings.open(opened(embeddings)), degree, draft.path)
+    return draft.ref
+
+
+@stage("encode_and_build_graph", version="1", numeric=("device",))
+def encode_and_build_graph(
+    encoder: ArtifactRef, sentences: ArtifactRef, degree: int, dtype: str, storage: str
+) -> ArtifactRef:
+    """The same graph, for corpora whose vectors do not fit the disk: none is kept."""
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.idc.shards import write_graph_fused
+
+    corpus = TokenCorpus.open(opened(sentences))
+    with written("graph") as draft:
+        write_graph_fused(load_encoder(opened(encoder)), corpus, degree, storage, dtype, draft.path)
+    return draft.ref
+
+
+@stage("prune_graph", version="1")
+def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
+    """The edges that either end (mutual: both ends) ranks among its top K (Eq. 3)."""
+    from sentemb_core.idc.shards import write_edges
+
+    with written("edges") as draft:
+        write_edges(opened(graph), top_k, mutual, draft.path)
+    return draft.ref
+
+
+@stage("cluster_sentences", version="1")
+def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef:
+    """Connected components: the sentences of one document that mean the same."""
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.idc.shards import write_clusters
+
+    with written("clusters") as draft:
+        write_clusters(TokenCorpus.open(opened(sentences)), opened(edges), draft.path)
+    return draft.ref
+
+
+@stage("cluster_by_kmeans", version="1")
+def cluster_by_kmeans(
+    embeddings: ArtifactRef,
+    sentences: ArtifactRef,
+    n_clusters: int,
+    similarity: Similarity,
+    seed: int,
+) -> ArtifactRef:
+    """The ablation of seed 000, Table 3: one global k-means over all sentences."""
+    from sentemb_core.encoder.shards import Embeddings
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.idc.shards import write_kmeans_clusters
+
+    corpus = TokenCorpus.open(opened(sentences))
+    with written("clusters") as draft:
+        write_kmeans_clusters(
+            corpus, Embeddings.open(opened(embeddings)), n_clusters, similarity, seed, draft.path
+        )
+    return draft.ref
+
+
+@stage("export_pairs", version="1")
+def export_pairs(
+    clusters: ArtifactRef, sentences: ArtifactRef, max_partners: int | None, seed: int
+) -> ArtifactRef:
+    """Every unordered pair inside a cluster, once (Eq. 4), and what share of all pairs that is."""
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.idc.shards import write_pairs
+
+    corpus = TokenCorpus.open(opened(sentences))
+    with written("pairs") as draft:
+        write_pairs(corpus, opened(clusters), max_partners, seed, draft.path)
+    return draft.ref

@@ -1,0 +1,126 @@
+"""What a person watches on Prefect's pages while a run goes on: tables, progress, notes, links.
+
+Pages are an extra. Outside a Prefect run nothing is written, and a server that does not answer
+costs a few seconds once and never an exception: the run is then watched in its log.
+"""
+
+import contextvars
+import logging
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds for one call; Prefect's own client repeats calls to a dead server for minutes."""
+
+PACE = 2.0
+"""Seconds between two updates of a progress bar: each is a request."""
+
+_unreachable = threading.Event()
+
+
+def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], description: str = "") -> None:
+    """A table that is written again, under the same key, with every round."""
+    from prefect.artifacts import create_table_artifact
+
+    table = [dict(row) for row in rows]
+    _shown(lambda: create_table_artifact(table, artifact_key(key), description or None))
+
+
+def markdown(key: str, text: str) -> None:
+    """A note, such as the verdict of a run."""
+    from prefect.artifacts import create_markdown_artifact
+
+    _shown(lambda: create_markdown_artifact(text, artifact_key(key)))
+
+
+def link(key: str, url: str, text: str) -> None:
+    """The way to another page, such as the run in MLflow."""
+    from prefect.artifacts import create_link_artifact
+
+    _shown(lambda: create_link_artifact(url, text, key=artifact_key(key)))
+
+
+@contextmanager
+def progress(name: str, total: int) -> Generator[Callable[[int], None], None, None]:
+    """A bar from 0 to 100 %: call what is yielded with the number of things done so far."""
+    from prefect.artifacts import create_progress_artifact, update_progress_artifact
+
+    bar = _shown(lambda: create_progress_artifact(0.0, artifact_key(name), name))
+    last = time.monotonic()
+
+    def update(done: int) -> None:
+        if isinstance(bar, UUID):
+            share = 100.0 * min(1.0, done / max(1, total))
+            _shown(lambda: update_progress_artifact(bar, share))
+
+    def paced(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PACE:
+            last = time.monotonic()
+            update(done)
+
+    yield paced
+    update(total)
+
+
+def artifact_key(name: str) -> str:
+    """A name as Prefect wants it: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "artifact"
+
+
+def live_server(home: Path) -> str | None:
+    """The API of the server that `serve` started on this home, if it still answers."""
+    note = home / "server.url"
+    if not note.exists():
+        return None
+    url = note.read_text().strip()
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2):
+            return url
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+
+
+def _shown(call: Callable[[], Any]) -> Any:
+    """The result of a call to Prefect's API; none outside a run, or if no server answers.
+
+    The call is made by a thread with the context of the run, so that it can be left behind.
+    """
+    if not _in_a_run() or _unreachable.is_set():
+        return None
+    results: list[Any] = []
+    context = contextvars.copy_context()
+    thread = threading.Thread(
+        target=lambda: results.append(context.run(_outcome, call)), name="artifact", daemon=True
+    )
+    thread.start()
+    thread.join(PATIENCE)
+    found = results[0] if results else TimeoutError(f"no answer in {PATIENCE:g} s")
+    if isinstance(found, Exception):
+        _unreachable.set()
+        log.warning("Prefect's pages show no more of this run: %s", found)
+        return None
+    return found
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
+def _in_a_run() -> bool:
+    from prefect.context import FlowRunContext, TaskRunContext
+
+    return bool(FlowRunContext.get() or TaskRunContext.get())

@@ -1,0 +1,50 @@
+"""Documents, the benchmark drawn from them, and their tokens: each read once, cached for all."""
+
+from sentemb_core.configs import CorpusConfig, ValidationConfig
+from sentemb_core.types import ArtifactRef
+from tasks.caching import stage
+from tasks.storing import opened, written
+
+
+@stage("read_corpus", version="1", ignore=("place",))
+def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
+    """Usable documents as sentence lists, beside the quarantine and the counts.
+
+    `config.source` is the SHA-256 of the corpus's bytes; where they lie does not matter.
+    """
+    from sentemb_core.corpus.documents import write_documents
+
+    with written("documents") as draft:
+        write_documents(config.model_copy(update={"source": place}), draft.path)
+    return draft.ref
+
+
+@stage("draw_benchmark", version="1")
+def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
+    """The fixed pool of candidates and the three frozen splits of queries."""
+    from sentemb_core.corpus.benchmark import write_benchmark
+
+    with written("benchmark") as draft:
+        write_benchmark(opened(documents) / "documents.parquet", config, draft.path)
+    return draft.ref
+
+
+@stage("tokenise_sentences", version="1")
+def tokenise_sentences(
+    documents: ArtifactRef, benchmark: ArtifactRef, encoder: ArtifactRef
+) -> ArtifactRef:
+    """The token cache that every round and method reuses."""
+    from sentemb_core.corpus.tokens import write_tokens
+    from sentemb_core.encoder.checkpoint import load_encoder
+
+    reader = load_encoder(opened(encoder))
+    with written("sentences") as draft:
+        write_tokens(
+            opened(documents) / "documents.parquet",
+            opened(benchmark),
+            opened(encoder) / "tokenizer.json",
+            reader.max_length,
+            draft.path,
+            add_special_tokens=reader.add_special_tokens,
+        )
+    return draft.ref

@@ -1,0 +1,241 @@
+"""Spools brought to MLflow: in batches, in order, and never one point twice.
+
+A run is found again by its tag, and MLflow keeps a point of equal name, step, time and value once;
+so a sending that was cut off anywhere can be repeated.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sentemb_core.store.locks import file_lock, is_locked
+from tasks.mlflow_client import experiment_id, mlflow_client
+from tasks.spool import Event, Spool, first_line
+
+log = logging.getLogger(__name__)
+
+RUN_TAG = "sentemb.run"
+
+BATCH = 1000
+"""Metric points in one call: MLflow's own limit."""
+
+INTERVAL = 2.0
+"""Seconds between two sendings; doubled after each failure, up to a minute."""
+
+PATIENCE = 10.0
+"""Seconds that the end of a run waits for the tracker."""
+
+REFUSALS = {
+    "BAD_REQUEST",
+    "INVALID_PARAMETER_VALUE",
+    "RESOURCE_ALREADY_EXISTS",
+    "RESOURCE_DOES_NOT_EXIST",
+}
+"""Codes of a tracker that will say no for ever; any other failure may pass."""
+
+
+class Sender:
+    """The thread that delivers the spool of a run while it goes on."""
+
+    def __init__(self, home: Path, spool: Spool) -> None:
+        self.home = home
+        self.spool = spool
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._progress = threading.Condition()
+        self._begun = self._ended = 0
+        self._failing = self._synced = False
+        self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def flush(self, timeout: float) -> bool:
+        """Send now, try once, wait no longer than this; whether the tracker took everything."""
+        self.spool.sync()
+        attempt, size = self._begun + 1, self.spool.size
+        self._wake.set()
+        with self._progress:
+            self._progress.wait_for(lambda: self._ended >= attempt, timeout)
+        return self.spool.sent.offset >= size
+
+    def close(self) -> None:
+        """Try a last time, for a bounded time."""
+        self.spool.sync()
+        self._closing.set()
+        self._wake.set()
+        self._thread.join(PATIENCE)
+
+    def _work(self) -> None:
+        pause = 0.0
+        while True:
+            self._wake.wait(pause)
+            self._wake.clear()
+            last = self._closing.is_set()
+            self._begun += 1
+            delivered = self._attempt()
+            pause = INTERVAL if delivered else min(max(2 * pause, INTERVAL), 60.0)
+            with self._progress:
+                self._ended = self._begun
+                self._progress.notify_all()
+            if last:
+                return
+
+    def _attempt(self) -> bool:
+        try:
+            deliver(self.spool, self.home)
+            if not self._closing.is_set() and not self._synced:
+                self._synced = True
+                sync(self.home)
+        except Exception as error:  # whatever the tracker does, the training goes on
+            log.log(logging.DEBUG if self._failing else logging.WARNING, LATER, first_line(error))
+            self._failing = True
+        else:
+            self._failing = False
+        return not self._failing
+
+
+LATER = "MLflow cannot be told now, the run's spool keeps everything: %s"
+
+
+def sync(home: Path) -> int:
+    """Deliver what earlier runs could not; returns how many spools still wait.
+
+    A run that died is closed as KILLED. Runs that are alive deliver for themselves.
+    """
+    waiting = 0
+    for folder in sorted(path.parent for path in (home / "spool").glob("*/events.jsonl")):
+        spool = Spool(folder)
+        if is_locked(spool.writer_lock):
+            continue
+        with file_lock(spool.writer_lock):
+            if not spool.events.exists():  # another process was quicker
+                continue
+            spool.mend()
+            if not has_ended(spool):
+                spool.append(Event(run="", kind="end", values={"status": "KILLED"}))
+            try:
+                deliver(spool, home)
+            except Exception as error:
+                log.warning(LATER, first_line(error))
+        waiting += not spool.remove_if_told()
+    return waiting
+
+
+def has_ended(spool: Spool) -> bool:
+    """Whether the run came to its end, however that was, since it last began."""
+    own = [event.kind for _, event in spool.after(0) if event.run == ""]
+    return [kind for kind in own if kind in ("start", "end")][-1:] == ["end"]
+
+
+def deliver(spool: Spool, home: Path) -> None:
+    """Tell the tracker all that it was not told yet, remembering each step.
+
+    Raises:
+        Exception: the tracker is not there; the next attempt goes on where this one ended.
+    """
+    for offset, events in batches(spool.after(spool.sent.offset)):
+        try:
+            tell(spool, home, events)
+        except Exception as error:
+            if getattr(error, "error_code", None) not in REFUSALS:
+                raise
+            tell_one_by_one(spool, home, events)
+        spool.mark(spool.sent.model_copy(update={"offset": offset}))
+
+
+def batches(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, list[Event]]]:
+    """Successive metrics of one run as one batch, every other event by itself; with its end."""
+    batch: list[Event] = []
+    end = points = 0
+    for offset, event in events:
+        joins = batch and event.kind == batch[0].kind == "metrics" and event.run == batch[0].run
+        if batch and not (joins and points + len(event.values) <= BATCH):
+            yield end, batch
+            batch, points = [], 0
+        batch.append(event)
+        end, points = offset, points + len(event.values)
+    if batch:
+        yield end, batch
+
+
+def tell_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
+    """Deliver what can be delivered of a batch that was refused; set the rest aside."""
+    for event in events:
+        try:
+            tell(spool, home, [event])
+        except Exception as error:
+            if getattr(error, "error_code", None) not in REFUSALS:
+                raise
+            log.warning("MLflow refuses %s of a run: %s", event.kind, first_line(error))
+            spool.reject(event, first_line(error))
+
+
+def tell(spool: Spool, home: Path, events: list[Event]) -> None:
+    """One batch, all of one run and one kind."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    client, run = mlflow_client(home), known_run(spool, home, events[0])
+    first = events[0]
+    match first.kind:
+        case "metrics":
+            points = [
+                Metric(name, float(value), event.at, event.step)
+                for event in events
+                for name, value in event.values.items()
+            ]
+            client.log_batch(run, metrics=points)
+        case "params":
+            client.log_batch(run, params=[Param(*pair) for pair in texts(first)])
+        case "tags":
+            client.log_batch(run, tags=[RunTag(*pair) for pair in texts(first)])
+        case "artifact":
+            upload(client, spool, run, str(first.values["file"]), str(first.values["folder"]))
+        case "end":
+            terminate(client, spool, run, first)
+        case "start":
+            pass  # known_run made it
+
+
+def texts(event: Event) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in event.values.items()]
+
+
+def upload(client: Any, spool: Spool, run: str, kept: str, folder: str) -> None:
+    path = spool.folder / kept
+    if path.is_dir():
+        client.log_artifacts(run, path, f"{folder}/{path.name}".lstrip("/"))
+    elif path.exists():  # gone if it was sent, but that was not remembered
+        client.log_artifact(run, path, folder or None)
+    spool.forget(kept)
+
+
+def terminate(client: Any, spool: Spool, run: str, event: Event) -> None:
+    """End a run; with the whole run, its children that are still open."""
+    for child in () if event.run else spool.sent.ids.values():
+        if child != run and client.get_run(child).info.status == "RUNNING":
+            client.set_terminated(child, str(event.values["status"]), end_time=event.at)
+    client.set_terminated(run, str(event.values["status"]), end_time=event.at)
+
+
+def known_run(spool: Spool, home: Path, event: Event) -> str:
+    """The tracker's id of an event's run, which is found by its tag or made, after its parent."""
+    sent = spool.sent
+    if event.run in sent.ids:
+        return sent.ids[event.run]
+    tags = {RUN_TAG: f"{spool.folder.name}/{event.run}", "mlflow.source.type": "JOB"}
+    if event.run:
+        parent = known_run(spool, home, event.model_copy(update={"run": ""}))
+        tags["mlflow.parentRunId"] = parent
+    client, experiment = mlflow_client(home), experiment_id(home)
+    if found := client.search_runs([experiment], f"tags.`{RUN_TAG}` = '{tags[RUN_TAG]}'"):
+        run = found[0].info.run_id
+        client.update_run(run, status="RUNNING")
+    else:
+        name = str(event.values.get("name", event.run))
+        run = client.create_run(experiment, event.at, tags, run_name=name).info.run_id
+    ids = {**spool.sent.ids, event.run: run}
+    spool.mark(spool.sent.model_copy(update={"ids": ids, "experiment": experiment}))
+    return run

@@ -1,0 +1,121 @@
+"""What a run needs, checked on this machine: versions, known-bad pins, disk, devices, server."""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+
+PINS = {
+    "fastapi": (">=0.139,<0.151", "newer ones break the server of prefect 3.8"),
+    "sqlalchemy": (">=2.0,<2.1", "2.1 stops the scheduler of prefect 3.8"),
+    "prefect": (">=3.8.8,<3.9", "what was tested"),
+    "mlflow": (">=3.17.2,<3.18", "what was tested"),
+}
+
+FREE_GB = 5.0
+"""A run over a few thousand documents writes some hundred megabytes; below this, make room."""
+
+HASHED = 64 << 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    found: str
+    ok: bool = True
+
+
+def findings(home: Path) -> list[Finding]:
+    """Everything `doctor` tells, worst things included."""
+    checks: list[Callable[[], list[Finding]]] = [
+        versions,
+        faiss,
+        device,
+        lambda: [disk_space(home), writing(home), hashing()],
+        lambda: [offline(), server(home)],
+    ]
+    return [finding for check in checks for finding in check()]
+
+
+def versions() -> list[Finding]:
+    python = sys.version_info
+    told = [Finding("Python 3.11 or newer", sys.version.split()[0], python >= (3, 11))]
+    for name, (bounds, why) in PINS.items():
+        have = installed(name)
+        fits = have is not None and SpecifierSet(bounds).contains(have)
+        told.append(Finding(f"{name} {bounds}", have or "not installed", fits))
+        if not fits:
+            told.append(Finding(f"  {name}", f"install the locked version: {why}", ok=False))
+    return told
+
+
+def installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def faiss() -> list[Finding]:
+    """Both wheels own one folder: never both."""
+    have = [name for name in ("faiss-cpu", "faiss-gpu") if installed(name)]
+    return [Finding("exactly one faiss", ", ".join(have) or "none", len(have) == 1)]
+
+
+def device() -> list[Finding]:
+    import torch
+
+    cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    return [
+        Finding("torch", torch.__version__),
+        Finding("CUDA device", cuda),
+        Finding("CPU threads", f"{torch.get_num_threads()} of {os.cpu_count()}"),
+    ]
+
+
+def disk_space(home: Path) -> Finding:
+    home.mkdir(parents=True, exist_ok=True)
+    status = os.statvfs(home)
+    free = status.f_bavail * status.f_frsize / 1e9
+    return Finding(f"{FREE_GB:.0f} GB free at {home}", f"{free:.1f} GB", free >= FREE_GB)
+
+
+def writing(home: Path) -> Finding:
+    """Write, fsync, rename: what the store is made of."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=home, delete=False) as file:
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).replace(home / ".doctor")
+        (home / ".doctor").unlink()
+    except OSError as error:
+        return Finding("write, fsync and rename", str(error), ok=False)
+    return Finding("write, fsync and rename", "work")
+
+
+def hashing() -> Finding:
+    import hashlib
+
+    began = time.perf_counter()
+    hashlib.sha256(bytes(HASHED)).hexdigest()
+    return Finding("SHA-256", f"{HASHED / 1e6 / (time.perf_counter() - began):,.0f} MB/s")
+
+
+def offline() -> Finding:
+    state = os.environ.get("HF_HUB_OFFLINE", "unset")
+    return Finding("HF_HUB_OFFLINE", f"{state} (1: no model hub is asked)")
+
+
+def server(home: Path) -> Finding:
+    from tasks.artifacts import live_server
+
+    return Finding("Prefect server", live_server(home) or "none: runs start a short-lived one")

@@ -1,0 +1,106 @@
+"""A run as it goes on: its record, its tracker, and the growing table of its rows."""
+
+import logging
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.report.data import StageTiming
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import RunLog, recording
+from sentemb_core.store.stages import flat
+from tasks.artifacts import rounds_table
+from tasks.rows import Row
+from tasks.tables import seconds
+from tasks.tracking import Run, tracked_run
+from tasks.validate import scores_of
+
+log = logging.getLogger("sentemb_core.run")
+
+
+@dataclass
+class Following:
+    """What is told of a run while it lasts. Called with every finished row."""
+
+    config: InfoCSEIDC
+    record: RunLog
+    tracker: Run
+    rows: list[Row] = field(default_factory=list[Row])
+    timings: list[StageTiming] = field(default_factory=list[StageTiming])
+
+    def __call__(self, row: Row) -> None:
+        """Log, track and show a row; stages since the last one are its cost."""
+        self.rows.append(row)
+        fresh = self.record.run.stages[len(self.timings) :]
+        self.timings += [
+            StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
+            for used in fresh
+        ]
+        told = self.told(row)
+        log.info("%s", ", ".join(f"{name} {value}" for name, value in told.items()))
+        metrics = {
+            f"{split}/{way}/{name}": value
+            for split, scores in scores_of(row.scores).items()
+            for way, values in scores.model_dump(exclude={"split"}).items()
+            for name, value in values.items()
+        }
+        child = self.tracker.child(row.label)
+        child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.rows) - 1)
+        child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
+        rounds_table(self.record.run.id, [self.told(known) for known in self.rows])
+
+    def seconds(self, row: Row) -> float:
+        return seconds(self.timings, row.label)
+
+    def told(self, row: Row) -> dict[str, str]:
+        """One line of the rounds table."""
+        scores = scores_of(row.scores)["validation"]
+        forward, backward = scores.document_to_counterpart, scores.counterpart_to_document
+        return {
+            "encoder": row.label,
+            "R@1": f"{forward.recall_at_1:.3f}",
+            "R@5": f"{forward.recall_at_5:.3f}",
+            "R@10": f"{forward.recall_at_10:.3f}",
+            "R@5 back": f"{backward.recall_at_5:.3f}",
+            "seconds": f"{self.seconds(row):.0f}",
+        }
+
+
+_followed: ContextVar[Following | None] = ContextVar("followed", default=None)
+
+
+@contextmanager
+def followed(config: InfoCSEIDC) -> Generator[Following, None, None]:
+    """Record and track the run of this block under a fresh id."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    run_id = f"{config.name}-{stamp}-{uuid4().hex[:4]}"
+    logging.getLogger("sentemb_core").setLevel(logging.INFO)  # in a worker's process too
+    settings = config.model_dump(mode="json")
+    command = ["python", "-m", "flows", "resume", run_id]
+    with (
+        recording(Store.default(), run_id, command, settings) as record,
+        tracked_run(config.name, params=flat(settings), tags={"run": run_id}, key=run_id) as run,
+    ):
+        following = Following(config, record, run)
+        token = _followed.set(following)
+        try:
+            yield following
+        finally:
+            _followed.reset(token)
+
+
+def step_logger() -> Callable[[int, Mapping[str, float]], None]:
+    """Tracks a training's steps in the child run of the sub-flow it runs in, if there is a run."""
+    following = _followed.get()
+    if following is None:
+        return lambda step, metrics: None
+    from prefect.runtime import flow_run
+
+    child = following.tracker.child(flow_run.name or "training")
+    return lambda step, metrics: child.log_metrics(
+        {f"training/{name}": value for name, value in metrics.items()}, step
+    )

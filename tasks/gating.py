@@ -1,0 +1,97 @@
+"""A candidate before the gate: registered, compared on the gate's own split, promoted or not."""
+
+from typing import TYPE_CHECKING
+
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.types import ArtifactRef
+from tasks.corpus import tokenise_sentences
+from tasks.registry import ModelVersion, fingerprint_of, promote, register, resolve
+from tasks.rows import Row, SelfTraining, Texts, Value
+from tasks.storing import opened
+from tasks.validate import scores_of, validate_encoder
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sentemb_core.evaluation.gate import GateVerdict
+
+
+class Landing(Value):
+    """What became of a registered encoder, in words."""
+
+    uri: str
+    alias: str
+    reason: str
+
+
+def landed(config: InfoCSEIDC, training: SelfTraining, encoder: ArtifactRef) -> Landing:
+    """Register the encoder and ask the gate: champion, or challenger."""
+    version = registered(config, training, encoder)
+    promotion = promote(version, lambda champion: verdict(config, training, champion))
+    return Landing(uri=version.uri, alias=promotion.alias, reason=promotion.reason)
+
+
+def registered(config: InfoCSEIDC, training: SelfTraining, encoder: ArtifactRef) -> ModelVersion:
+    """The version of this encoder, made if there is none of its fingerprint yet."""
+    start, best = training.rows[0], training.rows[training.best]
+    test = scores_of(best.scores)["test"].document_to_counterpart
+    return register(
+        opened(encoder),
+        config.name,
+        fingerprint=fingerprint_of(
+            training.texts.documents.digest,
+            start.encoder.digest,
+            config.model_dump(mode="json", exclude={"corpus": {"source"}}),
+            training.best,
+        ),
+        metrics={"test R@5": test.recall_at_5, "test MRR@10": test.mrr_at_10},
+        tags={
+            "parent": start.encoder.digest,
+            "round": best.label,
+            "documents": training.texts.documents.digest,
+        },
+    )
+
+
+def verdict(
+    config: InfoCSEIDC, training: SelfTraining, champion: ModelVersion | None
+) -> "GateVerdict":
+    """The gate's words on the best row, against the champion or, at first, the start encoder."""
+    from sentemb_core.evaluation.gate import gate
+
+    best = training.rows[training.best]
+    rival = champion_ranks(champion, training.texts) if champion else None
+    return gate(
+        gate_ranks(best.scores),
+        rival,
+        gate_ranks(training.rows[0].scores),
+        collapsed=collapsed(best, config.validation.candidates),
+        seed=config.training.seed,
+    )
+
+
+def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":
+    """Of the present champion on this run's benchmark, read with its own tokens."""
+    resolve(champion.uri)  # brings it into the store if it is not there
+    sentences = tokenise_sentences(texts.documents, texts.benchmark, champion.artifact)
+    return gate_ranks(validate_encoder(champion.artifact, sentences, texts.benchmark))
+
+
+def gate_ranks(scores: ArtifactRef) -> "np.ndarray":
+    """Rank of every gate document's counterpart."""
+    from sentemb_core.evaluation.scores import read_ranks
+
+    return read_ranks(opened(scores), "gate")
+
+
+def collapsed(row: Row, count: int) -> bool:
+    """Whether the row's sentence vectors have fallen into one another."""
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.batching import encode
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.diagnostics import shape_of
+
+    corpus = TokenCorpus.open(opened(row.sentences))
+    step = max(1, len(corpus) // min(count, len(corpus)))
+    some = list(range(0, len(corpus), step))
+    return shape_of(encode(load_encoder(opened(row.encoder)), corpus.tokens(some)), 0).collapsed

@@ -1,0 +1,80 @@
+"""The way to MLflow: its environment, its client, our one experiment, where its pages are."""
+
+import logging
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentemb_core.store.locks import file_lock
+from tasks.spool import redacted
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+EXPERIMENT = "sentemb"
+
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
+    "MLFLOW_MODEL_CATALOG_URI": "",  # else a list of models is fetched from GitHub
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # the default 7 blocked 247 s on a closed port
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+}
+
+
+def tracking_uri(home: Path) -> str:
+    """$MLFLOW_TRACKING_URI, else the SQLite database of this home. May hold a password."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home / 'mlflow.db'}"
+
+
+def mlflow_client(home: Path) -> "MlflowClient":
+    """The client of this home. A fresh database is made by one process at a time.
+
+    Six processes that opened one at once failed 11 times in 12 (alembic's tables race).
+    """
+    set_environment()
+    return _client(home, tracking_uri(home))
+
+
+def set_environment() -> None:
+    """What must be set before MLflow is imported; what a person set stays."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
+@cache
+def _client(home: Path, uri: str) -> "MlflowClient":
+    from mlflow import MlflowClient
+
+    for name in ("mlflow.store.db.utils", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with file_lock(home / "locks" / "mlflow.lock"):
+        client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+        if uri.startswith("sqlite:"):
+            client.search_registered_models(max_results=1)
+    return client
+
+
+def experiment_id(home: Path) -> str:
+    """Our experiment, made if absent; the artifacts of a local database lie in the home."""
+    client = mlflow_client(home)
+    local = tracking_uri(home).startswith("sqlite:")
+    with file_lock(home / "locks" / "mlflow.lock"):
+        if found := client.get_experiment_by_name(EXPERIMENT):
+            return found.experiment_id
+        place = (home / "mlartifacts").as_uri() if local else None
+        return client.create_experiment(EXPERIMENT, artifact_location=place)
+
+
+def server_address(home: Path) -> str | None:
+    """Where a person sees MLflow's pages, without any password; none if no server shows them.
+
+    `python -m flows serve --mlflow` notes its address in the home.
+    """
+    uri, note = tracking_uri(home), home / "mlflow.url"
+    if uri.startswith("http"):
+        return redacted(uri).replace("***@", "").rstrip("/")
+    return note.read_text().strip() if note.exists() else None

@@ -1,0 +1,225 @@
+"""The end of a run: the best encoder with its own card, the report, the registry and the gate."""
+
+import json
+import logging
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.report.data import Fact, RunReport, StageTiming
+from sentemb_core.store.objects import Store, canonical
+from sentemb_core.types import ArtifactRef
+from tasks.artifacts import markdown
+from tasks.caching import stage
+from tasks.following import Following
+from tasks.gating import Landing, landed
+from tasks.rows import Row, SelfTraining, Value
+from tasks.storing import opened, written
+from tasks.tables import seconds
+from tasks.validate import scores_of
+
+if TYPE_CHECKING:
+    from sentemb_core.report.collect import RoundFolders
+
+log = logging.getLogger("sentemb_core.run")
+
+
+class Outcome(Value):
+    """A finished run: its id, what the loop made, the published encoder, where the report is."""
+
+    run: str
+    training: SelfTraining
+    encoder: ArtifactRef
+    report: str
+    landing: Landing | None
+    timings: list[StageTiming]
+
+
+def published(training: SelfTraining, run: Following) -> Outcome:
+    """Publish, register and report a finished loop."""
+    config, run_id = run.config, run.record.run.id
+    encoder = publish_encoder(
+        training.rows[training.best].encoder,
+        config.name,
+        config.encoder.name,
+        training.texts.documents,
+        [row.label for row in training.rows[: training.best + 1]],
+        [row.scores for row in training.rows[: training.best + 1]],
+    )
+    landing = landed(config, training, encoder) if config.register_model else None
+    outcome = Outcome(
+        run=run_id,
+        training=training,
+        encoder=encoder,
+        report=str(Store.default().root / "reports" / run_id / "report.html"),
+        landing=landing,
+        timings=run.timings,
+    )
+    page = write_report_of(outcome, config)
+    with written("outcome") as draft:
+        (draft.path / "outcome.json").write_bytes(canonical(outcome.model_dump(mode="json")))
+    run.record.update(outputs=[draft.ref, encoder])
+    run.tracker.log_artifact(page.parent)
+    run.tracker.set_tags({"encoder": encoder.digest, "verdict": verdict_of(outcome)})
+    markdown(f"{run_id}-report", f"{verdict_of(outcome)}\n\nReport: `{page}`")
+    log.info("%s", verdict_of(outcome))
+    return outcome
+
+
+@stage("publish_encoder", version=1)
+def publish_encoder(
+    encoder: ArtifactRef,
+    name: str,
+    base: str,
+    documents: ArtifactRef,
+    labels: list[str],
+    scores: list[ArtifactRef],
+) -> ArtifactRef:
+    """The same weights under their own card: corpus by digest, scores per round, how to load."""
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+    from sentemb_core.evaluation.scores import read_scores
+
+    learner = load_encoder(opened(encoder))
+    read = [read_scores(opened(ref))["test"].document_to_counterpart for ref in scores]
+    facts = CardFacts(
+        name=name,
+        base=base,
+        method="infocse_idc, round after round" if len(labels) > 1 else None,
+        corpus=documents.digest,
+        scores={
+            label: {"R@1": row.recall_at_1, "R@5": row.recall_at_5, "R@10": row.recall_at_10}
+            for label, row in zip(labels, read, strict=True)
+        },
+    )
+    with written("model") as draft:
+        save_encoder(learner, draft.path, model_card(facts))
+    return draft.ref
+
+
+def write_report_of(outcome: Outcome, config: InfoCSEIDC) -> Path:
+    """The page, its figures and the settings that repeat the run, as files."""
+    from sentemb_core.report.write import write_report
+
+    folder = Path(outcome.report).parent
+    page = write_report(full_report(outcome, config), folder)
+    settings = config.model_dump(mode="json")
+    (folder / "config.json").write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    return page
+
+
+def full_report(outcome: Outcome, config: InfoCSEIDC) -> RunReport:
+    """Words and facts of the run, and every panel its artifacts can fill."""
+    from sentemb_core.report.collect import RunFolders, report_of
+
+    training = outcome.training
+    fixed = {"BM25": training.bm25, "random encoder": training.random}
+    folders = RunFolders(
+        documents=opened(training.texts.documents),
+        benchmark=opened(training.texts.benchmark),
+        sentences=opened(training.texts.sentences),
+        rounds=[
+            folders_of(row, seconds(outcome.timings, row.label))
+            for row in (*training.rows, *training.controls)
+        ],
+        fixed={label: opened(ref) for label, ref in fixed.items()},
+        best=training.best,
+    )
+    words = RunReport(
+        title=config.name,
+        verdict=verdict_of(outcome),
+        notes=notes_of(training),
+        command=f"python -m flows run --config {Path(outcome.report).parent / 'config.json'}",
+        facts=facts_of(outcome, config),
+        timings=outcome.timings,
+    )
+    return report_of(folders, words)
+
+
+def folders_of(row: Row, cost: float) -> "RoundFolders":
+    """A row's artifacts, opened."""
+    from sentemb_core.report.collect import RoundFolders
+
+    kinds = {"start": "start", "after": "initialiser", "round": "round", "control": "control"}
+    annotation = row.annotation
+    return RoundFolders(
+        label=row.label,
+        kind=kinds[row.label.split()[0]],
+        scores=opened(row.scores),
+        embeddings=opened(row.embeddings) if row.embeddings else None,
+        log=opened(row.log) if row.log else None,
+        clusters=opened(annotation.clusters) if annotation else None,
+        pairs=opened(annotation.pairs) if annotation else None,
+        diagnostics=opened(row.diagnostics) if row.diagnostics else None,
+        seconds=cost,
+    )
+
+
+def recall(row: Row, split: str) -> float:
+    """Recall@5, document to counterpart."""
+    return scores_of(row.scores)[split].document_to_counterpart.recall_at_5
+
+
+def verdict_of(outcome: Outcome) -> str:
+    """One to three sentences: what was gained, over what, and what the gate said."""
+    training = outcome.training
+    start, best = training.rows[0], training.rows[training.best]
+    said = (
+        f"{best.label[0].upper()}{best.label[1:]} is the best of {len(training.rows)} encoders: "
+        f"R@5 {recall(start, 'test'):.3f} at the start, {recall(best, 'test'):.3f} now "
+        "(test split, never decided on)."
+    )
+    return f"{said} {outcome.landing.reason}" if outcome.landing else said
+
+
+def notes_of(training: SelfTraining) -> list[str]:
+    """What the control says about self-annotation: more training is not better annotation."""
+    if not training.controls:
+        return []
+    control, last = training.controls[-1], training.rows[-1]
+    gain = recall(last, "test") - recall(control, "test")
+    return [
+        f"Control: the same number of steps on plain neighbours reach R@5 "
+        f"{recall(control, 'test'):.3f} on the test split, self-annotation "
+        f"{recall(last, 'test'):.3f}; {gain:+.3f} is what annotation itself was worth here."
+    ]
+
+
+def facts_of(outcome: Outcome, config: InfoCSEIDC) -> list[Fact]:
+    """What someone needs to repeat the run or to doubt it."""
+    texts = outcome.training.texts
+    told = {
+        "run": outcome.run,
+        "encoder": outcome.encoder.digest,
+        "documents": texts.documents.digest,
+        "benchmark": texts.benchmark.digest,
+        "seed": str(config.training.seed),
+        "commit": commit(),
+        "versions": ", ".join(
+            f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers", "prefect")
+        ),
+        "machine": f"Python {platform.python_version()}, {platform.machine()}",
+    }
+    if outcome.landing:
+        told["registered as"] = f"{outcome.landing.uri} ({outcome.landing.alias})"
+    return [Fact(label=label, value=value) for label, value in told.items()]
+
+
+def commit() -> str:
+    """The checkout's git commit, if it is one."""
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """What `write_outcome` stored."""
+    return Outcome.model_validate_json((folder / "outcome.json").read_bytes())

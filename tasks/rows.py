@@ -1,0 +1,57 @@
+"""What the stages of a run hand back to its flow: references, nothing heavy."""
+
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.types import ArtifactRef
+
+
+class Value(BaseModel):
+    """Frozen and strict, as it is stored in a run's record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Texts(Value):
+    """The corpus of a run and how it is judged."""
+
+    documents: ArtifactRef
+    benchmark: ArtifactRef
+    sentences: ArtifactRef
+
+
+class Annotation(Value):
+    """What an encoder found in the corpus."""
+
+    clusters: ArtifactRef
+    pairs: ArtifactRef
+
+
+class Trained(Value):
+    """An encoder and the log of the training that made it."""
+
+    model: ArtifactRef
+    log: ArtifactRef
+
+
+class Row(Value):
+    """One encoder of the run: where it came from, what it scores, what it found."""
+
+    label: str
+    encoder: ArtifactRef
+    sentences: ArtifactRef
+    scores: ArtifactRef
+    embeddings: ArtifactRef | None = None
+    log: ArtifactRef | None = None
+    annotation: Annotation | None = None
+    diagnostics: ArtifactRef | None = None
+
+
+class SelfTraining(Value):
+    """A finished loop: its rows in order, the controls, the fixed rows, the index of the best."""
+
+    texts: Texts
+    rows: list[Row]
+    controls: list[Row]
+    bm25: ArtifactRef | None
+    random: ArtifactRef
+    best: int

@@ -1,0 +1,24 @@
+"""What a run reads from outside the store, named by the SHA-256 of its bytes."""
+
+import hashlib
+from pathlib import Path
+
+from sentemb_core.configs import CorpusConfig, EncoderConfig
+from sentemb_core.store.objects import file_digest, list_files
+
+
+def digest_of_corpus(config: CorpusConfig) -> str:
+    """Computed at every run: an edited file is another corpus."""
+    from sentemb_core.corpus.source import source_digest
+
+    return source_digest(config)
+
+
+def digest_of_encoder(config: EncoderConfig) -> str:
+    """Of a given folder's files; empty for an encoder that a name describes."""
+    folder = Path(config.name)
+    if not folder.is_dir():
+        return ""
+    names = list_files(folder)
+    listing = "\n".join(f"{name} {file_digest(folder / name)}" for name in names)
+    return hashlib.sha256(listing.encode()).hexdigest()

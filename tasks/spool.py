@@ -1,0 +1,154 @@
+"""What a run tells its tracker, in a local file first: no server has to be there to keep it.
+
+spool/<run>/events.jsonl     one event a line, in order
+spool/<run>/sent.json        how far the tracker has been told, and how it names the runs
+spool/<run>/files/           copies of artifacts that were not sent yet
+spool/<run>/writer.lock      held while the run is alive
+spool/rejected.txt           events that the tracker refused for good, each with its reason
+"""
+
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+log = logging.getLogger(__name__)
+
+SECRET_NAME = re.compile(r"(^|_)(PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIALS?|KEY)(_|$)", re.I)
+"""Environment variables whose values are never written down."""
+
+SHORTEST_SECRET = 6
+"""Shorter values ("1", "true") are switches, and would mangle ordinary text."""
+
+USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
+
+Kind = Literal["start", "params", "tags", "metrics", "artifact", "end"]
+
+
+class Event(BaseModel):
+    """Something that happened in a run, or in one of its children."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    run: str = Field(description="Name of the child; empty for the run itself.")
+    kind: Kind
+    values: dict[str, float | str]
+    step: int = 0
+    at: int = Field(default_factory=lambda: time.time_ns() // 1_000_000, description="Unix ms.")
+
+
+class Sent(BaseModel):
+    """How far the tracker has been told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    offset: int = 0
+    experiment: str = ""
+    ids: dict[str, str] = Field({}, description="The tracker's ids of the run and its children.")
+
+
+class Spool:
+    """The events of one run: a process writes them; after its death another may send the rest."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.events = folder / "events.jsonl"
+        self.writer_lock = folder / "writer.lock"
+        self._appending = threading.Lock()
+
+    def append(self, event: Event) -> None:
+        """Add one event. It outlives a kill of this process at once, a power cut after `sync`."""
+        line = event.model_dump_json().encode() + b"\n"
+        with self._appending, self.events.open("ab") as file:
+            file.write(line)
+
+    def mend(self) -> None:
+        """Cut off the half line that a killed writer may have left."""
+        if self.events.exists():
+            os.truncate(self.events, self.events.read_bytes().rfind(b"\n") + 1)
+
+    def sync(self) -> None:
+        """Bring all events to the disk itself, if it takes them."""
+        with suppress(OSError), self.events.open("rb") as file:
+            os.fsync(file.fileno())
+
+    @property
+    def size(self) -> int:
+        """Bytes of all events."""
+        return self.events.stat().st_size if self.events.exists() else 0
+
+    def after(self, offset: int) -> Iterator[tuple[int, Event]]:
+        """Events from a position on, each with the position behind it."""
+        if not self.events.exists():
+            return
+        with self.events.open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                if not line.endswith(b"\n"):  # its writer is not done with it
+                    return
+                offset += len(line)
+                try:
+                    event = Event.model_validate_json(line)
+                except ValidationError:
+                    log.warning("%s holds a broken line, which is left out.", self.events)
+                else:
+                    yield offset, event
+
+    @property
+    def sent(self) -> Sent:
+        path = self.folder / "sent.json"
+        return Sent.model_validate_json(path.read_bytes()) if path.exists() else Sent()
+
+    def mark(self, sent: Sent) -> None:
+        """Remember how far the tracker has been told: old or new, never a mixture."""
+        draft = self.folder / f"sent-{uuid.uuid4().hex}"
+        draft.write_text(sent.model_dump_json())
+        draft.replace(self.folder / "sent.json")
+
+    def keep(self, path: Path) -> str:
+        """Copy a file or a folder, whose original may be gone when the tracker answers."""
+        place = self.folder / "files" / uuid.uuid4().hex / path.name
+        place.parent.mkdir(parents=True)
+        if path.is_dir():
+            shutil.copytree(path, place)
+        else:
+            shutil.copy2(path, place)
+        return place.relative_to(self.folder).as_posix()
+
+    def forget(self, kept: str) -> None:
+        """Remove a copy that was sent."""
+        shutil.rmtree((self.folder / kept).parent, ignore_errors=True)
+
+    def reject(self, event: Event, reason: str) -> None:
+        """Set aside what the tracker refuses for good, so that it does not block the rest."""
+        with (self.folder.parent / "rejected.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{self.folder.name}\t{event.model_dump_json()}\t{reason}\n")
+
+    def remove_if_told(self) -> bool:
+        """Remove the spool if the tracker was told all of it."""
+        told = self.sent.offset == self.size
+        if told:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return told
+
+
+def redacted(text: str) -> str:
+    """The text without passwords in addresses and without values of secret-named variables."""
+    for name, value in os.environ.items():
+        if len(value) >= SHORTEST_SECRET and SECRET_NAME.search(name):
+            text = text.replace(value, "***")
+    return USERINFO.sub("***@", text)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line that may be written down."""
+    return redacted(str(error) or type(error).__name__).splitlines()[0][:300]

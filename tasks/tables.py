@@ -1,0 +1,64 @@
+"""Results as tables for the terminal."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sentemb_core.report.data import StageTiming
+from sentemb_core.types import ArtifactRef
+from tasks.validate import scores_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tasks.publish import Outcome
+
+SHOWN = (1, 5, 10)
+"""k of the recalls in a table."""
+
+
+def scores_table(title: str) -> "Table":
+    """An empty table of encoders: both directions, R@1/5/10, the seconds each took."""
+    from rich.table import Table
+
+    table = Table(title=title, box=None, padding=(0, 1), header_style="bold")
+    table.add_column("encoder")
+    for way in ("document → counterpart", "counterpart → document"):
+        for k in SHOWN:
+            table.add_column(f"{way if k == SHOWN[0] else ''}\nR@{k}", justify="right")
+    table.add_column("\nseconds", justify="right")
+    return table
+
+
+def add_row(table: "Table", label: str, scores: ArtifactRef, seconds: float | None) -> None:
+    """One encoder on the test split."""
+    test = scores_of(scores)["test"].model_dump()
+    cells = [
+        f"{test[way][f'recall_at_{k}']:.3f}"
+        for way in ("document_to_counterpart", "counterpart_to_document")
+        for k in SHOWN
+    ]
+    table.add_row(label, *cells, "" if seconds is None else f"{seconds:.0f}")
+
+
+def add_run(table: "Table", outcome: "Outcome", prefix: str = "") -> None:
+    """Every encoder of a run in its order, the best one marked, then the controls."""
+    training = outcome.training
+    for number, row in enumerate([*training.rows, *training.controls]):
+        mark = " *" if number == training.best else ""
+        add_row(
+            table, f"{prefix}{row.label}{mark}", row.scores, seconds(outcome.timings, row.label)
+        )
+
+
+def seconds(timings: Iterable[StageTiming], label: str) -> float:
+    """What the stages behind a row cost when they were computed."""
+    return sum(timing.seconds for timing in timings if timing.round == label)
+
+
+def outcome_table(outcome: "Outcome") -> "Table":
+    """One run between its fixed rows."""
+    table = scores_table("test split (never decided on); * the returned encoder")
+    add_row(table, "random encoder", outcome.training.random, None)
+    add_row(table, "BM25", outcome.training.bm25, None)
+    add_run(table, outcome)
+    return table

@@ -1,0 +1,92 @@
+"""Contrastive training of one encoder by one method."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.types import ArtifactRef
+from tasks.caching import stage, working_folder
+from tasks.rows import Trained
+from tasks.storing import opened, written
+
+if TYPE_CHECKING:
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.encoder import Encoder
+
+
+@stage("train_encoder", version=1, numeric=("threads", "device"))
+def train_encoder(
+    encoder: ArtifactRef,
+    sentences: ArtifactRef,
+    config: TrainingConfig,
+    clusters: ArtifactRef | None = None,
+    pairs: ArtifactRef | None = None,
+    benchmark: ArtifactRef | None = None,
+) -> Trained:
+    """The next encoder. A killed training goes on from its last checkpoint, bit for bit.
+
+    Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training.
+    """
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+    from sentemb_core.idc.shards import Clusters, Pairs
+    from sentemb_core.methods.catalogue import method_for
+    from sentemb_core.pairs.table import Annotation
+    from sentemb_core.training.batches import sampler_for
+    from sentemb_core.training.log import LossLog
+    from sentemb_core.training.loop import train
+    from tasks.following import step_logger
+    from tasks.progress import progress
+
+    corpus = TokenCorpus.open(opened(sentences))
+    learner = load_encoder(opened(encoder))
+    found = None
+    if clusters and pairs:
+        table = Pairs.open(opened(pairs))
+        found = Annotation(table.i, table.j, Clusters.open(opened(clusters)).labels)
+    method = method_for(config, learner)
+    log = LossLog.continued(working_folder())
+    track = step_logger()
+    with progress("train_encoder", config.steps) as advance:
+
+        def on_step(step: int, metrics: dict[str, float]) -> None:
+            log.add(step, metrics)
+            track(step, metrics)
+            advance(step)
+
+        report = train(
+            learner,
+            method,
+            sampler_for(config, method, corpus, found),
+            config,
+            working_folder(),
+            validate=validator(corpus, benchmark) if benchmark else None,
+            on_step=on_step,
+        )
+    with written("training_log") as journal:
+        log.write(journal.path, report)
+    with written("model") as draft:
+        facts = CardFacts(
+            name=f"sentemb {config.method}",
+            method=config.method,
+            parent=encoder.digest,
+            corpus=sentences.digest,
+        )
+        save_encoder(learner, draft.path, model_card(facts))
+    return Trained(model=draft.ref, log=journal.ref)
+
+
+def validator(corpus: "TokenCorpus", benchmark: ArtifactRef) -> "Callable[[Encoder], float]":
+    """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.evaluation.encoder import encoder_scorers
+    from sentemb_core.evaluation.retrieval import rank_benchmark
+
+    pool = Benchmark.open(opened(benchmark))
+
+    def recall(encoder: "Encoder") -> float:
+        ranks = rank_benchmark(pool, encoder_scorers(encoder, corpus, pool), "validation")
+        return ranks.scores().document_to_counterpart.recall_at_5
+
+    return recall

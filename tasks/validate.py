@@ -1,0 +1,107 @@
+"""Validation: what an encoder reaches on the benchmark, the fixed rows, and diagnostics."""
+
+from typing import TYPE_CHECKING
+
+from sentemb_core.types import ArtifactRef
+from tasks.caching import stage
+from tasks.storing import opened, written
+
+if TYPE_CHECKING:
+    from sentemb_core.evaluation.scores import Scores
+
+
+@stage("validate_encoder", version=1, numeric=("device",))
+def validate_encoder(
+    encoder: ArtifactRef,
+    sentences: ArtifactRef,
+    benchmark: ArtifactRef,
+    embeddings: ArtifactRef | None = None,
+) -> ArtifactRef:
+    """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
+    from sentemb_core.encoder.shards import Embeddings
+
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.encoder import encoder_scorers
+    from sentemb_core.evaluation.scores import write_scores
+
+    pool = Benchmark.open(opened(benchmark))
+    stored = Embeddings.open(opened(embeddings)) if embeddings else None
+    corpus = TokenCorpus.open(opened(sentences))
+    with written("scores") as draft:
+        scorers = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, stored)
+        write_scores(pool, scorers, draft.path)
+    return draft.ref
+
+
+@stage("bm25_scores", version=1)
+def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
+    """The row that words alone reach."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.evaluation.retrieval import bm25_scorers
+    from sentemb_core.evaluation.scores import write_scores
+    from sentemb_core.evaluation.texts import benchmark_texts
+
+    pool = Benchmark.open(opened(benchmark))
+    with written("scores") as draft:
+        write_scores(pool, bm25_scorers(*benchmark_texts(opened(documents), pool)), draft.path)
+    return draft.ref
+
+
+@stage("random_scores", version=1)
+def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> ArtifactRef:
+    """The row that chance reaches: a random direction for every text."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.evaluation.random_encoder import random_scorers
+    from sentemb_core.evaluation.scores import write_scores
+
+    pool = Benchmark.open(opened(benchmark))
+    with written("scores") as draft:
+        corpus = TokenCorpus.open(opened(sentences))
+        write_scores(pool, random_scorers(corpus, pool, seed), draft.path)
+    return draft.ref
+
+
+@stage("diagnose_round", version=1)
+def diagnose_round(
+    sentences: ArtifactRef,
+    clusters: ArtifactRef,
+    pairs: ArtifactRef,
+    before: ArtifactRef | None,
+    after: ArtifactRef | None,
+    previous: ArtifactRef | None,
+    seed: int,
+) -> ArtifactRef:
+    """What the annotation found and what training made of it: churn, similarities, shape."""
+    from sentemb_core.encoder.shards import Embeddings
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
+    from sentemb_core.idc.shards import Clusters, Pairs
+
+    vectors = [Embeddings.open(opened(ref)) if ref else None for ref in (before, after)]
+    found = diagnostics(
+        TokenCorpus.open(opened(sentences)),
+        Pairs.open(opened(pairs)),
+        Clusters.open(opened(clusters)).labels,
+        Clusters.open(opened(previous)).labels if previous else None,
+        *vectors,
+        seed,
+    )
+    with written("diagnostics") as draft:
+        write_diagnostics(found, draft.path)
+    return draft.ref
+
+
+def scores_of(artifact: ArtifactRef) -> "Scores":
+    """What `write_scores` wrote."""
+    from sentemb_core.evaluation.scores import read_scores
+
+    return read_scores(opened(artifact))
+
+
+def recall_at_5(artifact: ArtifactRef) -> float:
+    """The number that decides: validation split, document to counterpart (seed 000)."""
+    return scores_of(artifact)["validation"].document_to_counterpart.recall_at_5

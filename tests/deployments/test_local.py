@@ -1,0 +1,135 @@
+"""The whole service for real: a server, a worker, a schedule, a run, and nothing left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from deployments.processes import MARK
+
+FLOW = """
+import os
+from pathlib import Path
+from prefect import flow
+
+@flow(name="tiny")
+def tiny(word: str) -> str:
+    Path(os.environ["SENTEMB_HOME"], "done").write_text(word)
+    return word
+"""
+
+SERVE = """
+import sys
+from pathlib import Path
+from deployments.local import serve
+from deployments.production import Deployment
+from sentemb_core.console import run
+
+tiny = Deployment(name="nightly", flow="a_tiny_flow.tiny", description="", cron="0 3 * * *",
+                  parameters={"word": "deployed"})
+sys.exit(serve(Path(sys.argv[1]), port=0, deployments=[tiny]))
+"""
+
+
+def call(url, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=30) as answer:
+        return json.load(answer)
+
+
+def wait_for(value, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not (found := value()) and time.monotonic() < deadline:
+        time.sleep(0.25)
+    return found
+
+
+def processes_of(home):
+    """Processes that `serve` of this home started."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if f"SENTEMB_HOME={home}".encode() in variables and any(
+            variable.startswith(f"{MARK}=".encode()) for variable in variables
+        ):
+            found[int(path.parent.name)] = variables
+    return found
+
+
+def listeners(pids):
+    """Addresses that these processes listen on, as /proc/net says: hexadecimal, port behind."""
+    inodes = set()
+    for pid in pids:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            target = str(descriptor.readlink())
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A service in a process of its own: its home, its API, the process."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "a_tiny_flow.py").write_text(FLOW)
+    dropped = {"PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH"}
+    environment = {name: value for name, value in os.environ.items() if name not in dropped}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(Path.cwd())])
+    command = [sys.executable, "-c", SERVE, str(home)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        try:
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if line.startswith("Ready"):
+                    break
+            assert (home / "server.url").exists(), "".join(said)
+            yield home, (home / "server.url").read_text().strip(), process
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.server
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs /proc")
+def test_a_deployed_run_completes_on_loopback_and_nothing_stays_behind(served):
+    home, api, process = served
+    deployment = call(f"{api}/deployments/name/tiny/nightly")
+    run = call(f"{api}/deployments/{deployment['id']}/create_flow_run", {})
+
+    def state():
+        name = call(f"{api}/flow_runs/{run['id']}")["state"]["name"]
+        return name if name in ("Completed", "Failed", "Crashed") else None
+
+    assert wait_for(state) == "Completed", (home / "logs" / "worker.log").read_text()
+    assert (home / "done").read_text() == "deployed"
+
+    nightly = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
+    scheduled = wait_for(lambda: call(f"{api}/flow_runs/count", nightly))
+    assert scheduled, "sqlalchemy 2.1 breaks the scheduler of prefect 3.8"
+
+    own = processes_of(home)
+    assert len(own) >= 2
+    assert listeners(own) == {"0100007F"}, "127.0.0.1 and nothing else"
+
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert processes_of(home) == {}
+    assert not (home / "server.url").exists()

@@ -1,0 +1,71 @@
+"""Preset, file, options and overrides become one configuration, or a clear error."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.presets import PRETRAINED, STATIC
+from flows.settings import settings
+from sentemb_core.errors import UsageError
+
+
+def made(*overrides: str, file: Path | None = None, **options: object):
+    return settings(file, {"corpus.source": "docs.jsonl", **options}, overrides)
+
+
+def test_a_source_alone_is_a_run_from_nothing():
+    config = made()
+    assert config.encoder.name == "static"
+    assert config.initialiser is not None
+    assert config.initialiser.learning_rate == STATIC["initialiser"]["learning_rate"]
+
+
+def test_a_pretrained_encoder_annotates_at_once():
+    config = made(**{"encoder.name": "minilm"})
+    assert config.initialiser is None
+    assert config.training.steps == PRETRAINED["training"]["steps"]
+
+
+def test_an_override_beats_an_option_beats_the_file_beats_the_preset(tmp_path: Path):
+    file = tmp_path / "run.toml"
+    file.write_text("[training]\nsteps = 7\nbatch_size = 8\nseed = 9\n")
+    config = made("training.seed=3", file=file, **{"training.batch_size": 16})
+    assert (config.training.steps, config.training.batch_size, config.training.seed) == (7, 16, 3)
+    assert config.training.learning_rate == STATIC["training"]["learning_rate"]
+
+
+def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
+    config = made("rounds.max_rounds=2", "initialiser.method=none")
+    file = tmp_path / "config.json"
+    file.write_text(config.model_dump_json())
+    assert settings(file, {}, []) == config
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("training.step=3", "did you mean 'steps'"),
+        ("trainin.steps=3", "did you mean 'training'"),
+        ("training.steps=0", "training.steps"),
+        ("training.steps=many", "found 'many'"),
+        ("training.method=simcse", "another method can be the initialiser"),
+        ("training.steps", "KEY=VALUE"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_path_and_the_way_out(override: str, told: str):
+    with pytest.raises(UsageError, match="E001") as refused:
+        made(override)
+    assert told in str(refused.value)
+
+
+def test_without_a_source_the_way_out_is_shown():
+    with pytest.raises(UsageError, match=r"python -m flows run documents\.jsonl"):
+        settings(None, {}, [])
+
+
+@pytest.mark.parametrize("content", ["[training\n", "training = \xff"])
+def test_a_broken_file_is_a_usage_error(tmp_path: Path, content: str):
+    file = tmp_path / "run.toml"
+    file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(UsageError, match="cannot be read as settings"):
+        settings(file, {}, [])

@@ -1,0 +1,83 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks import artifacts
+from tasks.artifacts import artifact_key, link, live_server, markdown, progress, rounds_table
+
+
+@pytest.fixture(autouse=True)
+def reachable():
+    artifacts._unreachable.clear()
+    yield
+    artifacts._unreachable.clear()
+
+
+def show_everything():
+    rounds_table("Run 1", [{"encoder": "start", "R@5": "0.1"}])
+    markdown("Run 1 report", "**better**")
+    link("Run 1 mlflow", "http://127.0.0.1:5000/", "MLflow")
+    with progress("Encode sentences", 10) as done:
+        done(5)
+
+
+def test_outside_a_run_nothing_is_shown_and_no_server_is_started(monkeypatch):
+    monkeypatch.setattr("prefect.artifacts.get_client", lambda *_, **__: pytest.fail("a server"))
+    show_everything()
+
+
+@pytest.mark.server
+def test_a_run_shows_a_growing_table_progress_a_note_and_a_link(prefect_server, monkeypatch):
+    from prefect import flow
+    from prefect.client.orchestration import get_client
+
+    monkeypatch.setattr(artifacts, "PACE", 0.0)
+
+    @flow
+    def shows():
+        show_everything()
+        rounds_table("Run 1", [{"encoder": "start"}, {"encoder": "round 1"}])
+
+    shows()
+    with get_client(sync_client=True) as client:
+        response = client.request("POST", "/artifacts/latest/filter", json={})
+        found = {artifact["key"]: artifact for artifact in response.json()}
+    assert set(found) == {"run-1", "run-1-report", "run-1-mlflow", "encode-sentences"}
+    assert "round 1" in found["run-1"]["data"]
+    assert found["encode-sentences"]["data"] == 100.0
+
+
+@pytest.mark.server
+def test_a_server_that_does_not_answer_costs_seconds_once_and_the_run_nothing(
+    prefect_server, monkeypatch, caplog
+):
+    from prefect import flow
+
+    monkeypatch.setattr(artifacts, "PATIENCE", 0.2)
+    monkeypatch.setattr("prefect.artifacts.create_table_artifact", lambda *_, **__: time.sleep(9))
+    monkeypatch.setattr("prefect.artifacts.create_link_artifact", lambda *_, **__: 1 / 0)
+
+    @flow
+    def goes_on():
+        began = time.monotonic()
+        for _ in range(50):
+            show_everything()
+        return time.monotonic() - began
+
+    assert goes_on() < 2.0
+    assert caplog.text.count("Prefect's pages show no more of this run") == 1
+
+
+@given(st.text())
+def test_any_name_becomes_a_key_that_prefect_takes(name):
+    key = artifact_key(name)
+    assert key
+    assert set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+def test_a_home_whose_server_is_gone_has_no_live_server(tmp_path):
+    assert live_server(tmp_path) is None
+    (tmp_path / "server.url").write_text("http://127.0.0.1:9/api\n")
+    assert live_server(tmp_path) is None

