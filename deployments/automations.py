@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-from prefect.states import StateType
 
 HEARTBEAT = timedelta(seconds=180)
 """Prefect's default pace (PREFECT_FLOWS_HEARTBEAT_FREQUENCY)."""

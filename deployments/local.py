@@ -7,18 +7,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cyclopts import App
-
 from deployments.processes import Children, children
 from deployments.production import DEPLOYMENTS, Deployment
 from deployments.server import POOL, checked_host, environment, free_port, set_up, wait_for
-from flows.environment import prepare
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import file_lock, is_locked
 from tasks.mlflow_client import mlflow_client, tracking_uri
-
-app = App(name="python -m deployments.local", help="Serve a home on loopback.")
 
 MLFLOW_PORT = 5000
 
@@ -152,21 +147,3 @@ def noted(home: Path, addresses: Mapping[str, str]) -> Generator[None, None, Non
     finally:
         for note in addresses:
             (home / note).unlink(missing_ok=True)
-
-
-@app.default
-def main(
-    *,
-    port: int = 4200,
-    seconds: float | None = None,
-    mlflow: bool = False,
-    host: str = "127.0.0.1",
-) -> int:
-    """Prefect server, worker and schedules; `python -m flows serve` is the same."""
-    home = prepare()
-    console.log_to_stderr()
-    return serve(home, port=port, seconds=seconds, mlflow=mlflow, host=host)
-
-
-if __name__ == "__main__":
-    raise SystemExit(console.run(app))

@@ -19,8 +19,9 @@ from prefect.client.schemas.filters import (
     WorkPoolFilter,
     WorkPoolFilterName,
 )
+from prefect.client.schemas.objects import StateType
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from prefect.states import Crashed, StateType
+from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 from prefect.workers.process import ProcessWorker
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prefect import flow
 
-from flows.planning import sub_flow
+from flows.subflow import sub_flow
 from sentemb_core.configs import (
     AnnotationConfig,
     EncoderConfig,
@@ -145,7 +145,11 @@ def annotate(annotator: Row, texts: Texts, config: AnnotationConfig) -> Annotati
             "k-means keeps its embeddings (checked by the config)"
         )
         clusters = cluster_by_kmeans(
-            annotator.embeddings, texts.sentences, config.n_clusters, config.seed
+            annotator.encoder,
+            annotator.embeddings,
+            texts.sentences,
+            config.n_clusters,
+            config.seed,
         )
     else:
         graph = (

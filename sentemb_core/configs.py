@@ -95,7 +95,7 @@ class EncoderConfig(Config):
         ge=64,
         description="Word pieces learnt from the corpus (from random weights).",
     )
-    seed: int = Field(default=42, description="Random weights (seed 000, appendix C: 42).")
+    seed: int = Field(default=42, ge=0, description="Random weights (seed 000, appendix C: 42).")
 
 
 class AnnotationConfig(Config):
@@ -137,7 +137,7 @@ class AnnotationConfig(Config):
         default=True,
         description="False keeps the graph alone: tens of bytes a sentence, not a kilobyte.",
     )
-    seed: int = Field(default=42, description="k-means and the cap of partners.")
+    seed: int = Field(default=42, ge=0, description="k-means and the cap of partners.")
 
     @model_validator(mode="after")
     def _kmeans_needs_vectors(self) -> "AnnotationConfig":
@@ -219,7 +219,7 @@ class TrainingConfig(Config):
         ge=1,
         description="CPU threads; part of the cache key, since sums depend on it.",
     )
-    seed: int = Field(default=42, description="Seed 000, appendix C.")
+    seed: int = Field(default=42, ge=0, description="Seed 000, appendix C.")
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TrainingConfig":

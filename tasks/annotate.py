@@ -1,6 +1,6 @@
 """Self-annotation (seed 000, section 3.2): graph, prune, cluster, pairs."""
 
-from sentemb_core.types import ArtifactRef, Similarity
+from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
 from tasks.storing import opened, written
 
@@ -8,9 +8,8 @@ from tasks.storing import opened, written
 @stage("build_graph", version="1")
 def build_graph(embeddings: ArtifactRef, sentences: ArtifactRef, degree: int) -> ArtifactRef:
     """Every sentence's strongest neighbours inside its document (Eq. 2)."""
-    from sentemb_core.encoder.shards import Embeddings
-
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.shards import Embeddings
     from sentemb_core.idc.shards import write_graph
 
     corpus = TokenCorpus.open(opened(sentences))
@@ -57,19 +56,20 @@ def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef
 
 @stage("cluster_by_kmeans", version="1")
 def cluster_by_kmeans(
+    encoder: ArtifactRef,
     embeddings: ArtifactRef,
     sentences: ArtifactRef,
     n_clusters: int,
-    similarity: Similarity,
     seed: int,
 ) -> ArtifactRef:
     """The ablation of seed 000, Table 3: one global k-means over all sentences."""
-    from sentemb_core.encoder.shards import Embeddings
-
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.encoder.shards import Embeddings
     from sentemb_core.idc.shards import write_kmeans_clusters
 
     corpus = TokenCorpus.open(opened(sentences))
+    similarity = load_encoder(opened(encoder)).similarity
     with written("clusters") as draft:
         write_kmeans_clusters(
             corpus, Embeddings.open(opened(embeddings)), n_clusters, similarity, seed, draft.path

@@ -84,8 +84,8 @@ class StageTask(Task[P, R]):
         self._options = options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if plan := planning():
-            return plan.visit(self.stage, _bound(self.stage, *args, **kwargs))
+        if walker := walking():
+            return walker.visit(self.stage, _bound(self.stage, *args, **kwargs))
         return super().__call__(*args, **kwargs)
 
     def with_options(self, **options: Any) -> Self:
@@ -252,21 +252,42 @@ def _pending(stage: Stage) -> Any:
     raise Undecided(stage.name)
 
 
-_plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
+class Local:
+    """Stages computed here and now, with the same records and no Prefect."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
+        """The recorded result, or a computed one."""
+        return stage.run(self.store, arguments)
 
 
-def planning() -> Plan | None:
-    """The plan that is being made in this context: then calling a task runs nothing."""
-    return _plan.get()
+_walker: ContextVar[Plan | Local | None] = ContextVar("walker", default=None)
+
+
+def walking() -> Plan | Local | None:
+    """Who takes the calls of tasks in this context in place of Prefect."""
+    return _walker.get()
 
 
 @contextmanager
 def making_plan(store: Store) -> Generator[Plan, None, None]:
     """In this block a task tells what it would do; the block ends where that is undecided."""
-    token = _plan.set(plan := Plan(store))
+    token = _walker.set(plan := Plan(store))
     try:
         yield plan
     except Undecided:
         plan.undecided = True
     finally:
-        _plan.reset(token)
+        _walker.reset(token)
+
+
+@contextmanager
+def without_prefect(store: Store) -> Generator[None, None, None]:
+    """In this block tasks run as plain functions over the store: no server, the same artifacts."""
+    token = _walker.set(Local(store))
+    try:
+        yield
+    finally:
+        _walker.reset(token)

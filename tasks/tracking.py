@@ -65,8 +65,12 @@ class Run:
         A round, which Prefect calls `round-1`, is `round 1` in a report: both are one child.
         """
         child = Run(self.spool, self.sender, plain(name).replace(" ", "-"))
-        child._append(Event(run=child.name, kind="start", values={"name": child.name}))
+        child.begin(child.name)
         return child
+
+    def begin(self, shown: str) -> None:
+        """Say that there is this run, and how MLflow shall call it."""
+        self._append(Event(run=self.name, kind="start", values={"name": redacted(shown)}))
 
     def end(self, status: str = "FINISHED") -> None:
         """Of a child; the run itself ends with its block."""
@@ -123,7 +127,7 @@ def tracked_run(
     with file_lock(spool.writer_lock):
         spool.mend()
         run = Run(spool, Sender(home, spool))
-        run._append(Event(run="", kind="start", values={"name": redacted(name)}))
+        run.begin(name)
         run.log_params(params or {})
         run.set_tags({**(tags or {}), **prefect_ids()})
         with ended(run):

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from sentemb_core import schemas
 
-GROUP_ROWS, GROUP_CHARACTERS = 4_096, 2 << 20  # a row group is closed at either
+GROUP_ROWS, GROUP_CHARACTERS = 4_096, 4 << 20  # a row group is closed at either
 READ_ROWS = 128
 Batch = Any  # pa.RecordBatch, which carries no types
 

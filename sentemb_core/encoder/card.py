@@ -5,12 +5,14 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
+FROM_NOTHING = "Its weights began as random numbers: no licence of others applies."
+
 LICENCES = {
-    "static": ("apache-2.0", "Its weights began as random numbers: no other licence applies."),
-    "transformer": ("apache-2.0", "Its weights began as random numbers: no other licence applies."),
-    "minilm": ("apache-2.0", "Its base, all-MiniLM-L6-v2, is licensed under Apache-2.0."),
+    "static": FROM_NOTHING,
+    "transformer": FROM_NOTHING,
+    "minilm": "Its base, all-MiniLM-L6-v2, is licensed under Apache-2.0.",
 }
-"""Base -> identifier for the card's header, and the sentence about it."""
+"""Base -> the sentence about its licence."""
 
 
 class CardFacts(BaseModel):
@@ -40,9 +42,8 @@ def model_card(facts: CardFacts) -> str:
         "pipeline_tag": "sentence-similarity",
         "tags": ["sentence-transformers", "feature-extraction", "sentemb"],
     }
-    licence = LICENCES.get(facts.base or "")
-    if licence:
-        header["license"] = licence[0]
+    if facts.base == "minilm":
+        header["license"] = "apache-2.0"
     lines = [f"{key}: {json.dumps(value)}" for key, value in header.items()]
     sections = [
         f"# {_one_line(facts.name)}",
@@ -102,8 +103,7 @@ def _scores(scores: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def _licence(base: str | None) -> str:
-    known = LICENCES.get(base or "")
-    sentence = known[1] if known else "The licence of the encoder it started from applies."
+    sentence = LICENCES.get(base or "", "The licence of the encoder it started from applies.")
     return f"## Licence\n\n{sentence} The texts it learnt from keep theirs."
 
 

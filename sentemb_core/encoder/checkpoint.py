@@ -21,11 +21,12 @@ from sentemb_core.encoder.modules import (
     Module,
     module_paths,
     modules,
+    require_same_weights,
     settings_of,
 )
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles
 from sentemb_core.encoder.static import StaticTable
-from sentemb_core.errors import BadDataError, MissingEncoderError, UsageError
+from sentemb_core.errors import BadDataError, MissingEncoderError
 from sentemb_core.types import Json
 
 Parts = tuple[PreTrainedModel | StaticTable, Tokenizer, Json]
@@ -65,7 +66,7 @@ def load_encoder(folder: Path) -> Encoder:
     backbone, tokenizer, tokenizer_config = read_parts(folder)
     settings = settings_of(folder)
     encoder = Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
-    _require_same_weights(encoder, folder)
+    require_same_weights(encoder, folder)
     return encoder
 
 
@@ -78,15 +79,15 @@ def read_parts(folder: Path) -> Parts:
         BadDataError: Its weights are incomplete.
     """
     refuse_code(folder)
+    if not any(folder.glob("*.safetensors")):
+        raise MissingEncoderError(
+            f"An encoder's weights lie in a safetensors file, and {folder} has none. Check the "
+            "path; a model published as a pickle alone must be saved again as safetensors."
+        )
     if "StaticEmbedding" in module_paths(folder):
         weights = load_file(folder / "model.safetensors")["embedding.weight"]
         table = StaticTable(weights.to(torch.float32, copy=True))
         return table, Tokenizer.from_file(str(folder / "tokenizer.json")), {}
-    if not (folder / "config.json").is_file():
-        raise MissingEncoderError(
-            f"A folder with an encoder has a config.json or a modules.json: {folder} has neither. "
-            "Check the path."
-        )
     with _quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         backbone = _read_backbone(folder)
@@ -137,20 +138,6 @@ def _backbone_config(backbone: PreTrainedModel, pooling: str) -> Json:
     # sentence-transformers hands the hidden states on only if the config asks for them
     config["output_hidden_states"] = pooling == "first_last_mean"
     return config
-
-
-def _require_same_weights(encoder: Encoder, folder: Path) -> None:
-    """A Dense that is not BERT's own pooler, or layer weights that are not ours, mean more."""
-    paths = module_paths(folder)
-    for module in modules(encoder)[1:]:
-        if not module.weights:
-            continue
-        found = load_file(paths[module.type] / "model.safetensors")
-        if any(not torch.equal(found[name], ours) for name, ours in module.weights.items()):
-            raise UsageError(
-                f"The pooling {encoder.pooling!r} has no weights of its own, and the "
-                f"{module.type} module of {folder} does. Start from its bare transformer instead."
-            )
 
 
 def _write_module(module: Module, folder: Path) -> None:

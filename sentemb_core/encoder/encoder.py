@@ -18,6 +18,8 @@ from sentemb_core.types import Json, Similarity
 class Encoder(nn.Module):
     """A backbone (transformer or static table), its tokenizer, a pooling and a similarity.
 
+    It begins in eval mode, as transformers' models do: whoever trains calls `train()`.
+
     Args:
         backbone: What turns ids into states.
         tokenizer: Takes over this object: padding is switched off, truncation set to `max_length`.
@@ -46,6 +48,7 @@ class Encoder(nn.Module):
         self.similarity: Similarity = similarity
         self.max_length = max_length
         self.tokenizer_config: Json = tokenizer_config or {}
+        self.eval()
 
     @property
     def kind(self) -> Literal["transformer", "static"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
@@ -105,6 +106,28 @@ def written_by_us(folder: Path) -> bool:
     """Whether `save_encoder` wrote this folder."""
     stated = read_json(folder / "config_sentence_transformers.json")
     return stated.get("creator") == CREATOR
+
+
+def require_same_weights(encoder: Encoder, folder: Path) -> None:
+    """That the pooling modules in `folder` do no more than `encoder` does.
+
+    Raises:
+        UsageError: A Dense is not BERT's own pooler, or layers are weighed in another way.
+    """
+    paths = module_paths(folder)
+    for module in modules(encoder)[1:]:
+        file = paths.get(module.type, folder) / "model.safetensors"
+        if module.weights and not _same_weights(module.weights, file):
+            raise UsageError(
+                f"The pooling {encoder.pooling!r} has no weights of its own, and the "
+                f"{module.type} module of {folder} does. Name another pooling, or start from its "
+                "bare transformer: a folder without modules.json."
+            )
+
+
+def _same_weights(weights: Mapping[str, Tensor], file: Path) -> bool:
+    found = load_file(file) if file.is_file() else {}
+    return all(name in found and torch.equal(found[name], ours) for name, ours in weights.items())
 
 
 def _pooling_of(folder: Path) -> Pooling:

@@ -12,12 +12,17 @@ import torch
 from huggingface_hub import constants
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.encoder.checkpoint import Parts, read_parts
+from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.modules import Settings, settings_of, written_by_us
+from sentemb_core.encoder.modules import (
+    Settings,
+    require_same_weights,
+    settings_of,
+    written_by_us,
+)
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
@@ -45,25 +50,15 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
         UnsafeModelError: It holds pickled weights or code, or is not the known MiniLM.
         UsageError: Its parts cannot go together.
     """
-    settings = Settings(
-        pooling=config.pooling, similarity=config.similarity, max_length=config.max_length
-    )
     match config.name:
         case "static":
-            parts = _random_static(config, sentences)
+            return _encoder(_random_static(config, sentences), _asked(config))
         case "transformer":
-            parts = _random_transformer(config, sentences)
+            return _encoder(_random_transformer(config, sentences), _asked(config))
         case "minilm":
-            parts = read_parts(_minilm_folder())
-        case _:
-            folder = _folder(config.name)
-            refuse_pickles(folder, unless_beside_safetensors=True)
-            refuse_code(folder)
-            settings = _settled(config, folder)
-            parts = read_parts(folder)
-    backbone, tokenizer, tokenizer_config = parts
-    _require_fit(backbone, settings)
-    return Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
+            return _encoder(read_parts(_minilm_folder()), _asked(config))
+        case name:
+            return _given_encoder(config, _folder(name))
 
 
 def learnt_tokenizer(sentences: Iterator[str], vocabulary: int) -> Tokenizer:
@@ -119,15 +114,9 @@ def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) 
         torch.manual_seed(config.seed)
         backbone = BertModel(shape)
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    return (
-        backbone,
-        tokenizer,
-        {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-            **dict(zip(names, SPECIAL_TOKENS, strict=True)),
-        },
-    )
+    special = dict(zip(names, SPECIAL_TOKENS, strict=True))
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    return backbone, tokenizer, tokenizer_settings(wrapped)
 
 
 def _given(sentences: Iterator[str] | None, name: str) -> Iterator[str]:
@@ -178,13 +167,13 @@ def _folder(name: str) -> Path:
     return Path(found)
 
 
-def _settled(config: EncoderConfig, folder: Path) -> Settings:
-    """What the folder says, where the config leaves its defaults."""
-    asked = Settings(
-        pooling=config.pooling, similarity=config.similarity, max_length=config.max_length
-    )
+def _given_encoder(config: EncoderConfig, folder: Path) -> Encoder:
+    """With what the folder says, where the config leaves its defaults."""
+    refuse_pickles(folder, unless_beside_safetensors=True)
+    refuse_code(folder)
+    asked = _asked(config)
     if not (folder / "modules.json").is_file():
-        return asked
+        return _encoder(read_parts(folder), asked)
     said = settings_of(folder)
     if not written_by_us(folder):
         said["max_length"] = config.max_length
@@ -192,7 +181,22 @@ def _settled(config: EncoderConfig, folder: Path) -> Settings:
         if value != EncoderConfig.model_fields[name].default:
             said[name] = value
     log.info("%s: %s", folder, said)
-    return said
+    encoder = _encoder(read_parts(folder), said)
+    if encoder.pooling == settings_of(folder)["pooling"]:
+        require_same_weights(encoder, folder)
+    return encoder
+
+
+def _asked(config: EncoderConfig) -> Settings:
+    return Settings(
+        pooling=config.pooling, similarity=config.similarity, max_length=config.max_length
+    )
+
+
+def _encoder(parts: Parts, settings: Settings) -> Encoder:
+    backbone, tokenizer, tokenizer_config = parts
+    _require_fit(backbone, settings)
+    return Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
 
 
 def _require_fit(backbone: Any, settings: Settings) -> None:

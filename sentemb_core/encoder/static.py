@@ -1,10 +1,9 @@
 """An encoder without layers: one vector a token, a sentence is their mean."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-
-from sentemb_core.encoder.pooling import mean_pool
 
 
 class StaticTable(nn.Module):
@@ -23,4 +22,10 @@ class StaticTable(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch time"], mask: Int[Tensor, "batch time"] | None = None
     ) -> Float[Tensor, "batch dim"]:
-        return mean_pool(self.embedding(ids), mask)
+        """Means of the rows' token vectors, without ever holding the vectors of all tokens."""
+        weights = self.embedding.weight
+        if mask is None:
+            return F.embedding_bag(ids, weights, mode="mean")
+        real = mask.bool()
+        starts = F.pad(real.sum(1).cumsum(0)[:-1], (1, 0))
+        return F.embedding_bag(ids[real], weights, starts, mode="mean")

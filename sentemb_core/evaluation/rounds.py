@@ -18,7 +18,7 @@ from sentemb_core.evaluation.diagnostics import (
     similarity_histogram,
 )
 from sentemb_core.idc.shards import Pairs
-from sentemb_core.idc.stats import adjusted_rand, words
+from sentemb_core.idc.stats import adjusted_rand, jaccard
 
 SAMPLE = 2_000
 """Pairs looked at."""
@@ -104,7 +104,7 @@ def diagnostics(
     )
 
 
-Ends = tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]
+Ends = tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]
 
 
 def similarities(vectors: Embeddings, positive: Ends, negative: Ends, seed: int) -> Similarities:
@@ -136,12 +136,6 @@ def told_pairs(
         Pair(left=left, right=right, cosine=value, jaccard=jaccard(left, right))
         for left, right, value in texts
     ]
-
-
-def jaccard(left: str, right: str) -> float:
-    """Shared words over all words of two sentences; 0 if neither has one."""
-    a, b = words(left), words(right)
-    return len(a & b) / max(len(a | b), 1)
 
 
 def unit_rows(vectors: Embeddings, rows: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:

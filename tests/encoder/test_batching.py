@@ -76,6 +76,11 @@ def test_encoding_is_without_dropout_and_leaves_the_mode_as_found(training, sent
     assert encoder.training == encoder.backbone.training == training
 
 
+def test_an_encoder_begins_without_dropout():
+    for name in NAMES:
+        assert not any(module.training for module in start(name).modules())
+
+
 def test_dropout_is_there_for_training():
     encoder = start("transformer").train()
     ids = torch.from_numpy(np.stack(encoder.tokenise(["file a form"] * 2)))

@@ -182,6 +182,10 @@ def test_a_projection_that_is_not_the_pooler_is_refused(tmp_path):
     save_file({name: w + 1 for name, w in weights.items()}, tmp_path / "2_Dense/model.safetensors")
     with pytest.raises(UsageError, match="Dense"):
         load_encoder(tmp_path)
+    with pytest.raises(UsageError, match="Dense"):
+        start_encoder(EncoderConfig(name=str(tmp_path)), None)
+    other = EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler")
+    assert start_encoder(other, None).pooling == "cls_before_pooler"
 
 
 def test_a_pooling_we_do_not_have_is_refused(tmp_path):
@@ -212,7 +216,7 @@ def test_a_transformer_published_without_its_pooler_serves_all_poolings_but_cls(
 
 
 def test_a_folder_without_an_encoder_says_so(tmp_path):
-    with pytest.raises(MissingEncoderError, match=r"config\.json"):
+    with pytest.raises(MissingEncoderError, match="safetensors"):
         load_encoder(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Sub-flows that a plan can walk: it calls their code and starts nothing."""
+"""Sub-flows that can be walked without Prefect: by a plan, by a test, by a script."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,21 +6,21 @@ from typing import Any, ParamSpec, TypeVar
 
 from prefect import flow
 
-from tasks.caching import planning
+from tasks.caching import walking
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def sub_flow(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A Prefect sub-flow, or the plain function it is while a plan is made."""
+    """A Prefect sub-flow, or the plain function it is while somebody walks the flow."""
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
         as_flow = flow(**options)(function)
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return (function if planning() else as_flow)(*args, **kwargs)
+            return (function if walking() else as_flow)(*args, **kwargs)
 
         return call
 

@@ -1,0 +1,44 @@
+"""kill -9 at random moments of every stage, then on: the same artifacts, to the last bit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.killed_runs import STAGES
+from tests.flows.corpora import write_corpus
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_of(source: Path, home: Path, seed: int, script: str = "killed_runs.py") -> dict:
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "tests" / "faults" / script),
+            str(source),
+            str(home),
+            str(seed),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_every_stage_ends_as_an_undisturbed_one(tmp_path: Path):
+    source = write_corpus(tmp_path / "documents.jsonl")
+    killed = run_of(source, tmp_path / "killed", seed=int.from_bytes(os.urandom(2)))
+    undisturbed = run_of(source, tmp_path / "undisturbed", 0, "undisturbed_run.py")
+    assert sum(killed["kills"].values()) >= 10
+    assert set(STAGES) <= set(killed["kills"])
+    assert killed["kills"]["past a checkpoint"] >= 3
+    assert killed["survivor"] == undisturbed["survivor"]

@@ -1,0 +1,161 @@
+"""The loop without any server: what hits, what runs again, what each variant of it gives."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.infocse_idc import self_train
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import recording
+from tasks.caching import making_plan, without_prefect
+from tasks.rows import SelfTraining
+from tasks.storing import opened
+from tasks.validate import recall_at_5, scores_of
+from tests.flows.corpora import tiny_run, write_corpus
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def trained(config) -> SelfTraining:
+    with without_prefect(Store.default()):
+        return self_train(config, lambda row: None)
+
+
+def ran(config) -> list[str]:
+    """Stages whose bodies ran."""
+    store = Store.default()
+    with recording(store, "probe", [], {}) as log:
+        trained(config)
+    return [used.stage for used in log.run.stages if not used.hit]
+
+
+def test_the_rounds_annotate_with_the_encoder_before_them(corpus_file: Path):
+    found = trained(tiny_run(corpus_file))
+    assert [row.label for row in found.rows] == ["start", "after conpono", "round 1", "round 2"]
+    assert [row.label for row in found.controls] == [
+        "control 1: neighbours only",
+        "control 2: neighbours only",
+    ]
+    assert all(row.annotation and row.diagnostics for row in found.rows[2:])
+    recalls = [recall_at_5(row.scores) for row in found.rows]
+    assert max(recalls[1:]) > recalls[0]
+    assert recalls[found.best] == max(recalls[1:])
+
+
+def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
+    config = tiny_run(corpus_file)
+    assert "train_encoder" in ran(config)
+    assert ran(config) == []
+
+
+def test_the_same_corpus_elsewhere_is_the_same_corpus(corpus_file: Path, tmp_path: Path):
+    trained(tiny_run(corpus_file))
+    copy = tmp_path / "elsewhere.jsonl"
+    copy.write_bytes(corpus_file.read_bytes())
+    assert ran(tiny_run(copy)) == []
+
+
+def test_a_changed_corpus_is_another_corpus(corpus_file: Path, tmp_path: Path):
+    trained(tiny_run(corpus_file))
+    copy = tmp_path / "edited.jsonl"
+    copy.write_bytes(corpus_file.read_bytes() + b'{"id": "x", "sentences": ["a b.", "c d."]}\n')
+    assert "read_corpus" in ran(tiny_run(copy))
+
+
+def test_another_top_k_prunes_again_and_encodes_nothing_before_training(corpus_file: Path):
+    trained(tiny_run(corpus_file))
+    config = tiny_run(corpus_file, annotation={"top_k": 2})
+    with making_plan(Store.default()) as plan:
+        self_train(config, lambda row: None)
+    told = {}
+    for status in plan.told:
+        told.setdefault(status.stage, status)
+    assert told["build_graph"].verdict == "HIT"
+    assert told["prune_graph"].verdict == "MISS"
+    assert "top_k 1 -> 2" in told["prune_graph"].why
+    assert told["cluster_sentences"].verdict == "AFTER"
+
+
+def test_a_changed_training_leaves_all_before_it_cached(corpus_file: Path):
+    trained(tiny_run(corpus_file))
+    settings = tiny_run(corpus_file).training.model_dump() | {"steps": 11}
+    again = ran(tiny_run(corpus_file, training=settings))
+    assert {"read_corpus", "start_encoder", "tokenise_sentences", "bm25_scores"}.isdisjoint(again)
+    first = again.index("train_encoder")
+    assert {"build_graph", "prune_graph", "cluster_sentences"}.isdisjoint(again[:first])
+
+
+@pytest.mark.parametrize("harm", ["deleted", "truncated", "flipped"])
+def test_a_harmed_artifact_is_rebuilt_and_only_its_stage_runs_again(corpus_file: Path, harm: str):
+    config = tiny_run(corpus_file)
+    before = trained(config)
+    graph = next(
+        path
+        for path in sorted(Store.default().objects.glob("*/*/manifest.json"))
+        if json.loads(path.read_text())["kind"] == "edges"
+    ).parent
+    victim = next((graph / "data").iterdir())
+    content = victim.read_bytes()
+    if harm == "deleted":
+        victim.unlink()
+    elif harm == "truncated":
+        victim.write_bytes(content[:-9])
+    else:
+        middle = len(content) // 2
+        victim.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    assert ran(config) == ["prune_graph"]
+    assert trained(config) == before
+
+
+def test_keeping_no_embeddings_gives_the_same_encoders(corpus_file: Path):
+    kept = trained(tiny_run(corpus_file))
+    fused = trained(tiny_run(corpus_file, annotation={"keep_embeddings": False}))
+    assert [row.encoder for row in fused.rows] == [row.encoder for row in kept.rows]
+    assert all(row.embeddings is None for row in fused.rows)
+
+
+def test_kmeans_is_the_other_clustering(corpus_file: Path):
+    found = trained(tiny_run(corpus_file, annotation={"clustering": "kmeans", "n_clusters": 4}))
+    assert found.rows[-1].annotation is not None
+
+
+def test_cluster_batches_train_on_the_same_annotation(corpus_file: Path):
+    base = tiny_run(corpus_file)
+    settings = base.training.model_dump() | {"batches": "cluster", "batch_size": 48}
+    found = trained(tiny_run(corpus_file, training=settings))
+    assert found.rows[2].annotation == trained(base).rows[2].annotation
+    assert recall_at_5(found.rows[-1].scores) > recall_at_5(found.rows[0].scores)
+
+
+def test_round_1_may_have_an_annotator_of_its_own(corpus_file: Path):
+    other = {"name": "static", "dim": 24, "vocabulary": 300, "seed": 7}
+    own = trained(tiny_run(corpus_file, annotator=other))
+    usual = trained(tiny_run(corpus_file))
+    assert own.rows[1] == usual.rows[1]
+    assert own.rows[2].annotation != usual.rows[2].annotation
+
+
+def test_without_counterparts_held_out_halves_validate(tmp_path: Path):
+    source = write_corpus(tmp_path / "plain.jsonl", documents=80)
+    columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
+    found = trained(tiny_run(source, corpus=columns))
+    report = json.loads((opened(found.texts.benchmark) / "benchmark.json").read_text())
+    assert report["kind"] == "halves"
+    assert report["n_candidates"] == 16  # a fifth of the documents, never trained on
+    pairs = json.loads((opened(found.rows[-1].annotation.pairs) / "report.json").read_text())
+    assert pairs["held_out_documents"] == 16
+
+
+def test_fixed_rows_stand_at_their_places(corpus_file: Path):
+    found = trained(tiny_run(corpus_file))
+    bm25 = scores_of(found.bm25)["test"].document_to_counterpart.recall_at_5
+    chance = scores_of(found.random)["test"].document_to_counterpart.recall_at_5
+    assert bm25 > 0.5 > chance
+
+
+def test_validation_during_training_reloads_the_best(corpus_file: Path):
+    settings = tiny_run(corpus_file).training.model_dump() | {"evaluate_every": 3, "patience": 2}
+    found = trained(tiny_run(corpus_file, training=settings))
+    report = json.loads((opened(found.rows[-1].log) / "report.json").read_text())
+    assert report["best_step"] == max(report["scores"], key=lambda s: (s[1], -s[0]))[0]

@@ -1,0 +1,12 @@
+"""Tiny tensors gain nothing from threads and lose much where cores are shared."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
