@@ -72,17 +72,21 @@ class EncoderConfig(Config):
         description="`static` or `transformer` (from random weights, vocabulary of the corpus), "
         "`minilm` (the packaged all-MiniLM-L6-v2), a folder, or a Hugging Face name.",
     )
-    pooling: Literal["mean", "cls", "cls_before_pooler", "first_last_mean"] = Field(
-        default="mean", description="METHODS.md 0.2; seed 000 does not state its own (erratum E3)."
+    pooling: Literal["mean", "cls", "cls_before_pooler", "first_last_mean"] | None = Field(
+        default=None,
+        description="METHODS.md 0.2. None: what a given folder says, else mean (seed 000 does not "
+        "state its own, erratum E3).",
     )
-    max_length: int = Field(
-        default=32,
+    max_length: int | None = Field(
+        default=None,
         ge=3,
-        description="Tokens a sentence (seed 000, appendix C).",
+        description="Tokens a sentence. None: what a folder of ours says, else 32 (seed 000, "
+        "appendix C).",
     )
-    similarity: Similarity = Field(
-        default="cosine",
-        description="cosine: vectors are normalised; dot: the literal Eq. 2 of seed 000.",
+    similarity: Similarity | None = Field(
+        default=None,
+        description="cosine: vectors are normalised; dot: the literal Eq. 2 of seed 000. None: "
+        "what a given folder says, else cosine.",
     )
     dim: int = Field(default=256, ge=8, description="Width of an encoder from random weights.")
     layers: int = Field(

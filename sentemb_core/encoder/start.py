@@ -32,6 +32,9 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
+DEFAULTS = Settings(pooling="mean", similarity="cosine", max_length=32)
+"""Where neither the config nor a folder says anything (sources: configs.EncoderConfig)."""
+
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +42,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
     """The encoder that `config` names.
 
     A folder or a published model that says its own pooling and similarity keeps them, and one
-    that sentemb saved its maximum length too, unless the config differs from its defaults.
+    that sentemb saved its maximum length too, unless the config asks for others.
 
     Args:
         config: Name, settings, and the shape of random weights.
@@ -108,7 +111,7 @@ def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) 
         num_hidden_layers=config.layers,
         num_attention_heads=heads,
         intermediate_size=4 * config.dim,
-        max_position_embeddings=config.max_length,
+        max_position_embeddings=_asked(config)["max_length"],
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -168,28 +171,28 @@ def _folder(name: str) -> Path:
 
 
 def _given_encoder(config: EncoderConfig, folder: Path) -> Encoder:
-    """With what the folder says, where the config leaves its defaults."""
+    """With what the folder says, where the config asks for nothing."""
     refuse_pickles(folder, unless_beside_safetensors=True)
     refuse_code(folder)
-    asked = _asked(config)
     if not (folder / "modules.json").is_file():
-        return _encoder(read_parts(folder), asked)
+        return _encoder(read_parts(folder), _asked(config))
     said = settings_of(folder)
     if not written_by_us(folder):
-        said["max_length"] = config.max_length
-    for name, value in asked.items():
-        if value != EncoderConfig.model_fields[name].default:
-            said[name] = value
-    log.info("%s: %s", folder, said)
-    encoder = _encoder(read_parts(folder), said)
-    if encoder.pooling == settings_of(folder)["pooling"]:
+        said["max_length"] = DEFAULTS["max_length"]
+    wanted = _asked(config, said)
+    log.info("%s: %s", folder, wanted)
+    encoder = _encoder(read_parts(folder), wanted)
+    if encoder.pooling == said["pooling"]:
         require_same_weights(encoder, folder)
     return encoder
 
 
-def _asked(config: EncoderConfig) -> Settings:
+def _asked(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Settings:
+    """What the config asks for; `otherwise` where it asks for nothing."""
     return Settings(
-        pooling=config.pooling, similarity=config.similarity, max_length=config.max_length
+        pooling=config.pooling or otherwise["pooling"],
+        similarity=config.similarity or otherwise["similarity"],
+        max_length=config.max_length or otherwise["max_length"],
     )
 
 

@@ -24,11 +24,22 @@ from sentemb_core.store.objects import Store
 from tasks.caching import without_prefect
 from tests.flows.corpora import tiny_run
 
-STAGES = (
-    "read_corpus draw_benchmark start_encoder tokenise_sentences bm25_scores random_scores "
-    "encode_sentences validate_encoder train_encoder build_graph prune_graph cluster_sentences "
-    "export_pairs diagnose_round"
-).split()
+STAGES = [
+    "read_corpus",
+    "draw_benchmark",
+    "start_encoder",
+    "tokenise_sentences",
+    "bm25_scores",
+    "random_scores",
+    "encode_sentences",
+    "validate_encoder",
+    "train_encoder",
+    "build_graph",
+    "prune_graph",
+    "cluster_sentences",
+    "export_pairs",
+    "diagnose_round",
+]
 
 
 class KillOn(logging.Handler):
