@@ -26,7 +26,7 @@ SAMPLE = CorpusConfig(
     sentences_column="sentences",
     counterpart_column="title",
     min_sentences=5,
-    max_sentences=20,
+    max_sentences=12,
     max_documents=1_000,
 )
 

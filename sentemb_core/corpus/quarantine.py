@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sentemb_core import schemas
+from sentemb_core.corpus.row_groups import RowGroups
 
 REASONS: dict[str, str] = {
     "broken-row": "broken",  # not a JSON object, or a CSV row of another width than its header
@@ -52,7 +52,7 @@ class Quarantine:
         self.path = path
         self.counts: Counter[str] = Counter()
         self._rows: list[dict[str, str | int]] = []
-        self._file = pq.ParquetWriter(path, schemas.QUARANTINE, compression="zstd")
+        self._file = RowGroups(path, schemas.QUARANTINE)
 
     def add(self, bad: BadRow) -> None:
         assert bad.reason in REASONS, f"{bad.reason!r} is not one of {sorted(REASONS)}"
@@ -77,7 +77,7 @@ class Quarantine:
 
     def _flush(self) -> None:
         if self._rows:
-            self._file.write_table(pa.Table.from_pylist(self._rows, schemas.QUARANTINE))
+            self._file.write(pa.RecordBatch.from_pylist(self._rows, schemas.QUARANTINE))
         self._rows = []
 
 

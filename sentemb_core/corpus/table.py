@@ -1,4 +1,4 @@
-"""documents.parquet: one row a usable document, written and read in row groups of bounded size."""
+"""documents.parquet: one row a usable document, written and read a few at a time."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentemb_core import schemas
+from sentemb_core.corpus.row_groups import RowGroups
 
-GROUP_ROWS, GROUP_CHARACTERS = 4_096, 4 << 20  # a row group is closed at either
+BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # of Python objects held before they are written
 READ_ROWS = 128
 Batch = Any  # pa.RecordBatch, which carries no types
 
@@ -25,22 +26,22 @@ class Document(NamedTuple):
 
 
 class DocumentWriter:
-    """Writes documents as row groups of bounded size and counts what it wrote."""
+    """Writes documents and counts what it wrote."""
 
     def __init__(self, path: Path) -> None:
         self.counts: Counter[str] = Counter()
-        self._file = pq.ParquetWriter(path, schemas.DOCUMENTS, compression="zstd")
-        self._group: list[Document] = []
+        self._file = RowGroups(path, schemas.DOCUMENTS)
+        self._batch: list[Document] = []
         self._characters = 0
 
     def write(self, found: Document) -> None:
-        self._group.append(found)
+        self._batch.append(found)
         self._characters += sum(map(len, found.sentences))
         self.counts["documents"] += 1
         self.counts["sentences"] += len(found.sentences)
         self.counts["documents_with_pairs"] += len(found.sentences) > 1
         self.counts["documents_with_counterpart"] += found.counterpart is not None
-        if len(self._group) >= GROUP_ROWS or self._characters >= GROUP_CHARACTERS:
+        if len(self._batch) >= BATCH_ROWS or self._characters >= BATCH_CHARACTERS:
             self._flush()
 
     def __enter__(self) -> "DocumentWriter":
@@ -51,15 +52,11 @@ class DocumentWriter:
         self._file.close()
 
     def _flush(self) -> None:
-        if self._group:
-            arrays = [
-                pa.array(column, field.type)
-                for column, field in zip(
-                    zip(*self._group, strict=True), schemas.DOCUMENTS, strict=True
-                )
-            ]
-            self._file.write_table(pa.Table.from_arrays(arrays, schema=schemas.DOCUMENTS))
-        self._group, self._characters = [], 0
+        if self._batch:
+            columns = zip(zip(*self._batch, strict=True), schemas.DOCUMENTS, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in columns]
+            self._file.write(pa.record_batch(arrays, schema=schemas.DOCUMENTS))
+        self._batch, self._characters = [], 0
 
 
 def document_batches(documents: Path, columns: list[str]) -> Iterator[Batch]:

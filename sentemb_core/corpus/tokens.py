@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from sentemb_core import schemas
 from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.row_groups import RowGroups
 from sentemb_core.corpus.table import document_batches
 
 SHARD_SENTENCES = 65_536
@@ -123,15 +124,14 @@ class _Encode:
 
 
 class _ShardWriter:
-    """Collects whole documents; a full shard becomes one Arrow file and one index row group."""
+    """Collects whole documents; a full shard becomes one Arrow file."""
 
     def __init__(self, out: Path, token_type: Any, held_out: Int64[np.ndarray, " held"]) -> None:
         self.n_documents = self.n_sentences = self.n_held_out = 0
         self._out = out
         self._held_out = held_out
         self._schema = schemas.sentences(token_type)
-        self._index = pq.ParquetWriter(out / "documents.parquet", schemas.DOCUMENT_INDEX)
-        self._documents: list[Any] = []
+        self._index = RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX)
         self._sentences: list[Any] = []
         self._shards = 0
 
@@ -158,7 +158,7 @@ class _ShardWriter:
         index = [doc_ids, self.n_sentences + ends - counts, counts.astype(np.int32), held]
         ids = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
         columns = [sentences, np.repeat(rows, counts), texts, _hashes(tokens, bounds), ids]
-        self._documents.append(_batch(index, schemas.DOCUMENT_INDEX))
+        self._index.write(_batch(index, schemas.DOCUMENT_INDEX))
         self._sentences.append(_batch(columns, self._schema))
         self.n_documents += len(counts)
         self.n_sentences += len(lengths)
@@ -171,10 +171,10 @@ class _ShardWriter:
         if not self._sentences:
             return
         path = self._out / f"sentences-{self._shards:05d}.arrow"
+        pa.default_memory_pool().release_unused()  # before a shard exists twice
         with ipc.new_file(path, self._schema) as file:
             file.write_batch(pa.concat_batches(self._sentences))
-        self._index.write_batch(pa.concat_batches(self._documents))
-        self._documents, self._sentences = [], []
+        self._sentences = []
         self._shards += 1
 
 

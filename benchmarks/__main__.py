@@ -1,0 +1,25 @@
+"""python -m benchmarks: every comparison side by side, in CPU-seconds of this machine.
+
+encode.py    ours against sentence-transformers (at least 2 times with bfloat16)
+annotate.py  ours against literal networkx, identical labels (at least 20 times)
+training.py  cluster batches against pair batches (at least 3 times), memory of the gradient cache
+             at batch 3,200 against 128 (at most 1.3 times)
+
+`stream_corpus.py` (4 GB of input, flat memory) takes an hour and is started by itself.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+if __name__ == "__main__":
+    for script in ("encode.py", "annotate.py", "training.py"):
+        print(f"\n{script}", flush=True)
+        subprocess.run(
+            [sys.executable, str(HERE / script)],
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(HERE.parent)},
+        )
