@@ -18,11 +18,10 @@ def validate_encoder(
     embeddings: ArtifactRef | None = None,
 ) -> ArtifactRef:
     """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
-    from sentemb_core.encoder.shards import Embeddings
-
     from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.encoder.shards import Embeddings
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.scores import write_scores
 
@@ -75,9 +74,8 @@ def diagnose_round(
     seed: int,
 ) -> ArtifactRef:
     """What the annotation found and what training made of it: churn, similarities, shape."""
-    from sentemb_core.encoder.shards import Embeddings
-
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.shards import Embeddings
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
     from sentemb_core.idc.shards import Clusters, Pairs
 

@@ -36,8 +36,8 @@ from sentemb_core.report.data import (
 )
 from sentemb_core.report.projection import common_axes
 
-PROJECTED = 1_500
-"""Sentences in the picture of the vectors."""
+PROJECTED = (8, 300)
+"""In the picture of the vectors: whole documents, and single sentences around them."""
 
 QUARANTINED = 20
 """Refused rows shown."""
@@ -230,7 +230,11 @@ def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Pro
     if not opened or len({vectors.dim for _, vectors in opened}) > 1:
         return []
     rng = np.random.default_rng(SEED)
-    rows = np.sort(rng.choice(len(corpus), min(PROJECTED, len(corpus)), replace=False))
+    documents, others = PROJECTED
+    drawn = rng.choice(corpus.n_documents, min(documents, corpus.n_documents), replace=False)
+    whole = [np.arange(corpus.offsets[d], corpus.offsets[d + 1]) for d in drawn]
+    around = rng.choice(len(corpus), min(others, len(corpus)), replace=False)
+    rows = np.unique(np.concatenate([*whole, around]))
     group = corpus.document_of[rows].tolist()
     places = common_axes([directions(vectors.rows(rows)) for _, vectors in opened])
     return [
