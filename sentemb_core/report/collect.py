@@ -232,7 +232,7 @@ def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Pro
     rng = np.random.default_rng(SEED)
     documents, others = PROJECTED
     drawn = rng.choice(corpus.n_documents, min(documents, corpus.n_documents), replace=False)
-    whole = [np.arange(corpus.offsets[d], corpus.offsets[d + 1]) for d in drawn.tolist()]
+    whole = [np.arange(int(corpus.offsets[d]), int(corpus.offsets[d + 1])) for d in drawn.tolist()]
     around = rng.choice(len(corpus), min(others, len(corpus)), replace=False)
     rows = np.unique(np.concatenate([*whole, around]))
     group = corpus.document_of[rows].tolist()
