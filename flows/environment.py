@@ -4,6 +4,8 @@ import logging
 import os
 from pathlib import Path
 
+from tasks.artifacts import live_server
+
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked
     "TOKENIZERS_PARALLELISM": "false",
@@ -36,19 +38,3 @@ def prepare() -> Path:
     if "PREFECT_API_URL" not in os.environ and (url := live_server(folder)):
         os.environ["PREFECT_API_URL"] = url
     return folder
-
-
-def live_server(folder: Path) -> str | None:
-    """The API address of the server that `serve` started on this home, if it still answers."""
-    note = folder / "server.url"
-    if not note.exists():
-        return None
-    import urllib.error
-    import urllib.request
-
-    url = note.read_text().strip()
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=2):
-            return url
-    except (urllib.error.URLError, OSError, ValueError):
-        return None
