@@ -2,7 +2,7 @@
 
 from sentemb_core.configs import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import stage
+from tasks.caching import stage, working_folder
 from tasks.storing import opened, written
 
 
@@ -14,8 +14,11 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     """
     from sentemb_core.corpus.documents import write_documents
 
+    read = working_folder()  # stays if the corpus is refused: the quarantine says why
+    write_documents(config.model_copy(update={"source": place}), read)
     with written("documents") as draft:
-        write_documents(config.model_copy(update={"source": place}), draft.path)
+        for file in sorted(read.iterdir()):
+            file.rename(draft.path / file.name)
     return draft.ref
 
 

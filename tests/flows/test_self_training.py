@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from flows.infocse_idc import self_train
+from sentemb_core.errors import EmptyCorpusError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.caching import making_plan, without_prefect
@@ -159,3 +161,13 @@ def test_validation_during_training_reloads_the_best(corpus_file: Path):
     found = trained(tiny_run(corpus_file, training=settings))
     report = json.loads((opened(found.rows[-1].log) / "report.json").read_text())
     assert report["best_step"] == max(report["scores"], key=lambda s: (s[1], -s[0]))[0]
+
+
+def test_a_refused_corpus_leaves_its_quarantine_where_the_error_says(tmp_path: Path):
+    source = tmp_path / "bad.jsonl"
+    source.write_text('{"id": 1, "sentences": []}\n{"id": 2, "sentences": [" "]}\n')
+    columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
+    with pytest.raises(EmptyCorpusError, match="E101") as refused:
+        trained(tiny_run(source, corpus=columns))
+    (path,) = [Path(word.rstrip(".")) for word in str(refused.value).split() if "parquet" in word]
+    assert pq.read_table(path)["reason"].to_pylist() == ["empty", "empty"]
