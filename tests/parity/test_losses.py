@@ -1,10 +1,16 @@
-"""Our kernel beside sentence-transformers' and torch's own."""
+"""Our losses beside those of sentence-transformers, pytorch-metric-learning and torch."""
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from sentemb_core.losses.info_nce import info_nce
+from sentemb_core.methods.contrast import all_pairs, contrast, symmetric
+from sentemb_core.methods.terms.logistic import tension
+from tests.methods.fixed import batch, learner, view
+
+ROWS = batch(anchor=view(range(6)), positive=view(range(6)))
+TWO = ("anchor", "positive", 0.05, "cosine")
 
 
 @pytest.fixture
@@ -14,26 +20,109 @@ def vectors():
     return torch.randn(6, 8, **draw), torch.randn(6, 8, **draw)
 
 
-def test_one_way_equals_multiple_negatives_ranking_loss(vectors):
-    losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    model = sentence_transformers.SentenceTransformer(modules=[torch.nn.Identity()], device="cpu")
-    theirs = losses.MultipleNegativesRankingLoss(model, scale=20.0)
-    own = torch.eye(6, dtype=torch.bool)
-    ours = info_nce(*vectors, own, ~own, temperature=0.05, similarity="cosine")
-    expected = theirs.compute_loss_from_embeddings(list(vectors), None)
-    torch.testing.assert_close(ours, expected, atol=1e-12, rtol=0)
+@pytest.fixture
+def losses():
+    return pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 
 
-def test_one_way_equals_cross_entropy_in_loss_and_gradient(vectors):
+@pytest.fixture
+def model():
+    library = pytest.importorskip("sentence_transformers")
+    return library.SentenceTransformer(modules=[nn.Identity()], device="cpu")
+
+
+def assert_parity(term, theirs, vectors, rows=ROWS, tolerance=1e-12):
+    """`theirs` returns its loss, and leaves a gradient when `backward` is called on it."""
     ours_in = [vector.clone().requires_grad_() for vector in vectors]
     theirs_in = [vector.clone().requires_grad_() for vector in vectors]
-    own = torch.eye(6, dtype=torch.bool)
-    ours = info_nce(*ours_in, own, ~own, temperature=0.05, similarity="cosine")
-    left, right = (F.normalize(vector, dim=-1) for vector in theirs_in)
-    theirs = F.cross_entropy(left @ right.T / 0.05, torch.arange(6))
-    ours.backward()
-    theirs.backward()
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
-    for our, their in zip(ours_in, theirs_in, strict=True):
-        torch.testing.assert_close(our.grad, their.grad, atol=1e-12, rtol=0)
+    loss, _ = term(dict(zip(rows.views, ours_in, strict=True)), rows, learner())
+    expected = theirs(*theirs_in)
+    loss.backward()
+    if expected.requires_grad:
+        expected.backward()
+    torch.testing.assert_close(loss, expected, atol=tolerance, rtol=0, check_dtype=False)
+    for ours, peer in zip(ours_in, theirs_in, strict=True):
+        torch.testing.assert_close(ours.grad, peer.grad, atol=tolerance, rtol=0)
+
+
+def test_one_way_equals_multiple_negatives_ranking_loss(losses, model, vectors):
+    peer = losses.MultipleNegativesRankingLoss(model, scale=20.0)
+    assert_parity(
+        contrast(*TWO), lambda *two: peer.compute_loss_from_embeddings(list(two), None), vectors
+    )
+
+
+def test_symmetric_equals_its_two_directions(losses, model, vectors):
+    peer = losses.MultipleNegativesRankingLoss(
+        model,
+        scale=20.0,
+        directions=("query_to_doc", "doc_to_query"),
+        partition_mode="per_direction",
+    )
+    assert_parity(
+        symmetric(*TWO), lambda *two: peer.compute_loss_from_embeddings(list(two), None), vectors
+    )
+
+
+def test_one_way_equals_cached_multiple_negatives_ranking_loss(losses, model, vectors):
+    peer = losses.CachedMultipleNegativesRankingLoss(model, scale=20.0, mini_batch_size=4)
+
+    def cached(*two):
+        chunks = [list(side.split(4)) for side in two]
+        return peer.calculate_loss(chunks, None, with_backward=True)
+
+    assert_parity(contrast(*TWO), cached, vectors)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.5])
+def test_all_pairs_equals_nt_xent_loss(temperature, vectors):
+    library = pytest.importorskip("pytorch_metric_learning.losses")
+    peer = library.NTXentLoss(temperature=temperature)
+    labels = torch.arange(6).repeat(2)
+    assert_parity(
+        all_pairs("anchor", "positive", temperature, "cosine"),
+        lambda *two: peer(torch.cat(two), labels),
+        vectors,
+        tolerance=1e-9,
+    )
+
+
+def test_clusters_equal_nt_xent_loss(vectors):
+    library = pytest.importorskip("pytorch_metric_learning.losses")
+    labels = [0, 0, 0, 1, 1, 2]
+    rows = batch(sentence=view([0, 0, 0, 1, 1, 2], group=labels))
+    assert_parity(
+        contrast("sentence", "sentence", 0.2, "cosine"),
+        lambda sentence: library.NTXentLoss(temperature=0.2)(sentence, torch.tensor(labels)),
+        vectors[:1],
+        rows,
+        tolerance=1e-9,
+    )
+
+
+class Read(nn.Module):
+    """Stands where a model stands: what it reads is its vector."""
+
+    def forward(self, features):
+        return {"sentence_embedding": features["vectors"]}
+
+
+@pytest.mark.parametrize("rivals", [2, 7])
+def test_tension_equals_contrastive_tension_loss(losses, vectors, rivals):
+    peer = losses.ContrastiveTensionLoss(Read())
+    shifts = range(min(rivals, 5) + 1)
+    left = torch.arange(6).repeat(len(shifts))
+    right = torch.cat([(torch.arange(6) + shift) % 6 for shift in shifts])
+
+    def pairs(one, other):
+        return peer([{"vectors": one[left]}, {"vectors": other[right]}], (left == right).double())
+
+    assert_parity(tension("anchor", "positive", rivals=rivals, reduction="sum"), pairs, vectors)
+
+
+def test_one_way_equals_cross_entropy(vectors):
+    def cross_entropy(*two):
+        left, right = (F.normalize(vector, dim=-1) for vector in two)
+        return F.cross_entropy(left @ right.T / 0.05, torch.arange(6))
+
+    assert_parity(contrast(*TWO), cross_entropy, vectors)

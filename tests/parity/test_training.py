@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import train
+from sentemb_core.training.loop import learner_of, train
 from tests import tiny
 
 STEPS = 8
@@ -57,9 +57,9 @@ def test_a_run_without_dropout_equals_a_plain_loop(one_thread, tmp_path):
         method="conpono", steps=STEPS, batch_size=8, learning_rate=1e-3, warmup=0.0
     )
     encoder, peer = tiny.bert(dropout=0.0), tiny.bert(dropout=0.0)
-    method = method_for(config, encoder)
+    method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus)
-    train(encoder, method, sampler, config, tmp_path)
+    train(learner_of(method, encoder, config.seed), method, sampler, config, tmp_path)
     plainly_trained(peer, sampler, config)
     for ours, theirs in zip(encoder.parameters(), peer.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=0)

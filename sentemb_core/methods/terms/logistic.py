@@ -1,0 +1,101 @@
+"""Terms that judge every pair by itself: seed 002's BCE, Contrastive Tension, IS-BERT."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from torch import Tensor
+
+from sentemb_core.losses.logistic import binary_cross_entropy, jensen_shannon, pair_bce
+from sentemb_core.methods.contrast import on_device
+from sentemb_core.methods.method import CrossSampleTerm, Learner
+from sentemb_core.types import Similarity
+from sentemb_core.views.batch import Batch, negatives, positives
+
+
+def binary(
+    anchors: str, candidates: str, temperature: float, similarity: Similarity
+) -> CrossSampleTerm:
+    """Every pair of the two views is right or wrong (seed 002); masks as in `contrast`."""
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        left, right = batch.views[anchors], batch.views[candidates]
+        positive = positives(left, right)
+        loss = pair_bce(
+            vectors[anchors],
+            vectors[candidates],
+            on_device(positive, vectors[anchors]),
+            on_device(negatives(left, right, positive), vectors[anchors]),
+            temperature=temperature,
+            similarity=similarity,
+        )
+        return loss, {}
+
+    return term
+
+
+def tension(
+    anchors: str,
+    others: str,
+    *,
+    rivals: int = 7,
+    reduction: Literal["mean", "sum"] = "mean",
+) -> CrossSampleTerm:
+    """Contrastive Tension: a row against itself and the next `rivals` rows, by inner products.
+
+    The paper draws 7 negatives outside the batch; here row i has rows i+1 ... i+7 of the twin's
+    view (cyclic, so fewer in a smaller batch), less those of its document or text.
+
+    Args:
+        anchors: The view that the learner reads.
+        others: The same sentences, row by row, as its independent twin reads them.
+        rivals: Most negatives a row has.
+        reduction: Over all logits: `mean` (the paper), or `sum` (sentence-transformers).
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        left, right = batch.views[anchors], batch.views[others]
+        own = np.eye(len(left), dtype=bool)
+        shifted = np.zeros_like(own)
+        for shift in range(1, 1 + rivals):
+            shifted |= np.roll(own, shift, axis=1)
+        wrong = shifted & negatives(left, right, own)
+        logits = vectors[anchors] @ vectors[others].T
+        loss = binary_cross_entropy(
+            logits.diagonal(), logits[on_device(wrong, logits)], reduction=reduction
+        )
+        return loss, {}
+
+    return term
+
+
+def mutual_information(tokens: str, sentences: str) -> CrossSampleTerm:
+    """IS-BERT: a token belongs to its own sentence, and to no other document's.
+
+    Args:
+        tokens: A view with vectors [rows, time, dim], of which the first `len(tokens)` of a row
+            are real.
+        sentences: The view, row by row, with their sentences' vectors [rows, dim].
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        left, right = batch.views[tokens], batch.views[sentences]
+        lengths = np.array([len(row) for row in left.tokens])
+        real = np.arange(vectors[tokens].shape[1]) < lengths[:, None]
+        row = np.repeat(np.arange(len(left)), lengths)
+        own = np.eye(len(left), dtype=bool)
+        scores = vectors[tokens][on_device(real, vectors[tokens])] @ vectors[sentences].T
+        loss = jensen_shannon(
+            scores,
+            on_device(own[row], scores),
+            on_device(negatives(left, right, own)[row], scores),
+        )
+        return loss, {}
+
+    return term

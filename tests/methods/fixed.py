@@ -1,0 +1,94 @@
+"""Batches of fixed float64 vectors and what a person who reads the columns says of them."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sentemb_core.methods.method import CrossSampleTerm, Learner
+from sentemb_core.views.batch import Batch, View
+from tests import tiny
+
+A = torch.eye(2, dtype=torch.float64)
+B = torch.tensor([[0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)
+
+
+def view(document, *, group=None, text=None, owner=None, lengths=None) -> View:
+    """Rows of these documents; groups and texts differ unless given."""
+    n = len(document)
+    return View(
+        tokens=[np.ones(k, dtype=np.int64) for k in (lengths or [1] * n)],
+        document=np.array(document, dtype=np.int64),
+        group=np.arange(n) if group is None else np.array(group, dtype=np.int64),
+        text=np.arange(n) if text is None else np.array(text, dtype=np.int64),
+        owner=None if owner is None else np.array(owner, dtype=np.int64),
+    )
+
+
+def batch(**views: View) -> Batch:
+    return Batch(views, pairs=len(next(iter(views.values()))))
+
+
+def learner(**networks: nn.Module) -> Learner:
+    return Learner(tiny.static(), networks=nn.ModuleDict(networks))
+
+
+def tangled(seed: int, *, n: int = 6) -> Batch:
+    """Two views of n rows that share documents, repeat texts and texts of each other."""
+    rng = np.random.default_rng(seed)
+    document = rng.integers(4, size=n)
+    return batch(
+        anchor=view(document, text=rng.integers(6, size=n)),
+        positive=view(document, text=rng.integers(6, size=n)),
+    )
+
+
+def drawn(rows: Batch, *shape: int, seed: int = 0) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(len(found), *shape, generator=generator, dtype=torch.float64)
+        for name, found in rows.views.items()
+    }
+
+
+def may_be_wrong(left: View, right: View, i: int, j: int, own: list[int], *, within=False) -> bool:
+    """Whether candidate j can be held against anchor i, whose right answers are `own`."""
+    texts = {left.text[i], *(right.text[p] for p in own)}
+    return (
+        j not in own
+        and right.text[j] not in texts
+        and (within or left.document[i] != right.document[j])
+    )
+
+
+def similarity_of(a: Tensor, b: Tensor, similarity: str) -> Tensor:
+    score = (a * b).sum()
+    return score / (a.norm() * b.norm()) if similarity == "cosine" else score
+
+
+def cross_entropy(right: Tensor, wrong: list[tuple[Tensor, float]]) -> Tensor:
+    """-log of the share of `right` beside (logit, weight) of what is wrong."""
+    total = right.exp() + sum(weight * logit.exp() for logit, weight in wrong)
+    return total.log() - right
+
+
+def assert_same(
+    term: CrossSampleTerm,
+    slow: Callable[[Mapping[str, Tensor]], Tensor],
+    vectors: Mapping[str, Tensor],
+    rows: Batch,
+    who: Learner | None = None,
+) -> Mapping[str, float]:
+    """Loss and gradient of `term` are those of `slow`; returns the term's metrics."""
+    ours = {name: value.clone().requires_grad_() for name, value in vectors.items()}
+    theirs = {name: value.clone().requires_grad_() for name, value in vectors.items()}
+    loss, metrics = term(ours, rows, who or learner())
+    expected = slow(theirs)
+    assert expected.item() != 0
+    torch.testing.assert_close(loss, expected, atol=1e-10, rtol=1e-10)
+    loss.backward()
+    expected.backward()
+    for name in vectors:
+        torch.testing.assert_close(ours[name].grad, theirs[name].grad, atol=1e-10, rtol=1e-9)
+    return metrics
