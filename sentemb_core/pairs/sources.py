@@ -1,4 +1,4 @@
-"""The pair sources: identity, neighbours, cloze queries and cluster pairs."""
+"""The pair sources: who of a corpus is paired with whom, method by method."""
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -17,6 +17,42 @@ def cloze_queries(corpus: Documents, _: Annotation | None = None) -> PairTable:
     """Every sentence that has a rest of its document to be found by (ICT; METHODS.md 1.4)."""
     company = np.diff(corpus.offsets)[corpus.document_of] >= 2
     return _with_itself(np.flatnonzero(_trainable(corpus) & company))
+
+
+def with_past(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every sentence that something precedes in its document (CPC; METHODS.md 1.5)."""
+    later = np.arange(len(corpus.document_of)) > corpus.offsets[corpus.document_of]
+    return _with_itself(np.flatnonzero(_trainable(corpus) & later))
+
+
+def whole_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every document once; its first sentence stands for it (HiCL, seed 004)."""
+    return _with_itself(corpus.offsets[:-1][~corpus.held_out & (np.diff(corpus.offsets) > 0)])
+
+
+def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
+    """Every document with room for the spans of DeCLUTR; its first sentence stands for it.
+
+    Args:
+        least_tokens: Content tokens of a document (METHODS.md 1.7: 2 A longest).
+        special_tokens: Every sentence begins and ends with one, which is no content.
+    """
+
+    def pairs(corpus: Documents, annotation: Annotation | None = None) -> PairTable:
+        everyone = whole_documents(corpus, annotation)
+        content = np.cumsum(np.append(0, corpus.lengths - 2 * special_tokens))
+        tokens = np.diff(content[corpus.offsets])[corpus.document_of[everyone.i]]
+        long = everyone.i[tokens >= least_tokens]
+        if len(long) < 2:
+            raise RecipeError(
+                f"declutr draws its spans from documents of {least_tokens} tokens or more; found "
+                f"{len(long)} of {len(everyone)} that qualify, the longest has "
+                f"{tokens.max(initial=0)} tokens: lower the longest span or the number of "
+                "anchors, or take a corpus of longer documents"
+            )
+        return _with_itself(long)
+
+    return pairs
 
 
 def neighbours(window: int) -> PairSource:

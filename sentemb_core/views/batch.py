@@ -4,26 +4,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from sentemb_core.pairs.documents import Documents, Tokens
+
+IGNORED = -100
+"""A target that nobody must predict (torch's `ignore_index`)."""
 
 
 @dataclass(frozen=True)
 class View:
     """Token sequences under one name. Rows of two views with one `group` are positives.
 
-    `text` is the hash of the sentence a row was made from, so that two perturbed forms of one
-    sentence still count as duplicates.
+    Attributes:
+        tokens: What the encoder reads.
+        document: Whose documents the rows come from.
+        group: Who belongs together.
+        text: Hash of the sentence a row was made from, so that two perturbed forms of one
+            sentence still count as duplicates.
+        owner: Rows of one owner are parts of one sequence (segments of a text, positives of one
+            anchor); owners count from 0 in the order of the draw's rows. None: each its own.
+        weight: Of a row within its owner; an owner's weights add up to 1.
+        frame: Tokens at both ends of each row that are no content: special tokens, a prompt.
+        inputs: What an auxiliary network reads in place of `tokens`.
+        targets: Token ids that a network must predict, `IGNORED` where none.
     """
 
     tokens: list[Tokens]
     document: Int64[np.ndarray, " rows"]
     group: Int64[np.ndarray, " rows"]
     text: Int64[np.ndarray, " rows"]
+    owner: Int64[np.ndarray, " rows"] | None = None
+    weight: Float64[np.ndarray, " rows"] | None = None
+    frame: tuple[int, int] = (0, 0)
+    inputs: list[Tokens] | None = None
+    targets: list[Tokens] | None = None
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return len(self.document)
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,11 @@ class Batch:
 
     views: Mapping[str, View]
     pairs: int
+
+    @property
+    def texts(self) -> int:
+        """Rows that an encoder reads."""
+        return sum(len(view.tokens) for view in self.views.values())
 
 
 @dataclass(frozen=True)
@@ -50,6 +73,13 @@ class Draw:
 ViewMaker = Callable[[Documents, Draw, np.random.Generator], View]
 
 
+def owners(view: View) -> View:
+    """A row for every owner of `view`, with nothing to read: its vector is a sum of theirs."""
+    assert view.owner is not None, "a view that is added up names its owners"
+    first = np.unique(view.owner, return_index=True)[1]
+    return View([], view.document[first], view.group[first], view.text[first])
+
+
 def positives(anchors: View, candidates: View) -> Bool[np.ndarray, "n m"]:
     """Rows of one group; a row of a view is no positive of itself."""
     same = anchors.group[:, None] == candidates.group
@@ -59,12 +89,16 @@ def positives(anchors: View, candidates: View) -> Bool[np.ndarray, "n m"]:
 
 
 def negatives(
-    anchors: View, candidates: View, positive: Bool[np.ndarray, "n m"]
+    anchors: View,
+    candidates: View,
+    positive: Bool[np.ndarray, "n m"],
+    *,
+    within_document: bool = False,
 ) -> Bool[np.ndarray, "n m"]:
     """Rows of other documents (seed 000, section 3.1) with another text.
 
-    Blocked for an anchor: its own document, a duplicate of itself, a duplicate of any of its
-    positives.
+    Blocked for an anchor: its own document (unless `within_document`), a duplicate of itself, a
+    duplicate of any of its positives.
     """
     n = len(anchors)
     texts = np.unique(np.concatenate([anchors.text, candidates.text]), return_inverse=True)[1]
@@ -72,4 +106,7 @@ def negatives(
     right[np.arange(n), texts[:n]] = True
     anchor, partner = np.nonzero(positive)
     right[anchor, texts[n:][partner]] = True
-    return (anchors.document[:, None] != candidates.document) & ~right[:, texts[n:]]
+    others = ~right[:, texts[n:]]
+    if within_document:
+        return others
+    return others & (anchors.document[:, None] != candidates.document)

@@ -3,8 +3,9 @@
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from sentemb_core.pairs.documents import Documents, Tokens
+from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
+from sentemb_core.views.joining import joined, sentences_of
 from sentemb_core.views.sentences import view_of
 
 
@@ -24,11 +25,9 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         removed = rng.random(len(draw.second)) < removal
         around = _surroundings(corpus, draw.second, removed, budget, special_tokens)
-        sentences = corpus.tokens(np.concatenate(around))
-        ends = np.cumsum([len(row) for row in around]).tolist()
         tokens = [
-            _joined(sentences[start:end], budget, special_tokens)
-            for start, end in zip([0, *ends], ends, strict=False)
+            joined(sentences, slice(budget), special_tokens=special_tokens)
+            for sentences in sentences_of(corpus, around)
         ]
         return view_of(corpus, draw.second, draw.group, tokens)
 
@@ -54,10 +53,3 @@ def _surroundings(
         used = np.cumsum(corpus.lengths[nearest] - 2 * special_tokens)
         found.append(np.sort(nearest[: max(1, int((used <= budget).sum()))]))
     return found
-
-
-def _joined(sentences: list[Tokens], budget: int, special_tokens: bool) -> Tokens:
-    if not special_tokens:
-        return np.concatenate(sentences)[:budget]
-    inner = np.concatenate([sentence[1:-1] for sentence in sentences])[:budget]
-    return np.concatenate([sentences[0][:1], inner, sentences[0][-1:]])

@@ -1,5 +1,7 @@
 """Which pairs each source yields, on corpora drawn at random."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,6 +52,51 @@ def test_a_cloze_query_has_a_rest_of_its_document(corpus):
         (k, k) for k, d in enumerate(corpus.document_of) if not corpus.held_out[d] and sizes[d] >= 2
     ]
     assert listed(sources.cloze_queries(corpus)) == expected
+
+
+@given(corpora())
+@settings(deadline=None, max_examples=30)
+def test_a_sentence_with_a_past_is_not_the_first_of_its_document(corpus):
+    firsts = set(corpus.offsets[:-1].tolist())
+    trainable = ~corpus.held_out[corpus.document_of]
+    expected = [(k, k) for k in range(len(corpus)) if trainable[k] and k not in firsts]
+    assert listed(sources.with_past(corpus)) == expected
+
+
+@given(corpora())
+@settings(deadline=None, max_examples=30)
+def test_a_whole_document_is_named_once_by_its_first_sentence(corpus):
+    firsts = corpus.offsets[:-1][~corpus.held_out].tolist()
+    assert listed(sources.whole_documents(corpus)) == [(k, k) for k in firsts]
+
+
+@given(corpora(), st.integers(1, 30), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, special):
+    bounds = corpus.offsets.tolist()
+    tokens = [
+        sum(len(corpus.sentences[k]) - 2 * special for k in range(a, b))
+        for a, b in itertools.pairwise(bounds)
+    ]
+    expected = [
+        (bounds[d], bounds[d])
+        for d, held in enumerate(corpus.held_out)
+        if not held and tokens[d] >= least
+    ]
+    source = sources.long_documents(least, special_tokens=special)
+    if len(expected) >= 2:
+        assert listed(source(corpus, None)) == expected
+    else:
+        with pytest.raises(RecipeError, match=f"{least} tokens or more; found {len(expected)} of"):
+            source(corpus, None)
+
+
+def test_documents_too_short_for_spans_are_refused_with_the_longest_there_is():
+    corpus = tiny.corpus([2, 2])
+    corpus.sentences = [np.array([2, 5, 6, 3])] * 4
+    rule = r"E303 declutr .* 2048 tokens or more; found 0 of 2 that qualify, the longest has 4 "
+    with pytest.raises(RecipeError, match=rule):
+        sources.long_documents(2048, special_tokens=True)(corpus, None)
 
 
 def test_held_out_documents_yield_nothing_from_an_annotation():

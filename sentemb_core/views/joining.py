@@ -1,0 +1,36 @@
+"""Sentences of a document as one text."""
+
+import numpy as np
+from jaxtyping import Int, Int64
+
+from sentemb_core.pairs.documents import Documents, Tokens
+
+
+def extents(corpus: Documents, documents: Int64[np.ndarray, " rows"]) -> list[tuple[int, int]]:
+    """First sentence of each document, and the first one behind it."""
+    begins, ends = corpus.offsets[documents], corpus.offsets[documents + 1]
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def sentences_of(corpus: Documents, rows: list[Int64[np.ndarray, " _"]]) -> list[list[Tokens]]:
+    """The sentences that each row names; the corpus is asked once."""
+    sentences = corpus.tokens(np.concatenate(rows))
+    ends = np.cumsum([len(row) for row in rows]).tolist()
+    return [sentences[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tokens:
+    """One text of several sentences, cut to the tokens `kept` of its content.
+
+    Where every sentence begins and ends with a special token, the text keeps one of each.
+    """
+    if not special_tokens:
+        return np.concatenate(sentences)[kept]
+    inner = np.concatenate([sentence[1:-1] for sentence in sentences])[kept]
+    return np.concatenate([sentences[0][:1], inner, sentences[0][-1:]])
+
+
+def enough(lengths: Int[np.ndarray, " sentences"], budget: int) -> int:
+    """How many of these sentences, from the first on, fill the budget; all if they do not."""
+    full = np.cumsum(lengths) >= budget
+    return int(full.argmax()) + 1 if full.any() else len(lengths)

@@ -1,0 +1,98 @@
+"""Finite verbs without a parser: short lists and spelling rules of English.
+
+The lists are ours: the irregular pasts, and the verbs that are most frequent in running text.
+"""
+
+
+def words(listed: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(listed.split())
+
+
+_IRREGULAR = """
+    arose:arise ate:eat beat:beat became:become began:begin bent:bend bet:bet bit:bite bled:bleed
+    blew:blow bore:bear bought:buy bound:bind bred:breed broke:break brought:bring built:build
+    burnt:burn burst:burst came:come cast:cast caught:catch chose:choose clung:cling cost:cost
+    crept:creep cut:cut dealt:deal drank:drink drew:draw drove:drive dug:dig dreamt:dream fed:feed
+    fell:fall felt:feel fled:flee flew:fly flung:fling forbade:forbid forgave:forgive forgot:forget
+    fought:fight found:find froze:freeze gave:give got:get grew:grow ground:grind heard:hear
+    held:hold hid:hide hit:hit hung:hang hurt:hurt kept:keep knew:know laid:lay lay:lie led:lead
+    left:leave lent:lend let:let lit:light lost:lose made:make meant:mean met:meet mistook:mistake
+    overcame:overcome paid:pay put:put quit:quit ran:run rang:ring rode:ride rose:rise said:say
+    sang:sing sank:sink sat:sit saw:see sent:send set:set shook:shake shone:shine shot:shoot
+    showed:show shrank:shrink shut:shut slept:sleep slid:slide sold:sell sought:seek spent:spend
+    split:split spoke:speak spread:spread sprang:spring spun:spin stole:steal stood:stand
+    strode:stride strove:strive struck:strike stuck:stick stung:sting swam:swim swept:sweep
+    swore:swear swung:swing taught:teach tore:tear thought:think threw:throw told:tell took:take
+    understood:understand undertook:undertake upset:upset went:go wept:weep withdrew:withdraw
+    woke:wake won:win wore:wear wove:weave wrote:write
+"""
+IRREGULAR_PASTS = {past: lemma for pair in _IRREGULAR.split() for past, lemma in [pair.split(":")]}
+
+VERBS = words("""
+    accept achieve act add admit affect agree aim allow announce answer appear apply argue arrive
+    ask assume attack attempt attend avoid base be become begin believe belong bring build buy call
+    care carry cause change choose claim come compare compete complete concern confirm consider
+    consist contain continue contribute control cost cover create cut deal decide define demand
+    deny depend describe design develop die discover discuss do draw drive eat enable encourage end
+    enjoy ensure enter establish exist expand expect explain express extend face fail fall feel
+    fight fill find finish fly focus follow force form gain get give go grow hang happen have hear
+    help hit hold hope imagine improve include increase indicate intend introduce invite involve
+    join jump keep kill know lack last lead learn leave let lie like listen live look lose love
+    maintain make manage matter mean measure meet mention move need note notice obtain occur offer
+    open operate own pass pay perform place plan play please point prefer prepare present prevent
+    produce promise propose protect prove provide publish pull push put raise reach read realize
+    receive recognize recommend reduce refer reflect refuse regard relate release rely remain
+    remember remove replace report represent require result return reveal rise run save say see
+    seek seem sell send serve set share show sing sit sleep sound speak spend stand start
+    stay stop study succeed suffer suggest supply support suppose sweep take talk teach tell tend
+    test thank think throw touch train travel treat try turn understand use visit wait walk want
+    watch wear win wish wonder work worry write yield
+""")
+
+_VOWELS = "aeiou"
+
+
+def lemma_of_past(word: str) -> str | None:
+    """The verb of which a small-letter word is the simple past, if it looks like one."""
+    if word in IRREGULAR_PASTS:
+        return IRREGULAR_PASTS[word]
+    stem = word.removesuffix("ed")
+    if stem == word or len(stem) < 2:
+        return None
+    spellings = (stem, stem + "e", stem[:-1])
+    known = next((spelling for spelling in spellings if spelling in VERBS), None)
+    return known or (_guessed(stem) if len(stem) > 2 else None)
+
+
+def lemma_of_third_person(word: str) -> str | None:
+    """The frequent verb of which a small-letter word is the third person, if it is one."""
+    if not word.endswith("s"):
+        return None
+    endings = [("ies", "y"), ("es", ""), ("s", "")]
+    spelled = [word.removesuffix(old) + new for old, new in endings if word.endswith(old)]
+    return next((lemma for lemma in spelled if lemma in VERBS), None)
+
+
+def _guessed(stem: str) -> str | None:
+    """The spelling of a rare verb whose past is `stem` + ed; nothing for `hundred` or `indeed`."""
+    end, before = stem[-1], stem[-2]
+    if end == "e" or (end == "r" and before not in _VOWELS):
+        return None
+    if end == "i":
+        return stem[:-1] + "y"
+    if end == before:
+        return stem if end in "flsz" else stem[:-1]
+    return stem + "e" if _drops_an_e(stem) else stem
+
+
+def _drops_an_e(stem: str) -> bool:
+    """Whether a past in -ed was more likely spelled with an e: `lov`, `creat`, `handl`."""
+    if stem[-1] in "cuvz" or (stem[-1] == "g" and stem[-2] not in "ng"):
+        return True
+    if stem[-1] == "l":
+        return stem[-2] not in _VOWELS + "lrw"
+    if stem[-1] == "s":
+        return stem[-2] not in "s"
+    single_vowel = stem[-2] in _VOWELS and stem[-3] not in _VOWELS
+    return single_vowel and stem.endswith(("at", "ut", "ir", "ur", "in", "as", "id", "ok"))

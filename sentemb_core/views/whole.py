@@ -1,0 +1,34 @@
+"""A whole document as one text."""
+
+import numpy as np
+
+from sentemb_core.pairs.documents import Documents
+from sentemb_core.views.batch import Draw, View, ViewMaker
+from sentemb_core.views.joining import enough, extents, joined, sentences_of
+from sentemb_core.views.sentences import view_of
+
+
+def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+    """The document of each drawn sentence from its beginning (the sequences of HiCL, seed 004).
+
+    The pair source is `whole_documents`: the first sentence stands for its document.
+
+    Args:
+        max_tokens: Limit of the whole text, special tokens included (seed 004: 512).
+        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+    """
+    budget = max_tokens - 2 * special_tokens
+
+    def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
+        content = corpus.lengths - 2 * special_tokens
+        rows = [
+            begin + np.arange(enough(content[begin:end], budget))
+            for begin, end in extents(corpus, corpus.document_of[draw.first])
+        ]
+        tokens = [
+            joined(sentences, slice(budget), special_tokens=special_tokens)
+            for sentences in sentences_of(corpus, rows)
+        ]
+        return view_of(corpus, draw.first, draw.group, tokens)
+
+    return view

@@ -1,0 +1,49 @@
+"""What view makers are given in tests."""
+
+import numpy as np
+
+from sentemb_core.views.batch import Draw, View
+from tests import tiny
+
+
+def every_sentence(corpus):
+    everyone = np.arange(len(corpus))
+    return Draw(everyone, everyone, everyone)
+
+
+def every_document(corpus):
+    firsts = corpus.offsets[:-1]
+    return Draw(firsts, firsts, np.arange(len(firsts)))
+
+
+def numbered(counts):
+    """A corpus whose sentence k is the word k three times, so that texts can be read."""
+    corpus = tiny.corpus(counts)
+    corpus.sentences = [np.array([2, 10 + k, 10 + k, 10 + k, 3]) for k in range(len(corpus))]
+    return corpus
+
+
+def words(tokens):
+    """Sentences of a text of a numbered corpus, without special tokens."""
+    return list(dict.fromkeys((tokens[1:-1] - 10).tolist()))
+
+
+def texts_of(*rows):
+    """A maker of these rows, whatever is drawn."""
+    tokens = [np.array(row, dtype=np.int64) for row in rows]
+    labels = np.arange(len(rows))
+
+    def view(*_):
+        return View(tokens, labels, labels, labels)
+
+    return view
+
+
+def seen(maker, corpus=None, seed=0):
+    """What a maker makes of every sentence of a corpus (or of nothing, for `texts_of`)."""
+    corpus = corpus or tiny.corpus([1])
+    return maker(corpus, every_sentence(corpus), np.random.default_rng(seed))
+
+
+def listed(rows):
+    return [row.tolist() for row in rows]

@@ -1,0 +1,68 @@
+"""Texts made of several sentences: what stands before one, and whole documents."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.pairs import sources
+from sentemb_core.views.batch import Draw
+from sentemb_core.views.preceding import preceding
+from sentemb_core.views.whole import whole
+from tests import tiny
+from tests.views.drawn import every_document, listed, numbered, words
+
+documents = st.lists(st.integers(1, 6), min_size=1, max_size=5).filter(lambda c: max(c) > 1)
+
+
+def queries(corpus):
+    pairs = sources.with_past(corpus)
+    return Draw(pairs.i, pairs.j, np.arange(len(pairs)))
+
+
+def made(maker, corpus, draw):
+    return maker(corpus, draw, np.random.default_rng(0))
+
+
+def content(corpus, sentences, special):
+    return [t for k in sentences for t in corpus.sentences[k][special : -1 if special else None]]
+
+
+@given(documents, st.integers(3, 40), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_what_precedes_a_query_ends_where_the_query_begins(counts, limit, special):
+    corpus = tiny.corpus(counts, special=special)
+    draw = queries(corpus)
+    view = made(preceding(limit, special_tokens=special), corpus, draw)
+    for k, tokens in zip(draw.second.tolist(), view.tokens, strict=True):
+        past = content(corpus, range(corpus.offsets[corpus.document_of[k]], k), special)
+        inner = tokens[1:-1] if special else tokens
+        assert inner.tolist() == past[-(limit - 2 * special) :]
+        assert len(tokens) <= limit
+
+
+def test_what_precedes_a_query_never_holds_it_or_what_follows():
+    corpus = numbered([5, 3])
+    view = made(preceding(100, special_tokens=True), corpus, queries(corpus))
+    assert [words(tokens) for tokens in view.tokens] == [
+        *([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]),
+        *([5], [5, 6]),
+    ]
+    assert view.document.tolist() == [0, 0, 0, 0, 1, 1]
+
+
+@given(documents, st.integers(3, 40), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_a_whole_text_is_the_beginning_of_its_document(counts, limit, special):
+    corpus = tiny.corpus(counts, special=special)
+    view = made(whole(limit, special_tokens=special), corpus, every_document(corpus))
+    for d, tokens in enumerate(view.tokens):
+        text = content(corpus, range(corpus.offsets[d], corpus.offsets[d + 1]), special)
+        inner = tokens[1:-1] if special else tokens
+        assert inner.tolist() == text[: limit - 2 * special]
+
+
+def test_a_whole_text_keeps_one_special_token_at_either_end():
+    corpus = tiny.corpus([3, 1])
+    rows = listed(made(whole(512, special_tokens=True), corpus, every_document(corpus)).tokens)
+    assert [(row[0], row[-1]) for row in rows] == [(2, 3)] * 2
+    assert not any({2, 3} & set(row[1:-1]) for row in rows)

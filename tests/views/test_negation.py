@@ -1,0 +1,118 @@
+"""Negation by rules of thumb."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.views.negation import negated, negations
+from sentemb_core.views.prompted import prompted
+from sentemb_core.views.verbs import lemma_of_past, lemma_of_third_person
+from tests import tiny
+from tests.views.drawn import listed, seen, texts_of
+
+
+@pytest.mark.parametrize(
+    ("sentence", "opposite"),
+    [
+        ("He is happy.", "He is not happy."),
+        ("A man is playing a guitar.", "A man is not playing a guitar."),
+        ("We will see, however.", "We will not see, however."),
+        ("It's good.", "It's not good."),
+        ("They have seen it.", "They have not seen it."),
+        ("She had never been there.", "She had not never been there."),
+        ("The cat sat on the mat.", "The cat did not sit on the mat."),
+        ("He stopped the car.", "He did not stop the car."),
+        ("The black dog runs home.", "The black dog does not run home."),
+        ("Dogs run fast.", "Dogs do not run fast."),
+        ("We validate it.", "We do not validate it."),
+        ("He has a car.", "He does not have a car."),
+        ("They did their homework.", "They did not do their homework."),
+        ("The United States beat Canada.", "The United States did not beat Canada."),
+        ("Why do you all call it?", "Why do not you all call it?"),
+        ("What a day!", "Not What a day!"),
+        ("A simple corncob in the ear .", "Not A simple corncob in the ear ."),
+        ("Not bad at all", "bad at all"),
+        ("You cannot do that.", "You can do that."),
+        ("She doesn't know him.", "She does know him."),
+        ("They won't come", "They will come"),
+        ("he isn ' t here .", "he is here ."),
+        ("Nothing knotty is noted", "Nothing knotty is not noted"),
+    ],
+)
+def test_a_sentence_and_its_opposite(sentence, opposite):
+    assert negated(sentence) == opposite
+
+
+nonsense = st.lists(
+    st.sampled_from(
+        [
+            "He",
+            "the",
+            "dog",
+            "is",
+            "not",
+            "runs",
+            "ran",
+            "has",
+            "seen",
+            ",",
+            "cannot",
+            "isn't",
+            "42",
+        ]
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(nonsense)
+@settings(deadline=None, max_examples=200)
+def test_a_negation_comes_or_goes_and_never_both(words):
+    sentence = " ".join(words)
+    without = sum(word in ("not", "cannot", "isn't") for word in words)
+    opposite = negated(sentence).lower()
+    found = opposite.split().count("not") + opposite.count("cannot") + opposite.count("isn't")
+    assert found == (without - 1 if without else 1)
+
+
+@given(st.text(max_size=40))
+@settings(deadline=None, max_examples=200)
+def test_any_text_has_an_opposite_other_than_itself(text):
+    assert negated(text) != text
+
+
+@pytest.mark.parametrize(
+    ("past", "lemma"),
+    [
+        *(("went", "go"), ("loved", "love"), ("stopped", "stop"), ("carried", "carry")),
+        *(("created", "create"), ("treated", "treat"), ("handled", "handle"), ("died", "die")),
+        *(("agreed", "agree"), ("missed", "miss"), ("rolled", "roll")),
+        *(("hundred", None), ("indeed", None), ("red", None), ("table", None)),
+    ],
+)
+def test_lemmas_of_pasts(past, lemma):
+    assert lemma_of_past(past) == lemma
+
+
+def test_lemmas_of_third_persons():
+    found = [lemma_of_third_person(word) for word in ("goes", "carries", "says", "glass", "cats")]
+    assert found == ["go", "carry", "say", None, None]
+
+
+def test_a_view_is_negated_by_way_of_its_words_and_then_prompted():
+    encoder = tiny.bert()
+    names = {5: "is", 6: "he", 7: "not", 8: "here"}
+    ids = {name: k for k, name in names.items()}
+
+    def decode(rows):
+        return [" ".join(names[k] for k in row.tolist() if k > 3) for row in rows]
+
+    def encode(texts):
+        return [np.array([2, *(ids[word] for word in text.split()), 3]) for text in texts]
+
+    maker = negations(texts_of([2, 6, 5, 8, 3], [2, 6, 5, 7, 8, 3]), decode, encode)
+    assert listed(seen(maker).tokens) == [[2, 6, 5, 7, 8, 3], [2, 6, 5, 8, 3]]
+    view = seen(prompted(maker, [9], [10], encoder.max_length, special_tokens=True))
+    assert listed(view.tokens)[1] == [2, 9, 6, 5, 8, 10, 3]

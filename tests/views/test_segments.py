@@ -1,0 +1,78 @@
+"""Slices of a text and their weights."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.errors import RecipeError
+from sentemb_core.views.prompted import prompted
+from sentemb_core.views.segments import segments
+from sentemb_core.views.sentences import first
+from tests.views.drawn import listed, seen, texts_of
+
+
+def test_a_text_gives_as_many_segments_as_in_the_paper():
+    """Golden: METHODS.md section 5, L = 32 over |seq| = 1, 31, 32, 33, 64, 65."""
+    sizes = [1, 31, 32, 33, 64, 65]
+    text = texts_of(*([2, *range(100, 100 + size), 3] for size in sizes))
+    view = seen(segments(text, 32, special_tokens=True))
+    assert np.bincount(view.owner).tolist() == [1, 1, 1, 2, 2, 3]
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=1, max_size=6),
+    st.integers(1, 20),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=80)
+def test_segments_put_together_are_the_text(sizes, length, special, weighted):
+    ends = ([2], [3]) if special else ([], [])
+    rows = [list(range(10, 10 + size)) for size in sizes]
+    text = texts_of(*([*ends[0], *row, *ends[1]] for row in rows))
+    view = seen(segments(text, length, special_tokens=special, weighted=weighted))
+    for k, row in enumerate(rows):
+        mine = [listed(view.tokens)[place] for place in np.flatnonzero(view.owner == k)]
+        assert all(part[:special] == ends[0] for part in mine)
+        inner = [part[1:-1] if special else part for part in mine]
+        assert [token for part in inner for token in part] == row
+        assert all(len(part) == length for part in inner[:-1])
+        shares = [len(part) / len(row) if row else 1.0 for part in inner]
+        expected = shares if weighted else [1 / len(inner)] * len(inner)
+        np.testing.assert_allclose(view.weight[view.owner == k], expected)
+    assert view.document.tolist() == view.group.tolist() == view.text.tolist()
+    assert view.document.tolist() == view.owner.tolist()
+
+
+def test_every_segment_carries_the_prompt():
+    text = prompted(texts_of([2, *range(10, 17), 3]), [7, 8], [9], 512, special_tokens=True)
+    view = seen(segments(text, 3, special_tokens=True))
+    assert listed(view.tokens) == [
+        [2, 7, 8, 10, 11, 12, 9, 3],
+        [2, 7, 8, 13, 14, 15, 9, 3],
+        [2, 7, 8, 16, 9, 3],
+    ]
+    assert view.frame == (3, 2)
+
+
+def test_a_segment_without_tokens_is_refused():
+    with pytest.raises(RecipeError, match="E303 A segment has at least one token; found length 0"):
+        segments(first, 0, special_tokens=True)
+
+
+@given(st.integers(0, 30), st.integers(6, 40), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_a_prompt_leaves_the_text_all_the_room_there_is(size, limit, special):
+    ends = ([2], [3]) if special else ([], [])
+    row = list(range(10, 10 + size))
+    text = texts_of([*ends[0], *row, *ends[1]])
+    view = seen(prompted(text, [7, 8], [9], limit, special_tokens=special))
+    room = limit - 3 - 2 * special
+    assert listed(view.tokens) == [[*ends[0], 7, 8, *row[:room], 9, *ends[1]]]
+    assert view.frame == (2 + special, 1 + special)
+
+
+def test_a_prompt_that_leaves_no_room_is_refused():
+    with pytest.raises(RecipeError, match=r"E303 A prompt leaves room .* one of 10 tokens"):
+        prompted(first, [7] * 6, [8] * 4, 12, special_tokens=True)

@@ -1,0 +1,145 @@
+"""DeCLUTR's spans: where they lie, how long they are, and which rows they become."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.errors import RecipeError
+from sentemb_core.views.spans import (
+    SpanSampling,
+    anchor_spans,
+    anchors_of,
+    positive_spans,
+    positives_of,
+)
+from tests import tiny
+from tests.views.drawn import every_document, listed
+
+PAPER = SpanSampling(anchors=2, positives=2, shortest=32, longest=512)
+
+
+@st.composite
+def samplings(draw):
+    shortest = draw(st.integers(1, 6))
+    return SpanSampling(
+        anchors=draw(st.integers(1, 5)),
+        positives=draw(st.integers(1, 3)),
+        shortest=shortest,
+        longest=shortest + draw(st.integers(0, 6)),
+        where=draw(st.sampled_from(["any", "adjacent", "subsuming"])),
+    )
+
+
+@given(samplings(), st.integers(0, 30), st.integers(0, 999))
+@settings(deadline=None, max_examples=150)
+def test_spans_lie_in_the_document_and_positives_near_their_anchor(sampling, spare, seed):
+    tokens, rng = sampling.least_tokens + spare, np.random.default_rng(seed)
+    anchors = anchors_of(tokens, sampling, rng)
+    assert len(anchors) == sampling.anchors
+    for start, stop in anchors.tolist():
+        positives = positives_of((start, stop), tokens, sampling, rng)
+        assert len(positives) == sampling.positives
+        lengths = np.concatenate([[stop - start], positives[:, 1] - positives[:, 0]])
+        assert (sampling.shortest <= lengths).all()
+        assert (lengths <= sampling.longest).all()
+        assert min(start, positives.min()) >= 0
+        assert max(stop, positives.max()) <= tokens
+        for a, b in positives.tolist():
+            assert {
+                "any": a <= stop and start <= b,
+                "adjacent": a == stop or b == start,
+                "subsuming": start <= a and b <= stop,
+            }[sampling.where]
+
+
+@given(samplings(), st.integers(0, 30), st.integers(0, 999))
+@settings(deadline=None, max_examples=80)
+def test_anchors_are_as_far_apart_as_the_longest_span(sampling, spare, seed):
+    rng = np.random.default_rng(seed)
+    anchors = anchors_of(sampling.least_tokens + spare, sampling, rng)
+    anchors = anchors[np.argsort(anchors[:, 0])]
+    assert (anchors[1:, 0] - anchors[:-1, 1] >= sampling.longest).all()
+
+
+def test_anchors_are_352_tokens_long_and_positives_192_on_the_average():
+    rng = np.random.default_rng(0)
+    anchors, positives = [], []
+    for _ in range(2000):
+        found = anchors_of(5000, PAPER, rng)
+        anchors.append(found)
+        positives += [positives_of((a, b), 5000, PAPER, rng) for a, b in found.tolist()]
+    length = [np.diff(np.concatenate(spans)).mean() for spans in (anchors, positives)]
+    assert length == pytest.approx([352 - 0.5, 192 - 0.5], abs=4)  # a length is rounded down
+
+
+@given(samplings(), st.booleans(), st.integers(0, 99))
+@settings(deadline=None, max_examples=30)
+def test_the_rows_of_a_view_are_its_spans_of_the_joined_document(sampling, special, seed):
+    corpus = tiny.corpus([40, 50, 45], special=special)
+    assume(min(len(text) for text in joined(corpus, special)) >= sampling.least_tokens)
+    left, right = made(sampling, corpus, special, seed)
+    for view in (left, right):
+        for document, row in zip(view.document.tolist(), listed(view.tokens), strict=True):
+            inner = row[1:-1] if special else row
+            assert (row[0], row[-1]) == (2, 3) or not special
+            assert contains(joined(corpus, special)[document], inner)
+    assert left.group.tolist() == list(range(3 * sampling.anchors))
+    assert right.owner.tolist() == np.repeat(left.group, sampling.positives).tolist()
+    assert right.group.tolist() == right.owner.tolist()
+    np.testing.assert_allclose(np.bincount(right.owner, right.weight), 1.0)
+
+
+def made(sampling, corpus, special, seed):
+    rng, draw = np.random.default_rng(seed), every_document(corpus)
+    makers = (anchor_spans, positive_spans)
+    return [make(sampling, special_tokens=special)(corpus, draw, rng) for make in makers]
+
+
+def joined(corpus, special):
+    inner = [row[1:-1] if special else row for row in corpus.sentences]
+    bounds = zip(corpus.offsets, corpus.offsets[1:], strict=False)
+    return [np.concatenate(inner[a:b]).tolist() for a, b in bounds]
+
+
+def contains(text, part):
+    return any(text[k : k + len(part)] == part for k in range(len(text) - len(part) + 1))
+
+
+def test_positives_belong_to_the_anchors_of_their_own_step():
+    """Both views draw the same spans, whatever the step's generator gave to other views."""
+    corpus = tiny.corpus([60, 60])
+    corpus.sentences = [np.array([2, 100 + k, 3]) for k in range(120)]
+    sampling = SpanSampling(anchors=2, positives=3, shortest=3, longest=10, where="subsuming")
+    left, right = made(sampling, corpus, special=True, seed=3)
+    for row, owner in zip(listed(right.tokens), right.owner.tolist(), strict=True):
+        assert set(row) <= set(left.tokens[owner].tolist())
+    again = made(sampling, corpus, special=True, seed=4)
+    assert listed(again[0].tokens) != listed(left.tokens)
+
+
+def test_equal_spans_have_equal_texts_and_others_do_not():
+    corpus = tiny.corpus([30, 30])
+    corpus.sentences = [np.array([2, 5, 5, 3])] * 30 + [np.array([2, 6, 6, 3])] * 30
+    sampling = SpanSampling(anchors=2, positives=1, shortest=8, longest=8)
+    left, right = made(sampling, corpus, special=True, seed=0)
+    assert (left.text == right.text).all()
+    assert len(set(left.text.tolist())) == 2
+
+
+def test_lengths_that_contradict_are_refused():
+    with pytest.raises(RecipeError, match=r"E303 Spans have 1 <= shortest <= longest"):
+        SpanSampling(anchors=2, positives=2, shortest=40, longest=32)
+
+
+def test_spans_of_sixteen_long_documents_cost_a_few_milliseconds():
+    corpus = tiny.corpus([600] * 16)
+    corpus.sentences = [np.arange(25)] * (600 * 16)
+    seconds = []
+    for seed in range(5):
+        began = time.perf_counter()
+        made(PAPER, corpus, special=True, seed=seed)
+        seconds.append(time.perf_counter() - began)
+    assert min(seconds) < 0.1
