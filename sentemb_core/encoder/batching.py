@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 import torch
 from jaxtyping import Float32, Int64
+from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadEmbeddingError
-from sentemb_core.types import Similarity
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -42,6 +42,9 @@ def encode(
 ) -> Float32[np.ndarray, "n dim"]:
     """Sentence vectors in the order of `sequences`, of length 1 for cosine.
 
+    A static table may give a zero vector, for a text without a word that it knows: its cosine with
+    anything is 0.
+
     Args:
         encoder: Its mode (train or eval) is left as found; it encodes without dropout.
         sequences: Token ids of each sentence (`Encoder.tokenise`, or the token cache).
@@ -51,8 +54,37 @@ def encode(
         first: Index of the first sentence in its corpus, for messages.
 
     Raises:
-        BadEmbeddingError: A vector is not finite, or zero where cosine needs a direction.
+        BadEmbeddingError: A vector is not finite, or a transformer's is zero where cosine needs a
+            direction.
     """
+    vectors = _encoded(encoder, sequences, encoder.vectors, dtype, token_budget, progress)
+    zero = encoder.similarity == "dot" or encoder.kind == "static"
+    check_vectors(vectors, first, zero=zero)
+    return vectors
+
+
+def pooled_vectors(
+    encoder: Encoder, sequences: Sequence[np.ndarray], *, dtype: Precision = "float32"
+) -> Float32[np.ndarray, "n dim"]:
+    """What `encode` gives before it is normalised: what a whitening and a flow are fitted on.
+
+    Raises:
+        BadEmbeddingError: A vector is not finite.
+    """
+    vectors = _encoded(encoder, sequences, lambda pooled: pooled, dtype, TOKEN_BUDGET, None)
+    check_vectors(vectors, zero=True)
+    return vectors
+
+
+def _encoded(
+    encoder: Encoder,
+    sequences: Sequence[np.ndarray],
+    finished: Callable[[Tensor], Tensor],
+    dtype: Precision,
+    token_budget: int,
+    progress: Callable[[int], None] | None,
+) -> Float32[np.ndarray, "n dim"]:
+    """Pooled vectors, `finished` batch by batch."""
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     copies = np.bincount(text_of)
@@ -64,13 +96,11 @@ def encode(
         for rows in length_buckets(lengths, token_budget):
             ids = torch.from_numpy(np.stack([texts[row] for row in rows]))
             pooled = encoder(ids.to(device))
-            vectors[rows] = encoder.vectors(pooled).cpu().numpy()
+            vectors[rows] = finished(pooled).cpu().numpy()
             done += int(copies[rows].sum())
             if progress:
                 progress(done)
-    vectors = vectors[text_of]
-    check_vectors(vectors, encoder.similarity, first)
-    return vectors
+    return vectors[text_of]
 
 
 def embed_texts(
@@ -107,26 +137,24 @@ def autocast(device: torch.device, dtype: Precision) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16")
 
 
-def check_vectors(
-    vectors: Float32[np.ndarray, "n dim"], similarity: Similarity, first: int = 0
-) -> None:
+def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero: bool) -> None:
     """Refuse vectors that no similarity can compare.
 
     Args:
         vectors: One row a sentence.
-        similarity: A zero vector is fine for dot, and has no direction for cosine.
         first: Index of the first row, for the message.
+        zero: Whether a vector may be zero.
 
     Raises:
         BadEmbeddingError: Naming the first rows that are not finite or zero.
     """
     bad = ~np.isfinite(vectors).all(axis=1)
-    if similarity == "cosine":
+    if not zero:
         bad |= ~vectors.any(axis=1)
     if bad.any():
         rows = (np.flatnonzero(bad) + first).tolist()
         raise BadEmbeddingError(
-            f"Every sentence vector must be finite{' and not zero' * (similarity == 'cosine')}: "
+            f"Every sentence vector must be finite{'' if zero else ' and not zero'}: "
             f"{len(rows)} of {len(vectors)} are not, first at sentences {rows[:5]}. Look for a "
             "training that diverged, or sentences without a token the encoder knows."
         )

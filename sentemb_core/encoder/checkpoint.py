@@ -19,11 +19,13 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     CREATOR,
     Module,
+    layers_of,
     module_paths,
     modules,
     require_same_weights,
     settings_of,
 )
+from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import BadDataError, MissingEncoderError
@@ -65,7 +67,13 @@ def load_encoder(folder: Path) -> Encoder:
     refuse_pickles(folder)
     backbone, tokenizer, tokenizer_config = read_parts(folder)
     settings = settings_of(folder)
-    encoder = Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
+    encoder = Encoder(
+        backbone,
+        tokenizer,
+        tokenizer_config=tokenizer_config,
+        layers=layers_of(folder),
+        **settings,
+    )
     require_same_weights(encoder, folder)
     return encoder
 
@@ -84,7 +92,7 @@ def read_parts(folder: Path) -> Parts:
             f"An encoder's weights lie in a safetensors file, and {folder} has none. Check the "
             "path; a model published as a pickle alone must be saved again as safetensors."
         )
-    if "StaticEmbedding" in module_paths(folder):
+    if "StaticEmbedding" in dict(module_paths(folder)):
         weights = load_file(folder / "model.safetensors")["embedding.weight"]
         table = StaticTable(weights.to(torch.float32, copy=True))
         return table, Tokenizer.from_file(str(folder / "tokenizer.json")), {}
@@ -136,7 +144,7 @@ def _backbone_config(backbone: PreTrainedModel, pooling: str) -> Json:
     config["architectures"] = [type(backbone).__name__]
     config["dtype"] = str(backbone.dtype).removeprefix("torch.")
     # sentence-transformers hands the hidden states on only if the config asks for them
-    config["output_hidden_states"] = pooling == "first_last_mean"
+    config["output_hidden_states"] = pooling in TWO_LAYERS
     return config
 
 

@@ -1,18 +1,40 @@
 """The encoder: token ids in, one vector a sentence out."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from sentemb_core.encoder.pooling import Pooling, first_last_mean, mean_pool
+from sentemb_core.encoder.dense import require_dense
+from sentemb_core.encoder.pooling import TWO_LAYERS, mean_pool, two_layer_mean
 from sentemb_core.encoder.static import StaticTable
-from sentemb_core.types import Json, Similarity
+from sentemb_core.errors import RecipeError
+from sentemb_core.types import Json, Pooling, Similarity
+
+Edit = Callable[[Tensor], Tensor]
+"""From the embedding layer's output [batch, time, dim] to what the layers shall see instead."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What reading some rows gave.
+
+    Attributes:
+        pooled: One vector a row (a method's own reader may give more axes).
+        layers: States [batch, time, dim] of the embedding layer and of every layer above it; empty
+            unless they were asked for.
+    """
+
+    pooled: Float[Tensor, "batch ..."]
+    layers: tuple[Tensor, ...] = ()
 
 
 class Encoder(nn.Module):
@@ -27,6 +49,10 @@ class Encoder(nn.Module):
         similarity: cosine: `vectors` have length 1; dot: they are the pooled states.
         max_length: Tokens a sentence, special tokens included.
         tokenizer_config: What transformers' AutoTokenizer must know beside tokenizer.json.
+        layers: Linear and ReLU layers that the pooled vector goes through (a whitening, a flow).
+
+    Raises:
+        UsageError: `layers` has others.
     """
 
     def __init__(
@@ -38,6 +64,7 @@ class Encoder(nn.Module):
         similarity: Similarity,
         max_length: int,
         tokenizer_config: Json | None = None,
+        layers: nn.Sequential | None = None,
     ) -> None:
         super().__init__()
         tokenizer.no_padding()
@@ -48,6 +75,7 @@ class Encoder(nn.Module):
         self.similarity: Similarity = similarity
         self.max_length = max_length
         self.tokenizer_config: Json = tokenizer_config or {}
+        self.layers = None if layers is None else require_dense(layers)
         self.eval()
 
     @property
@@ -57,6 +85,12 @@ class Encoder(nn.Module):
     @property
     def dim(self) -> int:
         """Width of a sentence vector."""
+        widths = [layer.out_features for layer in self.layers or () if isinstance(layer, nn.Linear)]
+        return widths[-1] if widths else self.hidden_dim
+
+    @property
+    def hidden_dim(self) -> int:
+        """Width of a token's state, and of the pooled vector before `layers`."""
         if isinstance(self.backbone, StaticTable):
             return self.backbone.embedding.embedding_dim
         return int(self.backbone.config.hidden_size)
@@ -85,24 +119,88 @@ class Encoder(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch time"], mask: Int[Tensor, "batch time"] | None = None
     ) -> Float[Tensor, "batch dim"]:
-        """Pooled states in float32, not normalised: see `vectors`.
+        """Pooled states after `layers`, in float32, not normalised: see `vectors`.
 
         Args:
             ids: Token ids, padded at the right.
             mask: 1 on real tokens; none when all rows have exactly this length, which spares
                 the attention its mask.
         """
+        return self.read(ids, mask).pooled
+
+    def read(
+        self,
+        ids: Int[Tensor, "batch time"],
+        mask: Int[Tensor, "batch time"] | None = None,
+        *,
+        layers: bool = False,
+        edit: Edit | None = None,
+        positions: Int[Tensor, "batch time"] | None = None,
+    ) -> Reading:
+        """`forward`, with what happens inside: for training alone.
+
+        Args:
+            ids: As `forward`.
+            mask: As `forward`.
+            layers: Whether to return the states of all layers.
+            edit: Changes what the embedding layer hands to the layers (after its layer norm).
+            positions: Position of every token; none counts from 0.
+
+        Raises:
+            RecipeError: A static table has neither layers nor positions.
+        """
         if isinstance(self.backbone, StaticTable):
-            return self.backbone(ids, mask)
-        both_ends = self.pooling == "first_last_mean"
-        states = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=both_ends)
-        if both_ends:
-            return first_last_mean(states.hidden_states[0], states.last_hidden_state, mask)
+            if layers or edit is not None or positions is not None:
+                raise RecipeError(
+                    "Perturbations and auxiliary networks act between the layers of a transformer; "
+                    "this encoder is a static table: start from a transformer, or take conpono, "
+                    "ict or infocse_idc."
+                )
+            return Reading(self._finished(self.backbone(ids, mask)))
+        optional = {} if positions is None else {"position_ids": positions}
+        with self._edited(edit):
+            states = self.backbone(
+                input_ids=ids,
+                attention_mask=mask,
+                output_hidden_states=layers or self.pooling in TWO_LAYERS,
+                **optional,
+            )
+        pooled = self._finished(self._pooled(states, mask))
+        return Reading(pooled, states.hidden_states if layers else ())
+
+    def _pooled(self, states: Any, mask: Tensor | None) -> Float[Tensor, "batch dim"]:
+        if self.pooling in TWO_LAYERS:
+            lower, upper = TWO_LAYERS[self.pooling]
+            return two_layer_mean(states.hidden_states[lower], states.hidden_states[upper], mask)
         if self.pooling == "mean":
             return mean_pool(states.last_hidden_state, mask)
         if self.pooling == "cls":
             return states.pooler_output.float()
         return states.last_hidden_state[:, 0].float()
+
+    def _finished(self, pooled: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
+        """After `layers`, which are not rounded to bfloat16: a whitening enlarges what is small."""
+        if self.layers is None:
+            return pooled
+        with torch.autocast(pooled.device.type, enabled=False):
+            return self.layers(pooled)
+
+    @contextmanager
+    def _edited(self, edit: Edit | None) -> Generator[None]:
+        """A forward hook, so that no backbone is patched."""
+        if edit is None:
+            yield
+            return
+
+        def edited(_module: nn.Module, _inputs: Any, states: Tensor) -> Tensor:
+            return edit(states)
+
+        embeddings = cast(Any, self.backbone).embeddings
+        hook = embeddings.register_forward_hook(edited)
+        try:
+            yield
+        finally:
+            hook.remove()
 
     def vectors(self, pooled: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
         """What is compared: of length 1 for cosine, as it is for dot."""

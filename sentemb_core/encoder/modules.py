@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 import torch
+from jaxtyping import Float
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
+from sentemb_core.encoder.dense import dense_parts, is_layer, read_layers
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.pooling import Pooling
+from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import UsageError
-from sentemb_core.types import Json, Similarity
+from sentemb_core.types import Json, Pooling, Similarity
 
 CREATOR = "sentemb"
 
@@ -53,11 +55,13 @@ def modules(encoder: Encoder) -> list[Module]:
         length = {"max_seq_length": encoder.max_length, "do_lower_case": False}
         root = Module("Transformer", length, weights, config_file="sentence_bert_config.json")
         steps = [root, *_pooling_modules(encoder)]
+    if encoder.layers is not None:
+        steps += [Module("Dense", *parts) for parts in dense_parts(encoder.layers)]
     return [*steps, Module("Normalize")] if encoder.similarity == "cosine" else steps
 
 
 def _pooling_modules(encoder: Encoder) -> list[Module]:
-    dim, backbone = encoder.dim, cast(Any, encoder.backbone)
+    dim, backbone = encoder.hidden_dim, cast(Any, encoder.backbone)
     mean = "mean" in encoder.pooling
     pooling = Module(
         "Pooling",
@@ -72,19 +76,34 @@ def _pooling_modules(encoder: Encoder) -> list[Module]:
         shape = {"in_features": dim, "out_features": dim, "bias": True}
         weights = backbone.pooler.dense.state_dict(prefix="linear.")
         return [pooling, Module("Dense", {**shape, "activation_function": tanh}, weights)]
-    if encoder.pooling == "first_last_mean":
+    if encoder.pooling in TWO_LAYERS:
         layers = int(backbone.config.num_hidden_layers)
         shape = {"word_embedding_dimension": dim, "layer_start": 0, "num_hidden_layers": layers}
-        both_ends = torch.zeros(layers + 1)
-        both_ends[[0, -1]] = 1
-        return [Module("WeightedLayerPooling", shape, {"layer_weights": both_ends}), pooling]
+        weights = _layer_weights(encoder.pooling, layers + 1)
+        return [Module("WeightedLayerPooling", shape, {"layer_weights": weights}), pooling]
     return [pooling]
 
 
-def module_paths(folder: Path) -> dict[str, Path]:
-    """Class name -> folder of every module listed in modules.json; empty without that file."""
+def _layer_weights(pooling: str, layers: int) -> Float[Tensor, " layers"]:
+    weights = torch.zeros(layers)
+    weights[list(TWO_LAYERS[pooling])] = 1
+    return weights
+
+
+def module_paths(folder: Path) -> list[tuple[str, Path]]:
+    """Class name and folder of every module listed in modules.json; empty without that file."""
     entries = read_json(folder / "modules.json", default=[])
-    return {entry["type"].rsplit(".")[-1]: folder / entry["path"] for entry in entries}
+    return [(entry["type"].rsplit(".")[-1], folder / entry["path"]) for entry in entries]
+
+
+def layers_of(folder: Path) -> nn.Sequential | None:
+    """`Encoder.layers` as the Dense modules hold them; BERT's own pooler is none of them.
+
+    Raises:
+        MissingEncoderError: A Dense module without weights in safetensors.
+    """
+    dense = [path for kind, path in module_paths(folder) if kind == "Dense" and is_layer(path)]
+    return read_layers(dense) if dense else None
 
 
 def settings_of(folder: Path) -> Settings:
@@ -109,19 +128,19 @@ def written_by_us(folder: Path) -> bool:
 
 
 def require_same_weights(encoder: Encoder, folder: Path) -> None:
-    """That the pooling modules in `folder` do no more than `encoder` does.
+    """That the modules in `folder` do, one after the other, what `encoder` does.
 
     Raises:
-        UsageError: A Dense is not BERT's own pooler, or layers are weighed in another way.
+        UsageError: A Dense with a tanh is not BERT's own pooler, layers are weighed in another way,
+            or the order is another.
     """
-    paths = module_paths(folder)
-    for module in modules(encoder)[1:]:
-        file = paths.get(module.type, folder) / "model.safetensors"
-        if module.weights and not _same_weights(module.weights, file):
+    listed = module_paths(folder)[1:]
+    for module, (kind, path) in zip(modules(encoder)[1:], listed, strict=False):
+        if kind != module.type or not _same_weights(module.weights, path / "model.safetensors"):
             raise UsageError(
-                f"The pooling {encoder.pooling!r} has no weights of its own, and the "
-                f"{module.type} module of {folder} does. Name another pooling, or start from its "
-                "bare transformer: a folder without modules.json."
+                f"The pooling {encoder.pooling!r} has no weights of its own, and the {kind} module "
+                f"of {folder} does, or stands in another place. Name another pooling, or start "
+                "from its bare transformer: a folder without modules.json."
             )
 
 
@@ -131,9 +150,11 @@ def _same_weights(weights: Mapping[str, Tensor], file: Path) -> bool:
 
 
 def _pooling_of(folder: Path) -> Pooling:
-    paths = module_paths(folder)
+    listed = module_paths(folder)
+    paths = dict(listed)
     mode = _pooling_mode(paths["Pooling"]) if "Pooling" in paths else "mean"
-    match [name for name in paths if name != "Normalize"], mode:
+    names = [kind for kind, path in listed if not (kind == "Dense" and is_layer(path))]
+    match [name for name in names if name != "Normalize"], mode:
         case (["StaticEmbedding"], _) | (["Transformer", "Pooling"], "mean"):
             return "mean"
         case ["Transformer", "Pooling"], "cls":
@@ -141,13 +162,25 @@ def _pooling_of(folder: Path) -> Pooling:
         case ["Transformer", "Pooling", "Dense"], "cls":
             return "cls"
         case ["Transformer", "WeightedLayerPooling", "Pooling"], "mean":
-            return "first_last_mean"
-        case names, _:
+            return _averaged(paths["WeightedLayerPooling"])
+        case found, _:
             raise UsageError(
-                "An encoder is a transformer with mean, cls or first-last pooling, or a static "
-                f"table; {folder / 'modules.json'} has {', '.join(names)} with pooling {mode!r}. "
+                "An encoder is a transformer with mean, cls or two-layer pooling, or a static "
+                "table, and after it Dense modules with ReLU or no activation; "
+                f"{folder / 'modules.json'} has {', '.join(found)} with pooling {mode!r}. "
                 "Start from its bare transformer instead: a folder without modules.json."
             )
+
+
+def _averaged(folder: Path) -> Pooling:
+    """The pooling of these layer weights; any, whose weights are then not the same, for others."""
+    file = folder / "model.safetensors"
+    found = load_file(file)["layer_weights"] if file.is_file() else torch.empty(0)
+    if len(found) > 1:
+        for pooling in TWO_LAYERS:
+            if torch.equal(found, _layer_weights(pooling, len(found))):
+                return cast(Pooling, pooling)
+    return "first_last_mean"
 
 
 def _pooling_mode(folder: Path) -> str:

@@ -1,15 +1,17 @@
 """Hidden states of a sentence's tokens -> one vector (METHODS.md 0.2)."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-Pooling = Literal["mean", "cls", "cls_before_pooler", "first_last_mean"]
-"""`mean`: of the last layer; `cls`: BERT's own dense + tanh on the first token;
-`cls_before_pooler`: the first token itself; `first_last_mean`: mean of the embedding layer
-(hidden_states[0], as in ESimCSE, SNCSE and DiffCSE) and the last layer."""
+TWO_LAYERS: dict[str, tuple[int, int]] = {
+    "first_last_mean": (0, -1),
+    "last_two_mean": (-2, -1),
+    "first_block_last_mean": (1, -1),
+}
+"""Which hidden_states are averaged. "First-last average" has two meanings: with the embedding layer
+(0) in ESimCSE, SNCSE and DiffCSE, with the first block (1) in BERT-whitening and SimCSE today;
+BERT-flow takes the last two."""
 
 
 def mean_pool(
@@ -28,10 +30,10 @@ def mean_pool(
     return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
-def first_last_mean(
-    first: Float[Tensor, "batch time dim"],
-    last: Float[Tensor, "batch time dim"],
+def two_layer_mean(
+    lower: Float[Tensor, "batch time dim"],
+    upper: Float[Tensor, "batch time dim"],
     mask: Int[Tensor, "batch time"] | None = None,
 ) -> Float[Tensor, "batch dim"]:
-    """Average over the real tokens of the mean of two layers (BERT-flow's first-last average)."""
-    return mean_pool(torch.add(first, last) / 2, mask)
+    """Average over the real tokens of the mean of two layers."""
+    return mean_pool(torch.add(lower, upper) / 2, mask)

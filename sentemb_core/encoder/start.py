@@ -19,6 +19,7 @@ from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_setting
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     Settings,
+    layers_of,
     require_same_weights,
     settings_of,
     written_by_us,
@@ -42,7 +43,8 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
     """The encoder that `config` names.
 
     A folder or a published model that says its own pooling and similarity keeps them, and one
-    that sentemb saved its maximum length too, unless the config asks for others.
+    that sentemb saved its maximum length too, unless the config asks for others. Its layers
+    (`Encoder.layers`) belong to its pooling: another pooling starts without them.
 
     Args:
         config: Name, settings, and the shape of random weights.
@@ -96,7 +98,7 @@ def _random_static(config: EncoderConfig, sentences: Iterator[str] | None) -> Pa
 
 
 def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) -> Parts:
-    """A BERT with one head per 64 dimensions, at least four, and no position it never trained."""
+    """A BERT with one head per 64 dimensions, at least four, and the positions asked for."""
     heads = max(4, config.dim // 64)
     if config.dim % heads:
         raise UsageError(f"The width must be a multiple of its {heads} heads: dim is {config.dim}.")
@@ -111,7 +113,7 @@ def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) 
         num_hidden_layers=config.layers,
         num_attention_heads=heads,
         intermediate_size=4 * config.dim,
-        max_position_embeddings=_asked(config)["max_length"],
+        max_position_embeddings=max(config.positions or 0, _asked(config)["max_length"]),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -181,9 +183,10 @@ def _given_encoder(config: EncoderConfig, folder: Path) -> Encoder:
         said["max_length"] = DEFAULTS["max_length"]
     wanted = _asked(config, said)
     log.info("%s: %s", folder, wanted)
-    encoder = _encoder(read_parts(folder), wanted)
-    if encoder.pooling == said["pooling"]:
-        require_same_weights(encoder, folder)
+    if wanted["pooling"] != said["pooling"]:
+        return _encoder(read_parts(folder), wanted)
+    encoder = _encoder(read_parts(folder), wanted, layers_of(folder))
+    require_same_weights(encoder, folder)
     return encoder
 
 
@@ -196,10 +199,12 @@ def _asked(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Settings:
     )
 
 
-def _encoder(parts: Parts, settings: Settings) -> Encoder:
+def _encoder(parts: Parts, settings: Settings, layers: nn.Sequential | None = None) -> Encoder:
     backbone, tokenizer, tokenizer_config = parts
     _require_fit(backbone, settings)
-    return Encoder(backbone, tokenizer, tokenizer_config=tokenizer_config, **settings)
+    return Encoder(
+        backbone, tokenizer, tokenizer_config=tokenizer_config, layers=layers, **settings
+    )
 
 
 def _require_fit(backbone: Any, settings: Settings) -> None:

@@ -2,10 +2,11 @@
 
 from torch import nn
 
+from sentemb_core.heads.weights import draw_weights
+
 
 def mlp(dim: int) -> nn.Module:
     """[batch, dim] to [batch, dim] (SimCSE, `mlp_only_train`; weights as BERT's, std .02)."""
-    dense = nn.Linear(dim, dim)
-    nn.init.normal_(dense.weight, std=0.02)
-    nn.init.zeros_(dense.bias)
-    return nn.Sequential(dense, nn.Tanh())
+    head = nn.Sequential(nn.Linear(dim, dim), nn.Tanh())
+    draw_weights(head)
+    return head

@@ -1,0 +1,100 @@
+"""Linear and ReLU layers as Dense modules of sentence-transformers, and such modules read back.
+
+A Dense module is a Linear and the activation after it; of activations, a layer here knows ReLU and
+none. BERT's pooler is a Dense with a tanh, and part of a pooling instead.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, zip_longest
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from sentemb_core.errors import MissingEncoderError, UsageError
+from sentemb_core.types import Json
+
+IDENTITY = "torch.nn.modules.linear.Identity"
+RELU = "torch.nn.modules.activation.ReLU"
+POOLED = "sentence_embedding"
+
+
+def linear(
+    weight: Float[Tensor, "out width"], bias: Float[Tensor, " out"] | None = None
+) -> nn.Linear:
+    """The layer with these weights; nothing is drawn at random."""
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight.contiguous())  # as it will lie on disk: equal last bits
+    if bias is not None:
+        layer.bias = nn.Parameter(bias)
+    return layer
+
+
+def require_dense(layers: nn.Sequential) -> nn.Sequential:
+    """The layers, if Dense modules can hold them.
+
+    Raises:
+        UsageError: One is neither a Linear nor the ReLU after a Linear.
+    """
+    kinds = [type(layer) for layer in layers]
+    known = set(kinds) <= {nn.Linear, nn.ReLU}
+    if not known or (nn.ReLU, nn.ReLU) in pairwise([nn.ReLU, *kinds]):
+        raise UsageError(
+            "An encoder's layers are Linear, each with a ReLU after it or none, as other libraries "
+            f"can load them; found {', '.join(kind.__name__ for kind in kinds)}."
+        )
+    return layers
+
+
+def dense_parts(layers: nn.Sequential) -> Iterator[tuple[Json, dict[str, Tensor]]]:
+    """Settings and weights of a Dense module for every Linear."""
+    for layer, after in zip_longest(layers, list(layers)[1:]):
+        if isinstance(layer, nn.Linear):
+            config: Json = {
+                "in_features": layer.in_features,
+                "out_features": layer.out_features,
+                "bias": "bias" in layer.state_dict(),
+                "activation_function": RELU if isinstance(after, nn.ReLU) else IDENTITY,
+            }
+            yield config, layer.state_dict(prefix="linear.")
+
+
+def is_layer(folder: Path) -> bool:
+    """Whether a Dense module is a Linear on the pooled vector, with a ReLU after it or nothing."""
+    config = _config(folder)
+    ends = {config.get(f"module_{end}_name") or POOLED for end in ("input", "output")}
+    plain = ends == {POOLED} and not config.get("use_residual")
+    return plain and config.get("activation_function") in (IDENTITY, RELU)
+
+
+def read_layers(folders: Sequence[Path]) -> nn.Sequential:
+    """The layers of these Dense modules, in float32.
+
+    Raises:
+        MissingEncoderError: One has no weights in safetensors.
+    """
+    layers: list[nn.Module] = []
+    for folder in folders:
+        layers.append(_read_linear(folder))
+        if _config(folder)["activation_function"] == RELU:
+            layers.append(nn.ReLU())
+    return nn.Sequential(*layers)
+
+
+def _read_linear(folder: Path) -> nn.Linear:
+    file = folder / "model.safetensors"
+    found = load_file(file) if file.is_file() else {}
+    if "linear.weight" not in found:
+        raise MissingEncoderError(
+            f"A Dense module has its weights in a safetensors file, and {folder} has none. "
+            "Download or save the encoder again."
+        )
+    own = {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}
+    return linear(own["linear.weight"], own.get("linear.bias"))
+
+
+def _config(folder: Path) -> Json:
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))

@@ -1,0 +1,80 @@
+"""Word vectors of the corpus itself: skip-gram with negative sampling, by gensim."""
+
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sentemb_core.encoder.word_vectors import WordVectors, lowercased_words
+from sentemb_core.errors import BadDataError, MissingEncoderError
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Texts as lists of words, again and again: gensim reads them once a pass."""
+
+    texts: Iterable[str]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return (list(lowercased_words(text)) for text in self.texts)
+
+
+def trained_word_vectors(
+    texts: Iterable[str],
+    seed: int,
+    *,
+    dim: int = 300,
+    window: int = 5,
+    min_count: int = 5,
+    negatives: int = 5,
+    epochs: int = 5,
+) -> WordVectors:
+    """Vectors of all words that the texts say `min_count` times (Mikolov et al. 2013).
+
+    Defaults are word2vec's own, with the 300 dimensions of its published vectors. One thread, so
+    that one seed gives one table.
+
+    Args:
+        texts: Sentences; read `epochs` + 1 times, so a list, or what starts anew.
+        seed: Of the first vectors and of all draws.
+        dim: Width of a vector.
+        window: Words on either side that a word predicts, at most.
+        min_count: Rarer words are unknown.
+        negatives: Drawn words a pair.
+        epochs: Passes.
+
+    Raises:
+        MissingEncoderError: gensim is not installed.
+        BadDataError: No word is frequent enough.
+    """
+    cut = _Cut(texts)
+    model = _gensim_models().Word2Vec(
+        vector_size=dim,
+        window=window,
+        min_count=min_count,
+        negative=negatives,
+        epochs=epochs,
+        sg=1,
+        seed=seed,
+        workers=1,
+    )
+    model.build_vocab(cut)
+    if not len(model.wv):
+        raise BadDataError(
+            f"Word vectors need words that occur {min_count} times, and the corpus has none: take "
+            "more texts, or lower min_count."
+        )
+    model.train(cut, total_examples=model.corpus_count, epochs=epochs)
+    return WordVectors(list(model.wv.index_to_key), np.asarray(model.wv.vectors, np.float32))
+
+
+def _gensim_models() -> Any:
+    try:
+        return importlib.import_module("gensim.models")
+    except ImportError as error:
+        raise MissingEncoderError(
+            "Word vectors are trained by gensim, which is not installed: pip install "
+            "'sentemb[words]', or give a file of word vectors."
+        ) from error

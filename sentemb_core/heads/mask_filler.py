@@ -1,0 +1,86 @@
+"""The head of a Condenser: few layers that fill masks from early tokens and a sentence vector."""
+
+from collections.abc import Mapping
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
+from sentemb_core.heads.language_head import LanguageHead
+from sentemb_core.heads.layers import blind_to_padding, new_layers, with_first
+from sentemb_core.heads.weights import draw_weights
+
+
+class MaskFiller(nn.Module):
+    """New bidirectional layers over [sentence vector ; token states without the first].
+
+    What early states know too little of must come through the vector: on states of the middle
+    layer it is the Condenser's head (Gao and Callan 2021), on a frozen copy's InfoCSE-aux's, on
+    bare embeddings the decoder of seed 002's MLM autoencoder.
+
+    Args:
+        encoder: Whose states it reads.
+        layers: How many; 2 in all three papers.
+    """
+
+    def __init__(self, encoder: Encoder, layers: int = 2) -> None:
+        super().__init__()
+        self.layers = new_layers(encoder, layers)
+        draw_weights(self.layers)
+        self.language = LanguageHead(encoder)
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "rows dim"],
+        early: Float[Tensor, "rows time dim"],
+        mask: Int[Tensor, "rows time"],
+    ) -> Float[Tensor, "rows time dim"]:
+        """States of the last layer; `early` of the first token is never looked at."""
+        states = with_first(vectors, early)
+        hidden = blind_to_padding(mask, states)
+        for layer in self.layers:
+            states = layer(states, hidden)
+        return states
+
+    def loss(
+        self,
+        vectors: Float[Tensor, "rows dim"],
+        early: Float[Tensor, "rows time dim"],
+        mask: Int[Tensor, "rows time"],
+        targets: Int[Tensor, "rows time"],
+        table: Float[Tensor, "vocabulary dim"],
+    ) -> Float[Tensor, ""]:
+        """The sum over targets."""
+        return self.language.loss(self(vectors, early, mask), targets, table)
+
+
+def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
+    """Put the weights that a Condenser stage learnt into `network`.
+
+    Args:
+        network: A `MaskFiller`, or its language head alone.
+        head: State dict of the stage's `MaskFiller`, or the part of it for `network`.
+        random_head: Whether it may stay as it is where there is no such head.
+
+    Raises:
+        RecipeError: No head is given and none was waived, or it is of another shape.
+    """
+    if head is None:
+        if not random_head:
+            raise RecipeError(
+                "An auxiliary network starts from the head of a Condenser stage, and none is given "
+                "(seed 001, Table 4: 85.49 with it, 83.73 without): start from the output of a "
+                "condenser training with its head, or set random_head = true."
+            )
+        return
+    expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+    found = {name: tuple(weight.shape) for name, weight in head.items()}
+    if expected != found:
+        wrong = sorted(set(expected.items()) ^ set(found.items()))
+        raise RecipeError(
+            f"The head of a Condenser stage must fit the network that starts from it; "
+            f"{len(wrong)} parameter(s) differ, first {wrong[0]}: take the head that was trained "
+            "on this encoder, with the same head_layers."
+        )
+    network.load_state_dict(head)

@@ -1,0 +1,89 @@
+"""Losses of single rows, wired to the networks of a step; each is the sum over its targets."""
+
+from typing import Any
+
+from torch import Tensor
+
+from sentemb_core.heads.layers import embedded, token_table
+from sentemb_core.methods.method import Learner, Rows, SampleLoss
+
+
+def masked_language(head: str = "language") -> SampleLoss:
+    """BERT's: the encoder read masked tokens, its last layer tells what they were.
+
+    Args:
+        head: Which network is the `LanguageHead`; `condenser.language` for a Condenser's late loss.
+    """
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        states = rows.reading.layers[-1]
+        return _network(learner, head).loss(states, rows.targets, token_table(learner.encoder))
+
+    return loss
+
+
+def condensed(skip_from: int, network: str = "condenser") -> SampleLoss:
+    """The Condenser's head: its encoder's own early states and sentence vector tell the masks.
+
+    Args:
+        skip_from: Layer of the early states (`skip_layer`).
+        network: Which one is the `MaskFiller`.
+    """
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        early = rows.reading.layers[skip_from]
+        return _network(learner, network).loss(
+            rows.reading.pooled, early, rows.mask, rows.targets, token_table(learner.encoder)
+        )
+
+    return loss
+
+
+def aggregated(network: str = "auxiliary") -> SampleLoss:
+    """InfoCSE-aux: the `AuxiliaryNetwork` fills the masks of `inputs` from the sentence vector."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        return _network(learner, network).loss(
+            rows.reading.pooled, rows.inputs, rows.mask, rows.targets
+        )
+
+    return loss
+
+
+def replaced_tokens(network: str = "discriminator") -> SampleLoss:
+    """DiffCSE on raw sentence vectors: the sum over real tokens, not over targets."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        return _network(learner, network).loss(
+            rows.reading.pooled, rows.ids, rows.mask, rows.inputs
+        )
+
+    return loss
+
+
+def rewritten(network: str = "decoder") -> SampleLoss:
+    """The CLM autoencoder: a `CausalDecoder` writes the targets from the sentence vector."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        return _network(learner, network).loss(
+            learner.encoder, rows.reading.pooled, rows.ids[:, 0], rows.targets
+        )
+
+    return loss
+
+
+def filled_in(network: str = "decoder") -> SampleLoss:
+    """The MLM autoencoder: a `MaskFiller` on the bare embeddings of `inputs`."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        early, table = embedded(learner.encoder, rows.inputs), token_table(learner.encoder)
+        return _network(learner, network).loss(
+            rows.reading.pooled, early, rows.mask, rows.targets, table
+        )
+
+    return loss
+
+
+def _network(learner: Learner, name: str) -> Any:
+    """By its path: networks have parts."""
+    return learner.networks.get_submodule(name)

@@ -1,0 +1,112 @@
+"""The decoder sees the past and one vector; tied, it is TSDAE's."""
+
+import pytest
+import torch
+
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.heads import sample_losses
+from sentemb_core.heads.causal_decoder import CausalDecoder
+from sentemb_core.heads.layers import token_table
+from sentemb_core.views.batch import IGNORED
+from tests.heads import made
+
+IDS = torch.tensor([[2, 7, 8, 9, 10, 3], [2, 11, 12, 13, 14, 3]])
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    return made.encoder()
+
+
+@pytest.fixture(params=[2, None], ids=["own layers", "tied"])
+def decoder(request, encoder) -> CausalDecoder:
+    return CausalDecoder(encoder, layers=request.param)
+
+
+@pytest.mark.parametrize("changed", range(1, 6))
+def test_a_token_has_no_effect_on_what_precedes_it(encoder, decoder, changed):
+    vectors, other = torch.randn(2, 16), IDS.clone()
+    other[:, changed] = 50
+    table = token_table(encoder)
+    before = decoder.language(decoder(encoder, vectors, IDS).flatten(0, 1), table).view(2, 6, -1)
+    after = decoder.language(decoder(encoder, vectors, other).flatten(0, 1), table).view(2, 6, -1)
+    assert before[:, :changed].equal(after[:, :changed])
+    assert before[:, changed:].ne(after[:, changed:]).any(-1).all()
+
+
+def test_another_vector_tells_another_sentence(encoder, decoder):
+    vectors = torch.randn(2, 16)
+    states = decoder(encoder, vectors, IDS)
+    moved = decoder(encoder, vectors + torch.tensor([[1.0], [0.0]]) * torch.randn(16), IDS)
+    assert moved[0].ne(states[0]).any(-1).all()
+    assert moved[1].equal(states[1])
+
+
+def test_with_one_slot_the_question_to_memory_does_not_matter(encoder, decoder):
+    who = made.learner(encoder, decoder=decoder)
+    sample_losses.rewritten()(who, made.rows(encoder, targets=made.SENTENCES)).backward()
+    found = made.gradients(decoder.memory)
+    asked = [size for name, size in found.items() if "query" in name or "key" in name]
+    told = [size for name, size in found.items() if "value" in name]
+    assert max(asked) < 1e-6 < 1e-3 < min(told)
+
+
+def test_a_tied_decoder_adds_the_cross_attention_and_the_head_alone(encoder):
+    names = {name.split(".")[0] for name in CausalDecoder(encoder, None).state_dict()}
+    assert names == {"memory", "language"}
+
+
+def test_a_damaged_sentence_tells_the_longer_original(encoder):
+    who = made.learner(encoder, decoder=CausalDecoder(encoder))
+    damaged = [[2, 7, 3], [2, 3]]
+    rows = made.rows(encoder, damaged, damaged, made.SENTENCES[:2])
+    loss = sample_losses.rewritten()(who, rows)
+    parts = [
+        sample_losses.rewritten()(who, made.rows(encoder, [short], [short], [whole]))
+        for short, whole in zip(damaged, made.SENTENCES, strict=False)
+    ]
+    torch.testing.assert_close(loss, sum(parts))
+
+
+def test_the_first_token_is_given_whether_it_is_a_target_or_not(encoder):
+    who = made.learner(encoder, decoder=CausalDecoder(encoder))
+    without = [[IGNORED, *row[1:]] for row in made.SENTENCES]
+    loss = sample_losses.rewritten()
+    assert (
+        loss(who, made.rows(encoder, targets=without)).item()
+        == loss(who, made.rows(encoder, targets=made.SENTENCES)).item()
+    )
+
+
+def test_tied_it_is_the_denoising_autoencoder_of_sentence_transformers(encoder, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
+    encoder.similarity = "dot"  # no Normalize module after the pooling
+    save_encoder(encoder, tmp_path, "")
+    model = library.SentenceTransformer(str(tmp_path), device="cpu")
+    theirs = losses.DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()
+
+    ours = CausalDecoder(encoder, layers=None)
+    for memory, layer in zip(ours.memory, theirs.decoder.bert.encoder.layer, strict=True):
+        memory.load_state_dict(layer.crossattention.state_dict())
+    head = theirs.decoder.cls.predictions
+    ours.language.dense.load_state_dict(head.transform.dense.state_dict())
+    ours.language.norm.load_state_dict(head.transform.LayerNorm.state_dict())
+    torch.nn.init.normal_(head.decoder.bias)
+    ours.language.bias.data.copy_(head.decoder.bias)
+
+    damaged = [[2, 7, 3], [2, 11, 12, 3], [2, 15, 3]]
+    rows = made.rows(encoder, damaged, damaged, made.SENTENCES)
+    originals = rows.targets.masked_fill(rows.targets == IGNORED, 0)
+    features = {"input_ids": rows.ids, "attention_mask": rows.mask}
+    expected = theirs([features, {"input_ids": originals}], torch.empty(0))
+    expected.backward()
+    who = made.learner(encoder, decoder=ours)
+    loss = sample_losses.rewritten()(who, rows) / (rows.targets[:, 1:] != IGNORED).sum()
+    loss.backward()
+
+    torch.testing.assert_close(loss, expected)
+    right = {name: weight.grad for name, weight in model.transformers_model.named_parameters()}
+    for name, weight in encoder.backbone.named_parameters():
+        torch.testing.assert_close(weight.grad, right[name], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,137 @@
+"""Replaced token detection: generators, discriminators, and the loss on the batch's side."""
+
+from math import log
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sentemb_core.heads import sample_losses
+from sentemb_core.heads.discriminator import Discriminator
+from sentemb_core.heads.edit_detection import edit_detection
+from sentemb_core.heads.generator import Generator
+from sentemb_core.views.batch import Batch, View
+from tests.heads import made, slow
+from tests.heads.test_sample_losses import replaced
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    return made.encoder()
+
+
+def generator(encoder, **options) -> Generator:
+    return Generator(encoder, None, random_head=True, **options)
+
+
+def view(ids=made.SENTENCES, inputs=made.MASKED) -> View:
+    number = np.arange(len(ids))
+    rows = [[np.array(row, dtype=np.int64) for row in rows] for rows in (ids, inputs)]
+    return View(rows[0], number, number, number, inputs=rows[1])
+
+
+def test_the_code_takes_the_likeliest_token_everywhere_but_at_the_first_place(encoder):
+    found, rows = generator(encoder), made.rows(encoder)
+    edited = found(rows.ids, rows.mask, rows.inputs)
+    table = encoder.backbone.embeddings.word_embeddings.weight
+
+    def likeliest(state):
+        costs = [slow.surprise(found.language, state, table, k).item() for k in range(len(table))]
+        return costs.index(min(costs))
+
+    for row, sentence in enumerate(made.SENTENCES):
+        states = slow.read(encoder, made.MASKED[row])[-1]
+        padding = [0] * (rows.ids.shape[1] - len(sentence))
+        assert edited[row].tolist() == [sentence[0], *map(likeliest, states[1:]), *padding]
+
+
+def test_the_paper_draws_where_the_input_hides_a_token(encoder):
+    found, rows = generator(encoder, sample="multinomial"), made.rows(encoder)
+    nn.init.constant_(found.language.bias[40:42], 50.0)  # both far likelier than the rest
+    hidden = rows.inputs == made.MASK
+    drawn = torch.stack([found(rows.ids, rows.mask, rows.inputs) for _ in range(60)])
+    assert drawn[:, ~hidden].eq(rows.ids[~hidden]).all()
+    assert set(drawn[:, hidden].flatten().tolist()) == {40, 41}
+
+
+def test_with_nothing_hidden_nothing_is_drawn(encoder):
+    found, rows = generator(encoder, sample="multinomial"), made.rows(encoder)
+    assert found(rows.ids, rows.mask, rows.ids).equal(rows.ids)
+
+
+def test_a_generator_learns_nothing(encoder):
+    judge = Discriminator(encoder, generator(encoder))
+    rows = made.rows(encoder)
+    judge.train()
+    judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs).backward()
+    assert not any(weight.requires_grad for weight in judge.edit.parameters())
+    assert set(made.gradients(judge.edit).values()) == {None}
+    assert made.learns(judge.encoder)
+    assert made.learns(judge.classifier)
+    assert made.learns(encoder)  # by the vector
+
+
+def test_a_discriminator_begins_with_the_weights_of_the_encoder(encoder):
+    judge = Discriminator(encoder, replaced)
+    for own, its in zip(judge.encoder.parameters(), encoder.parameters(), strict=True):
+        assert own.equal(its)
+        assert own.data_ptr() != its.data_ptr()
+    rows = made.rows(encoder)
+    first = rows.reading.layers[0][:, 0]
+    torch.testing.assert_close(
+        judge(first, rows.ids, rows.mask), judge.classifier(rows.reading.layers[-1])
+    )
+
+
+def test_the_vector_and_not_the_first_token_is_read(encoder):
+    judge, rows = Discriminator(encoder, replaced), made.rows(encoder)
+    other = rows.ids.clone()
+    other[:, 0] = 44
+    logits = judge(rows.reading.pooled, rows.ids, rows.mask)
+    torch.testing.assert_close(judge(rows.reading.pooled, other, rows.mask), logits, rtol=0, atol=0)
+    assert judge(rows.reading.pooled + 1, rows.ids, rows.mask).ne(logits).any()
+
+
+def test_without_logits_every_real_token_costs_log_2(encoder):
+    judge, rows = Discriminator(encoder, replaced), made.rows(encoder)
+    nn.init.zeros_(judge.classifier.weight)
+    loss = judge.loss(rows.reading.pooled, rows.ids, rows.mask, rows.inputs)
+    assert (loss / rows.mask.sum()).item() == pytest.approx(log(2))
+
+
+def test_on_the_side_of_the_batch_the_loss_is_the_mean_over_real_tokens(encoder):
+    judge, rows = Discriminator(encoder, replaced), made.rows(encoder)
+    who = made.learner(encoder, discriminator=judge)
+    batch = Batch({"one": view(), "other": view(made.SENTENCES[:2], made.MASKED[:2])}, pairs=3)
+    vectors = {"one": rows.reading.pooled, "other": rows.reading.pooled[:2] + 1}
+    loss, _ = edit_detection("one", "other")(vectors, batch, who)
+    total = 0
+    for name in vectors:
+        for k, sentence in enumerate(batch.views[name].tokens):
+            edited = [token + (token % 3 == 0) for token in sentence.tolist()]
+            states = slow.read(judge.encoder, edited, first=vectors[name][k])[-1]
+            for state, new, old in zip(states, edited, sentence.tolist(), strict=True):
+                logits = slow.linear(judge.classifier, state)
+                total = total + logits.exp().sum().log() - logits[int(new != old)]
+    torch.testing.assert_close(loss, total / (15 + 10), rtol=1e-5, atol=1e-5)
+
+
+def test_on_raw_vectors_both_forms_agree(encoder):
+    who = made.learner(encoder, discriminator=Discriminator(encoder, generator(encoder)))
+    rows = made.rows(encoder)
+    batch = Batch({"one": view()}, pairs=3)
+    loss, _ = edit_detection("one")({"one": rows.reading.pooled}, batch, who)
+    single = sample_losses.replaced_tokens()(who, rows) / rows.mask.sum()
+    torch.testing.assert_close(loss, single)
+
+
+def test_the_order_of_the_batch_does_not_matter(encoder):
+    who = made.learner(encoder, discriminator=Discriminator(encoder, replaced))
+    vectors = made.rows(encoder).reading.pooled
+    order = [2, 0, 1]
+    shuffled = view([made.SENTENCES[k] for k in order], [made.MASKED[k] for k in order])
+    plain, _ = edit_detection("one")({"one": vectors}, Batch({"one": view()}, 3), who)
+    other, _ = edit_detection("one")({"one": vectors[order]}, Batch({"one": shuffled}, 3), who)
+    torch.testing.assert_close(plain, other)

@@ -1,0 +1,108 @@
+"""Heads on sentence vectors and token states."""
+
+import pytest
+import torch
+from torch import nn
+
+from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
+from sentemb_core.heads.bilinear import bilinear
+from sentemb_core.heads.cnn import TokenCNN
+from sentemb_core.heads.gelu_mlp import gelu_mlp
+from sentemb_core.heads.mlp import mlp
+from sentemb_core.heads.weights import draw_weights
+
+
+def test_a_new_dense_layer_begins_as_berts():
+    torch.manual_seed(0)
+    dense = mlp(200)[0]
+    assert dense.weight.std().item() == pytest.approx(0.02, rel=0.02)
+    assert dense.bias.eq(0).all()
+
+
+def test_drawing_weights_keeps_the_padding_row_and_resets_the_norms():
+    torch.manual_seed(0)
+    found = nn.Sequential(nn.Embedding(30, 8, padding_idx=0), nn.LayerNorm(8))
+    nn.init.constant_(found[1].weight, 3.0)
+    draw_weights(found)
+    assert found[0].weight[0].eq(0).all()
+    assert found[0].weight[1:].ne(0).all()
+    assert found[1].weight.eq(1).all()
+
+
+def test_the_batch_norm_head_is_two_dense_layers_each_normalised_over_the_batch():
+    torch.manual_seed(0)
+    head, vectors = batch_norm_mlp(6), torch.randn(9, 6)
+
+    def normalised(columns):
+        centred = columns - columns.mean(0)
+        return centred / (centred.square().mean(0) + 1e-5).sqrt()
+
+    wide = normalised(vectors @ head[0].weight.T).clamp(min=0)
+    torch.testing.assert_close(head(vectors), normalised(wide @ head[3].weight.T))
+    assert [name for name, _ in head.named_parameters()] == [
+        *("0.weight", "1.weight", "1.bias", "3.weight")  # no biases, no affine map at the end
+    ]
+    assert head[0].weight.shape == (12, 6)
+
+
+def test_the_batch_norm_head_remembers_its_statistics_in_the_state():
+    torch.manual_seed(0)
+    head, fresh, vectors = batch_norm_mlp(6), batch_norm_mlp(6), torch.randn(9, 6)
+    head(vectors)
+    fresh.load_state_dict(head.state_dict())
+    torch.testing.assert_close(fresh.eval()(vectors), head.eval()(vectors))
+
+
+def test_the_gelu_head_widens_twice_over_any_leading_axes():
+    torch.manual_seed(0)
+    head, layers = gelu_mlp(4, width=10), torch.randn(3, 5, 4)
+    first = torch.nn.functional.gelu(layers @ head[0].weight.T + head[0].bias)
+    expected = torch.nn.functional.gelu(first @ head[2].weight.T + head[2].bias)
+    torch.testing.assert_close(head(layers), expected)
+    assert head(layers).shape == (3, 5, 10)
+
+
+def test_a_bilinear_map_begins_as_the_identity_unless_asked():
+    vectors = torch.randn(3, 64)
+    torch.testing.assert_close(bilinear(64)(vectors), vectors)
+    torch.manual_seed(0)
+    assert bilinear(64, "normal").weight.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize("dim", [9, 16])
+def test_convolutions_see_one_three_and_five_tokens(dim):
+    torch.manual_seed(0)
+    head, states = TokenCNN(dim), torch.randn(2, 7, dim)
+    found = head(states, torch.ones(2, 7, dtype=torch.int64))
+    assert found.shape == states.shape
+    changed = states.clone()
+    changed[0, 3] += 1
+    moved = (head(changed, torch.ones(2, 7, dtype=torch.int64)) - found).abs() > 1e-6
+    start = 0
+    for convolution, reach in zip(head.convolutions, (0, 1, 2), strict=True):
+        part = moved[0, :, start : start + convolution.out_channels].any(1)
+        assert part.nonzero().flatten().tolist() == list(range(3 - reach, 4 + reach))
+        start += convolution.out_channels
+    assert start == dim
+    assert not moved[1].any()
+
+
+def test_convolutions_equal_a_slow_loop_and_know_no_padding():
+    torch.manual_seed(0)
+    head, states = TokenCNN(6), torch.randn(2, 5, 6)
+    lengths = [5, 3]
+    mask = (torch.arange(5) < torch.tensor(lengths)[:, None]).long()
+    found = head(states, mask)
+    for row, length in enumerate(lengths):
+        for place in range(length):
+            parts = []
+            for convolution in head.convolutions:
+                kernel = convolution.weight.shape[2]
+                total = convolution.bias.clone()
+                for step in range(kernel):
+                    other = place + step - kernel // 2
+                    if 0 <= other < length:
+                        total = total + convolution.weight[:, :, step] @ states[row, other]
+                parts.append(total)
+            torch.testing.assert_close(found[row, place], torch.cat(parts))
+    assert found[1, 3:].eq(0).all()

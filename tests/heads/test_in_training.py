@@ -1,0 +1,145 @@
+"""All networks together under the loop: chunked, interrupted, and dropped at the end."""
+
+import pytest
+import torch
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.encoder.encoder import Reading
+from sentemb_core.heads import sample_losses
+from sentemb_core.heads.auxiliary import AuxiliaryNetwork
+from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
+from sentemb_core.heads.causal_decoder import CausalDecoder
+from sentemb_core.heads.copies import MomentumCopy
+from sentemb_core.heads.discriminator import Discriminator
+from sentemb_core.heads.edit_detection import edit_detection
+from sentemb_core.heads.generator import Generator
+from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.heads.queue import Queue
+from sentemb_core.methods.contrast import contrast
+from sentemb_core.methods.method import Method, SampleTerm
+from sentemb_core.pairs import sources
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.gradients import GradientJob
+from sentemb_core.training.loop import learner_of, train
+from sentemb_core.views.masked import Masking, with_masked_inputs
+from sentemb_core.views.sentences import first, second
+from tests import tiny
+from tests.heads import made
+
+MASKING = Masking(0.4, made.MASK, (0, 2, 3), tiny.VOCABULARY)
+CONFIG = TrainingConfig(
+    steps=6, batch_size=6, learning_rate=1e-2, checkpoint_every=2, evaluate_every=None, threads=1
+)
+
+
+class InterruptionError(Exception):
+    """Stands for a person's Ctrl-C."""
+
+
+def networks(encoder):
+    generator = Generator(encoder, None, random_head=True)
+    return {
+        "momentum": MomentumCopy(encoder, 0.9),
+        "queue": Queue(9, encoder.dim),
+        "auxiliary": AuxiliaryNetwork(generator.encoder, None, random_head=True),
+        "condenser": MaskFiller(encoder),
+        "discriminator": Discriminator(encoder, generator),
+        "decoder": CausalDecoder(encoder),
+        "tied": CausalDecoder(encoder, layers=None),
+    }
+
+
+def by_momentum(learner, ids, mask, layers) -> Reading:
+    return learner.networks["momentum"].read(ids, mask, layers=layers)
+
+
+def move_on(learner, vectors) -> None:
+    learner.networks["momentum"].follow(learner.encoder)
+    learner.networks["queue"].push(vectors["key"])
+
+
+def everything(*, head=None) -> Method:
+    on_anchor = {
+        "aggregated": sample_losses.aggregated(),
+        "condensed": sample_losses.condensed(1),
+        "late": sample_losses.masked_language("condenser.language"),
+        "rewritten": sample_losses.rewritten(),
+        "tied": sample_losses.rewritten("tied"),
+    }
+    return Method(
+        name="everything",
+        pairs=sources.neighbours(1),
+        views={"anchor": with_masked_inputs(first, MASKING), "positive": second, "key": second},
+        terms={
+            "contrast": (1.0, contrast("anchor", "positive", 0.05, "cosine", queue=True)),
+            "edits": (0.5, edit_detection("anchor")),
+        },
+        sample_terms={name: (0.1, SampleTerm("anchor", loss)) for name, loss in on_anchor.items()},
+        readers={"key": by_momentum},
+        head=head,
+        networks=networks,
+        after_step=move_on,
+    )
+
+
+def sampler_of(method):
+    return sampler_for(CONFIG, method, tiny.corpus([5] * 8))
+
+
+@pytest.mark.parametrize("chunk", [1, 5])
+@pytest.mark.parametrize("head", [None, batch_norm_mlp])
+def test_chunks_give_the_gradients_of_the_whole(chunk, head):
+    method = everything(head=head)
+    learner = learner_of(method, made.encoder(pooling="mean"), seed=1)
+    batch = sampler_of(method).batch(0)
+    found = []
+    for size in (None, chunk):
+        for module in learner.modules:
+            module.zero_grad()
+        loss = GradientJob(learner, method, False, seed=7).run(batch, 0, size).loss
+        weights = [weight for module in learner.modules for weight in module.parameters()]
+        found.append((loss, [None if w.grad is None else w.grad.clone() for w in weights]))
+    (plain, whole), (cached, parts) = found
+    assert cached == pytest.approx(plain, rel=1e-6)
+    largest = max(gradient.abs().max() for gradient in whole if gradient is not None)
+    for one, other in zip(whole, parts, strict=True):
+        if one is None or other is None:
+            assert one is other
+        else:
+            assert (one - other).abs().max() < 1e-5 * largest
+
+
+def trained(work, *, stop=None):
+    method = everything(head=batch_norm_mlp)
+    encoder = made.encoder(pooling="mean", dropout=0.1)
+    learner = learner_of(method, encoder, seed=1)
+    frozen = learner.networks["discriminator"].edit.state_dict()
+    before = {name: weight.clone() for name, weight in frozen.items()}
+    losses = []
+
+    def on_step(step, metrics):
+        losses.append(metrics["loss"])
+        if step == stop:
+            raise InterruptionError
+
+    try:
+        train(learner, method, sampler_of(method), CONFIG, work, on_step=on_step)
+    finally:
+        for name, weight in frozen.items():
+            assert weight.equal(before[name]), name
+    return learner, losses
+
+
+def test_an_interrupted_run_ends_in_the_same_bits(tmp_path):
+    undisturbed, losses = trained(tmp_path / "one")
+    with pytest.raises(InterruptionError):
+        trained(tmp_path / "other", stop=5)
+    resumed, rest = trained(tmp_path / "other")
+    assert rest == losses[-len(rest) :]
+    assert len(rest) == 2
+    for ours, theirs in zip(undisturbed.modules, resumed.modules, strict=True):
+        state = theirs.state_dict()
+        for name, weight in ours.state_dict().items():
+            assert weight.equal(state[name]), name
+    assert len(resumed.networks["queue"].keys) == 9
+    assert torch.isfinite(torch.tensor(losses)).all()

@@ -1,0 +1,94 @@
+"""The adversarial view: noise of one length a token, uphill on the contrastive loss."""
+
+import pytest
+import torch
+
+from sentemb_core.errors import RecipeError
+from sentemb_core.losses.info_nce import info_nce
+from sentemb_core.readers.adversarial import adversarial
+from sentemb_core.readers.perturbed import perturbed
+from tests import tiny
+from tests.readers.rows import learner, read, rows
+
+
+def noise(subject, ids, mask, epsilon):
+    """What was added to the embedded tokens."""
+    moved = read(adversarial(epsilon, 0.1), subject, ids, mask, layers=True).layers[0]
+    return moved - read(perturbed(), subject, ids, mask, layers=True).layers[0]
+
+
+def test_every_real_token_moves_by_epsilon_and_padding_stays():
+    ids, mask = rows(6, 9, 4)
+    length = noise(learner(), ids, mask, 0.3).norm(dim=-1)
+    torch.testing.assert_close(length, 0.3 * mask.float(), atol=1e-5, rtol=0)
+
+
+def test_the_direction_is_that_of_a_slow_gradient():
+    """Central differences of the loss along every feature of one token."""
+    encoder = tiny.bert(dropout=0.0).double()
+    subject = learner(encoder)
+    ids, mask = rows(5, 5, 5)
+
+    def loss(moved):
+        pooled = encoder.read(ids, mask, edit=lambda states: states + moved).pooled
+        own = torch.eye(3, dtype=torch.bool)
+        return info_nce(pooled, pooled, own, ~own, temperature=0.1, similarity="cosine")
+
+    slopes = torch.zeros(16, dtype=torch.float64)
+    for feature in range(16):
+        step = torch.zeros(3, 5, 16, dtype=torch.float64)
+        step[1, 2, feature] = 1e-3
+        with torch.no_grad():
+            slopes[feature] = (loss(step) - loss(-step)) / 2e-3
+    found = noise(subject, ids, mask, 1.0)[1, 2]
+    assert torch.cosine_similarity(found, slopes, dim=0) > 0.99
+
+
+def test_small_noise_raises_the_loss_of_the_view():
+    subject = learner()
+    ids, mask = rows(6, 9, 4, 7)
+    own = torch.eye(4, dtype=torch.bool)
+
+    def loss(pooled):
+        return info_nce(pooled, pooled, own, ~own, temperature=0.1, similarity="cosine")
+
+    moved = read(adversarial(0.01, 0.1), subject, ids, mask).pooled
+    assert loss(moved) > loss(subject.encoder(ids, mask))
+
+
+def test_a_gradient_cache_reads_the_same_without_gradients():
+    subject = learner(tiny.bert(dropout=0.1))
+    subject.encoder.train()
+    ids, mask = rows(6, 9, 4)
+    reader = adversarial(0.3, 0.1)
+    with torch.no_grad():
+        first = read(reader, subject, ids, mask).pooled
+    again = read(reader, subject, ids, mask).pooled
+    assert torch.equal(first, again)
+    assert again.requires_grad
+    assert not first.requires_grad
+
+
+def test_reading_leaves_no_gradient_in_the_encoder():
+    subject = learner()
+    ids, mask = rows(6, 9)
+    read(adversarial(0.3, 0.1), subject, ids, mask)
+    assert all(weight.grad is None for weight in subject.encoder.parameters())
+
+
+def test_a_row_alone_stays_as_it_is():
+    ids, mask = rows(6)
+    subject = learner()
+    moved = read(adversarial(0.3, 0.1), subject, ids, mask).pooled
+    assert torch.equal(moved, subject.encoder(ids, mask))
+
+
+def test_noise_of_no_length_is_refused():
+    with pytest.raises(RecipeError, match=r"E303 An adversarial view differs .* found epsilon 0.0"):
+        adversarial(0.0, 0.05)
+
+
+def test_a_static_table_has_no_adversary():
+    ids, mask = rows(6, 4)
+    with pytest.raises(RecipeError, match=r"E303 .*static table"):
+        read(adversarial(0.3, 0.1), learner(tiny.static()), ids, mask)
