@@ -3,21 +3,21 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Group, Parameter
+from cyclopts import Parameter, validators
 
 from sentemb_core import console
+from sentemb_core.options import DEFAULTS, By, CorpusOptions, Json, Out, Picture, Source, Top
 
-app = App(
-    name="sentemb",
-    help="Use a sentence encoder that lies in a folder: encode, search, evaluate, look into it.",
-    version_flags=["--version"],
-    result_action="return_value",
+if TYPE_CHECKING:
+    from sentemb_core.configs import CorpusConfig
+
+app = console.door(
+    "sentemb",
+    "Use a sentence encoder that lies in a folder: encode, search, evaluate, look into it.",
 )
-CORPUS = Group("Your corpus")
-Column = Annotated[str | None, Parameter(group=CORPUS)]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="The result as JSON on stdout.")]
+Model = Annotated[str, Parameter(help="A folder with an encoder, or minilm.")]
 
 
 def main() -> None:
@@ -26,39 +26,20 @@ def main() -> None:
 
 @app.command
 def encode(
-    model: str,
-    source: str,
-    out: Path,
+    model: Model,
+    source: Source,
+    out: Out,
     *,
-    text_column: Column = None,
-    sentences_column: Column = None,
-    id_column: Column = None,
-    by: Literal["document", "sentence"] = "document",
+    by: By = "document",
+    corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Vectors of a corpus into a Parquet file: doc_id, (position,) embedding.
-
-    Parameters
-    ----------
-    model
-        A folder with an encoder, or minilm.
-    source
-        JSONL, JSON, CSV, TSV, Parquet, a folder of .txt/.md files, a `datasets` folder or name.
-    out
-        The Parquet file to write.
-    text_column
-        Column of running text, to be split into sentences.
-    sentences_column
-        Column of ready sentence lists.
-    id_column
-        Column of document ids.
-    by
-        One vector a document (mean of its sentences) or one a sentence.
-    """
-    from sentemb_core.retrieval.index import write_vectors
+    """Vectors of a corpus into a Parquet file: doc_id, (position, sentence,) embedding."""
+    checked = _checked(source, corpus)
+    from sentemb_core.document_vectors import write_vectors
 
     encoder = _encoder(model)
-    with _documents(source, text_column, sentences_column, id_column) as documents:
+    with _documents(checked) as documents:
         rows = write_vectors(encoder, documents, out, by)
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
@@ -69,39 +50,20 @@ def encode(
 
 @app.command
 def search(
-    model: str,
-    query: str,
-    source: str,
+    model: Model,
+    query: Annotated[str, Parameter(help="What to look for.")],
+    source: Source,
     *,
-    top: int = 10,
-    text_column: Column = None,
-    sentences_column: Column = None,
-    id_column: Column = None,
+    top: Top = 10,
+    corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """The documents nearest to a query, by exact search.
-
-    Parameters
-    ----------
-    model
-        A folder with an encoder, or minilm.
-    query
-        What to look for.
-    source
-        The corpus to look in.
-    top
-        How many documents to show.
-    text_column
-        Column of running text, to be split into sentences.
-    sentences_column
-        Column of ready sentence lists.
-    id_column
-        Column of document ids.
-    """
-    from sentemb_core.retrieval.index import nearest_documents
+    """The documents nearest to a query, by exact search."""
+    checked = _checked(source, corpus)
+    from sentemb_core.document_vectors import nearest_documents
 
     encoder = _encoder(model)
-    with _documents(source, text_column, sentences_column, id_column) as documents:
+    with _documents(checked) as documents:
         hits = nearest_documents(encoder, query, documents, top)
     if json:
         console.emit([hit.__dict__ for hit in hits])
@@ -112,41 +74,25 @@ def search(
 
 @app.command
 def evaluate(
-    model: str,
-    source: str,
+    model: Model,
+    source: Source,
     *,
-    counterpart_column: Column = None,
-    text_column: Column = None,
-    sentences_column: Column = None,
-    id_column: Column = None,
-    candidates: int = 3000,
+    candidates: Annotated[
+        int, Parameter(validator=validators.Number(gte=2), help="Size of the fixed pool.")
+    ] = 3000,
+    corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
     """Recall of an encoder on a corpus beside BM25: documents look for their counterparts.
 
-    Parameters
-    ----------
-    model
-        A folder with an encoder, or minilm.
-    source
-        The corpus.
-    counterpart_column
-        Title, headline or query of each document; none: halves of documents look for each other.
-    text_column
-        Column of running text, to be split into sentences.
-    sentences_column
-        Column of ready sentence lists.
-    id_column
-        Column of document ids.
-    candidates
-        Size of the fixed pool.
+    Without a column of counterparts, halves of documents look for each other.
     """
+    checked = _checked(source, corpus)
     from sentemb_core.configs import ValidationConfig
     from sentemb_core.evaluation.folder import scores_of_folder
 
     encoder = _encoder(model)
-    columns = (text_column, sentences_column, id_column, counterpart_column)
-    with _documents(source, *columns) as documents:
+    with _documents(checked) as documents:
         scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
     if json:
         console.emit({label: row.model_dump() for label, row in scores.items()})
@@ -157,48 +103,33 @@ def evaluate(
 
 @app.command
 def annotate(
-    model: str,
-    source: str,
+    model: Model,
+    source: Source,
     *,
-    document: str,
-    top_k: int = 1,
-    mutual: Annotated[bool, Parameter(negative="")] = False,
-    picture: Path | None = None,
-    text_column: Column = None,
-    sentences_column: Column = None,
-    id_column: Column = None,
+    document: Annotated[str, Parameter(help="Its id.")],
+    top_k: Annotated[
+        int,
+        Parameter(
+            validator=validators.Number(gte=1),
+            help="Neighbours kept per sentence (Eq. 3 of seed 000).",
+        ),
+    ] = 1,
+    mutual: Annotated[
+        bool, Parameter(negative="", help="Keep an edge only if both ends rank the other.")
+    ] = False,
+    picture: Picture = None,
+    corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """One document's graph and clusters, printed and drawn: what an encoder takes for the same.
-
-    Parameters
-    ----------
-    model
-        A folder with an encoder, or minilm.
-    source
-        The corpus that holds the document.
-    document
-        Its id.
-    top_k
-        Neighbours kept per sentence (Eq. 3 of seed 000).
-    mutual
-        Keep an edge only if both ends rank the other.
-    picture
-        A .png or .svg file for the drawing.
-    text_column
-        Column of running text, to be split into sentences.
-    sentences_column
-        Column of ready sentence lists.
-    id_column
-        Column of document ids.
-    """
+    """One document's graph and clusters, printed and drawn: what an encoder takes for the same."""
+    checked = _checked(source, corpus)
+    from sentemb_core.document_vectors import sentences_of
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
     from sentemb_core.report.graph import cluster_table, draw_document
-    from sentemb_core.retrieval.index import sentences_of
 
     encoder = _encoder(model)
-    with _documents(source, text_column, sentences_column, id_column) as documents:
+    with _documents(checked) as documents:
         sentences = sentences_of(documents, document)
     graph = pruned(document_graph(embed_texts(encoder, sentences)), top_k, mutual=mutual)
     clusters = graph_clusters(graph)
@@ -214,16 +145,13 @@ def annotate(
 
 
 @app.command
-def export(model: str, folder: Path, *, json: Json = False) -> int:
-    """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it.
-
-    Parameters
-    ----------
-    model
-        A folder with an encoder, or minilm.
-    folder
-        The new folder.
-    """
+def export(
+    model: Model,
+    folder: Annotated[Path, Parameter(help="The new folder.")],
+    *,
+    json: Json = False,
+) -> int:
+    """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.errors import UsageError
@@ -261,6 +189,16 @@ def methods(*, json: Json = False) -> int:
     return 0
 
 
+def _checked(source: str, corpus: CorpusOptions) -> "CorpusConfig":
+    """How to read the source, whose columns are looked for first: an encoder takes seconds."""
+    from sentemb_core.configs import CorpusConfig
+    from sentemb_core.corpus.readers import check_source
+
+    config = CorpusConfig.model_validate({"source": source} | corpus.given())
+    check_source(config)
+    return config
+
+
 def _encoder(model: str) -> Any:
     from sentemb_core.configs import EncoderConfig
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -273,28 +211,14 @@ def _encoder(model: str) -> Any:
 
 
 @contextmanager
-def _documents(
-    source: str,
-    text_column: str | None,
-    sentences_column: str | None,
-    id_column: str | None,
-    counterpart_column: str | None = None,
-) -> Generator[Path, None, None]:
+def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
     """The corpus as a folder with documents.parquet, gone when the block ends."""
     from tempfile import TemporaryDirectory
 
-    from sentemb_core.configs import CorpusConfig
     from sentemb_core.corpus.documents import write_documents
 
-    config = CorpusConfig(
-        source=source,
-        text_column=text_column,
-        sentences_column=sentences_column,
-        id_column=id_column,
-        counterpart_column=counterpart_column,
-    )
     with TemporaryDirectory(prefix="sentemb-") as folder:
-        write_documents(config, Path(folder))
+        write_documents(source, Path(folder))
         yield Path(folder)
 
 

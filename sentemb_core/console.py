@@ -5,32 +5,87 @@ import logging
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from importlib.metadata import version
+from typing import Annotated, Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
-from sentemb_core.errors import SentembError
+from sentemb_core.errors import SentembError, UsageError
+
+_debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
 
-def run(app: App, tokens: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 ok, 2 usage, 3 bad data, 4 gate, 5 resources."""
+def door(name: str, purpose: str) -> App:
+    """A command line whose verbs all know `--debug`."""
+    app = App(name=name, help=purpose, version=lambda: version("sentemb"))
+    for layer in (app, app.meta):
+        layer.suppress_keyboard_interrupt = False  # `run` says how to go on
+
+    @app.meta.default
+    def verb(
+        *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+        debug: Annotated[
+            bool, Parameter(negative="", help="Show where an error came from, call by call.")
+        ] = False,
+    ) -> Any:
+        _debugging.set(debug)
+        return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+
+    return app
+
+
+def debugging() -> bool:
+    """Whether a person asked to see tracebacks."""
+    return _debugging.get()
+
+
+def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "interrupted") -> int:
+    """Run one verb of a `door` and return its exit code.
+
+    0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, 130 `interrupted`, in these
+    words.
+    """
     try:
-        answer = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        answer = app.meta(
+            tokens, exit_on_error=False, print_error=False, result_action="return_value"
+        )
     except CycloptsError as error:
-        complain(str(error))
-        return 2
+        complain(f"{UsageError.code} {error}")
+        return UsageError.exit_code
     except SentembError as error:
+        show_traceback(error)
         complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        complain("interrupted; `python -m flows resume` goes on from here")
+        complain(interrupted)
         return 130
     except BrokenPipeError:  # the reader of a pipe had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        show_traceback(error)
+        complain(fault(error))
+        return SentembError.exit_code
     return answer if isinstance(answer, int) else 0
+
+
+def show_traceback(error: Exception) -> None:
+    if debugging():
+        traceback.print_exception(error)
+
+
+def fault(error: Exception) -> str:
+    """What a person reads of an error that nobody foresaw: what, where, and the way out."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    first = next(iter(str(error).splitlines()), "")
+    return (
+        f"{SentembError.code} {type(error).__name__}: {first} ({frame.name} in {frame.filename}, "
+        f"line {frame.lineno}). Nobody foresaw this: run it again with --debug, and report it."
+    )
 
 
 def complain(message: str) -> None:
@@ -39,6 +94,11 @@ def complain(message: str) -> None:
     Console(stderr=True, soft_wrap=True).print(
         f"[bold red]error[/] {plain(message)}", highlight=False
     )
+
+
+def remark(text: str) -> None:
+    """A line on stderr."""
+    sys.stderr.write(text + "\n")
 
 
 def plain(text: str) -> str:
@@ -58,14 +118,16 @@ def write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def show(*renderables: Any) -> None:
-    """Tables and sentences on stdout, as wide as the terminal (at least 100 in a pipe)."""
+def show(*results: Any) -> None:
+    """Tables and sentences on stdout: tables as wide as the terminal (at least 120 in a pipe)."""
     from rich.console import Console
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, 120))
-    console.print(*renderables, highlight=False)
+    for result in results:
+        sentence = isinstance(result, str)  # a path in it stays whole, a bracket is no markup
+        console.print(result, highlight=False, markup=not sentence, soft_wrap=sentence)
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:

@@ -100,6 +100,18 @@ class UnknownLabelsError(BadDataError, LookupError):
     code = "E501"
 
 
+class NoQueriesError(BadDataError):
+    """A split of a benchmark in which nobody asks: every query without an answer is left out."""
+
+    code = "E502"
+
+
+class ConstantScoresError(BadDataError):
+    """Gold scores that are all alike: nothing correlates with them."""
+
+    code = "E503"
+
+
 class CorruptArtifactError(SentembError, OSError):
     """An artifact whose bytes are not those of its digest. It is quarantined and rebuilt."""
 

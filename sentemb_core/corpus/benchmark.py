@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import document_batches
-from sentemb_core.errors import EmptyPairsError
+from sentemb_core.errors import EmptyPairsError, NoQueriesError
 
 log = logging.getLogger(__name__)
 
@@ -119,13 +119,17 @@ def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]
 
 
 def _with_counterpart(documents: Path) -> Iterator[_Entry]:
-    first = 0
+    first = silent = 0
     for batch in document_batches(documents, ["doc_id", "counterpart"]):
         ids, texts = (batch.column(name).to_pylist() for name in ("doc_id", "counterpart"))
+        silent += texts.count(None)
         for row, (doc_id, text) in enumerate(zip(ids, texts, strict=True), first):
             if text is not None:
                 yield _Entry(unit_hash("pool", doc_id), row, doc_id, text)
         first += len(batch)
+    if 0 < silent < first:
+        code = NoQueriesError.code
+        log.warning("%s %d of %d documents have no counterpart: no queries", code, silent, first)
 
 
 def _with_halves(documents: Path) -> Iterator[_Entry]:

@@ -10,6 +10,8 @@ from tempfile import TemporaryDirectory
 from sentemb_core.errors import StorageError
 
 CACHE_KIB = 4_096  # of SQLite's pages in memory
+LOOK_UP = 512  # keys a query: below SQLite's smallest limit of variables
+QUERY = f"SELECT key, row FROM seen WHERE key IN ({','.join('?' * LOOK_UP)})"
 
 
 def digest(*parts: str) -> bytes:
@@ -60,10 +62,10 @@ class FirstSeen:
 
     def _known(self, keys: Sequence[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
-        for start in range(0, len(keys), 512):  # below SQLite's smallest limit of variables
-            chunk = keys[start : start + 512]
-            marks = ",".join("?" * len(chunk))
-            query = f"SELECT key, row FROM seen WHERE key IN ({marks})"
-            with closing(self._db.execute(query, chunk)) as rows:
+        for start in range(0, len(keys), LOOK_UP):
+            chunk = keys[start : start + LOOK_UP]
+            # always as many: each length would be another compiled query that stays in memory
+            padded = [*chunk, *[b""] * (LOOK_UP - len(chunk))]
+            with closing(self._db.execute(QUERY, padded)) as rows:
                 found.update(rows)
         return found

@@ -82,12 +82,15 @@ def write_documents(config: CorpusConfig, out: Path) -> CorpusReport:
     report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
-    check_report(report, quarantine.path)
+    check_report(report, quarantine.path, sentences=config.splitter == "none")
     return report
 
 
-def check_report(report: CorpusReport, quarantine: Path) -> None:
-    """Raise when no document is usable (E101), or almost none can give a pair (E102)."""
+def check_report(report: CorpusReport, quarantine: Path, *, sentences: bool = False) -> None:
+    """Raise when no document is usable (E101), or almost none can give a pair (E102).
+
+    Where `sentences` are what was asked for, nobody expects pairs.
+    """
     if report.documents == 0:
         bad = [f"{count} {REASONS[reason]}" for reason, count in report.quarantined.items()]
         bad += [f"{report.left_out} with too few sentences"] if report.left_out else []
@@ -95,6 +98,8 @@ def check_report(report: CorpusReport, quarantine: Path) -> None:
             f"corpus has 0 usable documents ({report.rows_read} read"
             f"{': ' if bad else ''}{', '.join(bad)}) - see {quarantine}"
         )
+    if sentences:
+        return
     alone = report.documents - report.documents_with_pairs
     if report.documents_with_pairs < PAIRS_SHARE * report.documents:
         raise EmptyPairsError(

@@ -42,6 +42,15 @@ def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         ) from error
 
 
+def check_source(config: CorpusConfig) -> None:
+    """Open the source and look for its columns, as reading it would first.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: as `rows`.
+    """
+    next(rows(config), None)
+
+
 def parquet_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Rows of a Parquet file; only the used columns are read."""
     name = Path(config.source).name

@@ -52,7 +52,7 @@ class TokenReport(BaseModel):
 
 def write_tokens(
     documents: Path,
-    benchmark: Path,
+    benchmark: Path | None,
     tokenizer_json: Path,
     max_length: int,
     out: Path,
@@ -63,7 +63,8 @@ def write_tokens(
 
     Args:
         documents: The documents.parquet of `write_documents`.
-        benchmark: Folder written by `write_benchmark`: names the held-out documents.
+        benchmark: Folder written by `write_benchmark`: names the held-out documents. None: all
+            may be trained on.
         tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
         max_length: Tokens kept of a sentence, special ones included.
         out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
@@ -73,7 +74,7 @@ def write_tokens(
     Streams: memory holds one shard, whatever the size of the corpus.
     """
     encode = _Encode(tokenizer_json, max_length, add_special_tokens)
-    held_out = Benchmark.open(benchmark).held_out_documents
+    held_out = Benchmark.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:
         for batch in document_batches(documents, ["doc_id", "sentences"]):
             sentences = batch.column("sentences")
@@ -218,24 +219,20 @@ class TokenCorpus:
     """Read-only token cache, memory-mapped; sentences are indexed in canonical order.
 
     Canonical order: by document as in documents.parquet, then by position in the document.
+    `shard_tokens` and `shard_offsets` serve a pass over the corpus in flat memory. What holds a
+    number for every document or sentence is read when first asked for.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.meta = TokenReport.model_validate_json((path / "meta.json").read_text("utf-8"))
         self.n_documents = self.meta.documents
-        index = pq.read_table(
-            path / "documents.parquet", columns=["first_sentence", "held_out"], memory_map=True
+        self._files = sorted(path.glob("sentences-*.arrow"))
+        self._kept: dict[int, Any] = {}
+        self.shards = list(_shards(self._files))
+        self._starts: Int64[np.ndarray, " bounds"] = np.array(
+            [0, *(shard.sentences.stop for shard in self.shards)]
         )
-        self.offsets: Int64[np.ndarray, " documents+1"] = np.append(
-            index["first_sentence"].to_numpy(), self.meta.sentences
-        )
-        self.held_out: Bool[np.ndarray, " documents"] = index["held_out"].to_numpy()
-        self._batches = [_mapped(file) for file in sorted(path.glob("sentences-*.arrow"))]
-        self._starts: Int64[np.ndarray, " shards+1"] = np.cumsum(
-            [0, *(len(batch) for batch in self._batches)]
-        )
-        self.shards = [self._shard(k) for k in range(len(self._batches))]
 
     @classmethod
     def open(cls, path: Path) -> "TokenCorpus":
@@ -247,43 +244,63 @@ class TokenCorpus:
 
     @cached_property
     def doc_ids(self) -> list[str]:
-        table = pq.read_table(self.path / "documents.parquet", columns=["doc_id"])
-        return cast(list[str], table["doc_id"].to_pylist())
+        return cast(list[str], self._index("doc_id").to_pylist())
+
+    @cached_property
+    def offsets(self) -> Int64[np.ndarray, " bounds"]:
+        """First sentence of each document; last, the number of sentences."""
+        return np.append(self._index("first_sentence").to_numpy(), self.meta.sentences)
+
+    @cached_property
+    def held_out(self) -> Bool[np.ndarray, " documents"]:
+        """Documents that no training may see: a byte a document."""
+        return self._index("held_out").to_numpy()
 
     @cached_property
     def lengths(self) -> Int32[np.ndarray, " sentences"]:
         """Tokens of each sentence."""
-        bounds = (self._token_bounds(k) for k in range(len(self._batches)))
+        bounds = (_token_bounds(_mapped(file)) for file in self._files)
         return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
 
     @cached_property
     def text_hashes(self) -> Int64[np.ndarray, " sentences"]:
         """Equal for two sentences exactly when their token ids are (64-bit hash)."""
-        return np.concatenate([batch.column("text_hash").to_numpy() for batch in self._batches])
+        return np.concatenate(
+            [_mapped(file).column("text_hash").to_numpy() for file in self._files]
+        )
 
     @cached_property
     def document_of(self) -> Int64[np.ndarray, " sentences"]:
         """Index of each sentence's document."""
         return np.repeat(np.arange(self.n_documents), np.diff(self.offsets))
 
+    def shard_tokens(self, k: int) -> list[Int64[np.ndarray, " tokens"]]:
+        """Token ids of all sentences of a shard; its pages leave memory with the call."""
+        batch = _mapped(self._files[k])
+        return _taken_tokens(batch, np.arange(len(batch)))
+
+    def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]:
+        """First sentences of the shard's documents, and its end."""
+        documents = _mapped(self._files[k]).column("document").to_numpy()
+        starts = np.flatnonzero(np.diff(documents, prepend=-1))
+        return np.append(starts, len(documents)) + self._starts[k]
+
     def tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
-        """Token ids of these sentences, in the order asked for."""
+        """Token ids of these sentences, in the order asked for.
+
+        Shards stay mapped for the next call: training comes back to all of them, and opening one
+        takes longer than reading from it. Their pages belong to the kernel, which may drop them.
+        """
         wanted = np.asarray(sentences, dtype=np.int64)
         found: list[np.ndarray] = [wanted] * len(wanted)
         for shard, places in self._by_shard(wanted):
-            rows = wanted[places] - self._starts[shard]
-            bounds = self._token_bounds(shard)
-            starts = bounds[rows].astype(np.int64)
-            ends = np.cumsum(bounds[rows + 1] - starts)
-            lengths = np.diff(ends, prepend=0)
-            flat = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
-            values = self._batches[shard].column("tokens").values.to_numpy()[flat].astype(np.int64)
-            for place, end, length in zip(
-                places.tolist(), ends.tolist(), lengths.tolist(), strict=True
-            ):
-                found[place] = values[end - length : end]
+            if shard not in self._kept:
+                self._kept[shard] = _mapped(self._files[shard])
+            ids = _taken_tokens(self._kept[shard], wanted[places] - self._starts[shard])
+            for place, tokens in zip(places.tolist(), ids, strict=True):
+                found[place] = tokens
         return found
 
     def texts(self, sentences: Sequence[int] | Int64[np.ndarray, " n"]) -> list[str]:
@@ -292,7 +309,7 @@ class TokenCorpus:
         found = [""] * len(wanted)
         for shard, places in self._by_shard(wanted):
             rows = pa.array(wanted[places] - self._starts[shard])
-            texts = self._batches[shard].column("text").take(rows).to_pylist()
+            texts = _mapped(self._files[shard]).column("text").take(rows).to_pylist()
             for place, text in zip(places.tolist(), texts, strict=True):
                 found[place] = text
         return found
@@ -309,17 +326,35 @@ class TokenCorpus:
         for shard in np.unique(shard_of).tolist():
             yield shard, np.flatnonzero(shard_of == shard)
 
-    def _token_bounds(self, shard: int) -> Int32[np.ndarray, " bounds"]:
-        """Where the tokens of each sentence of a shard begin; last, where they end."""
-        return cast(np.ndarray, self._batches[shard].column("tokens").offsets.to_numpy())
+    def _index(self, column: str) -> Any:
+        """One column over all documents."""
+        return pq.read_table(self.path / "documents.parquet", columns=[column])[column]
 
-    def _shard(self, index: int) -> Shard:
-        documents = self._batches[index].column("document")
-        return Shard(
-            index=index,
-            documents=slice(documents[0].as_py(), documents[-1].as_py() + 1),
-            sentences=slice(int(self._starts[index]), int(self._starts[index + 1])),
-        )
+
+def _shards(files: list[Path]) -> Iterator[Shard]:
+    first = 0
+    for k, file in enumerate(files):
+        documents = _mapped(file).column("document")
+        last = first + len(documents)
+        held = slice(documents[0].as_py(), documents[-1].as_py() + 1)
+        yield Shard(k, documents=held, sentences=slice(first, last))
+        first = last
+
+
+def _taken_tokens(batch: Any, rows: Int64[np.ndarray, " n"]) -> list[Int64[np.ndarray, " tokens"]]:
+    """Copies of the token ids of these rows, cut out of one array."""
+    bounds = _token_bounds(batch)
+    starts = bounds[rows].astype(np.int64)
+    ends = np.cumsum(bounds[rows + 1] - starts)
+    lengths = np.diff(ends, prepend=0)
+    flat = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
+    values = batch.column("tokens").values.to_numpy()[flat].astype(np.int64)
+    return [values[start:end] for start, end in pairwise([0, *ends.tolist()])]
+
+
+def _token_bounds(batch: Any) -> Int32[np.ndarray, " bounds"]:
+    """Where the tokens of each sentence of a shard begin; last, where they end."""
+    return cast(np.ndarray, batch.column("tokens").offsets.to_numpy())
 
 
 def _mapped(path: Path) -> Any:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64, Int32, Int64
 
 from sentemb_core.idc.pairs import pair_count
 
-WARN_ABOVE = 0.6
+KEPT_SHARE_WARNING = 0.6
 """Share of a document's pairs from which on annotation says little: on news top_k 1 keeps .21 of
 them, top_k 2 .98 (the union rule percolates)."""
 

@@ -4,12 +4,13 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sentemb_core.errors import StorageError
+from sentemb_core.errors import SentembError, StorageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,6 +109,42 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path, None, None]:
+    """A scratch name beside `path`, whose place it takes when the block ends well, and else goes.
+
+    Raises:
+        StorageError: disk full, no permission, no such folder.
+    """
+    draft = path.with_name(unique(f".{path.name}"))
+    try:
+        yield draft
+        replace(draft, path)
+    except SentembError:  # some are kinds of OSError, and say more
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path} could not be written: {error.strerror or error}. Nothing incomplete was left "
+            "there. Free space or permissions, or name another file."
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def require_free(folder: Path, size: int, what: str) -> None:
+    """Refuse before the work what the disk could not hold after it.
+
+    Raises:
+        StorageError: fewer than `size` bytes are free below `folder`.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise StorageError(
+            f"{what} take {size / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free at {folder}. Free "
+            "space, or set SENTEMB_HOME to a larger disk."
+        )
 
 
 def unique(name: str) -> str:

@@ -160,6 +160,21 @@ class Store:
         self.verify(ref, deep=False)
         return self.folder(ref.digest) / "data"
 
+    def find(self, beginning: str) -> ArtifactRef:
+        """The one artifact whose digest begins so.
+
+        Raises:
+            UsageError: none does, or several do.
+            CorruptArtifactError: its manifest is broken.
+        """
+        found = [folder for folder in self.objects.glob("*/*") if folder.name.startswith(beginning)]
+        if len(found) != 1:
+            raise UsageError(
+                f"The beginning of a digest names one artifact; {beginning!r} begins {len(found)} "
+                f"of those in {self.root}. Lineage and report show twelve characters."
+            )
+        return verified(found[0], deep=False).ref
+
     def holds(self, ref: ArtifactRef) -> bool:
         """Whether the artifact is here and whole."""
         try:

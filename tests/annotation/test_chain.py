@@ -14,25 +14,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core import schemas
-from sentemb_core.encoder.shards import Embeddings, write_embeddings
+from sentemb_core.annotation.clusters import Clusters, write_clusters, write_kmeans_clusters
+from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
+from sentemb_core.annotation.graph import (
+    Graph,
+    PrunedGraph,
+    write_edges,
+    write_graph,
+    write_graph_fused,
+)
+from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
 from sentemb_core.idc import kmeans
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pairs import cluster_pairs
 from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.shards import (
-    Clusters,
-    FreshVectors,
-    Graph,
-    Pairs,
-    PrunedGraph,
-    write_clusters,
-    write_edges,
-    write_graph,
-    write_graph_fused,
-    write_kmeans_clusters,
-    write_pairs,
-)
 from sentemb_core.idc.similarity import neighbours
 from tests import tiny
 
@@ -64,8 +60,13 @@ class Corpus:
     def __len__(self) -> int:
         return int(self.offsets[-1])
 
-    def tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
-        return self.cache.tokens(sentences)
+    def shard_offsets(self, k: int) -> np.ndarray:
+        documents = self.shards[k].documents
+        return self.offsets[documents.start : documents.stop + 1]
+
+    def shard_tokens(self, k: int) -> list[np.ndarray]:
+        sentences = self.shards[k].sentences
+        return self.cache.tokens(np.arange(sentences.start, sentences.stop))
 
     def texts(self, sentences: np.ndarray) -> list[str]:
         return [f"same {k % 2}" for k in sentences.tolist()]

@@ -15,10 +15,11 @@ from jaxtyping import Float32
 from sentemb_core.corpus.documents import Document, read_documents
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import BadDataError
+from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.retrieval.dense import search
+from sentemb_core.store.disk import replacing
 
-Vectors = Float32[np.ndarray, "rows dim"]
+Vectors = Float32[np.ndarray, "_ dim"]
 
 DOCUMENTS_AT_ONCE = 1_000
 """Bounds memory: a corpus is encoded and written in pieces."""
@@ -55,19 +56,24 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[tuple[list[Document], Ve
 def write_vectors(
     encoder: Encoder, folder: Path, out: Path, by: Literal["document", "sentence"]
 ) -> int:
-    """Write doc_id (, position, sentence) and embedding as Parquet; returns the rows written."""
+    """Write doc_id (, position, sentence) and embedding as Parquet; returns the rows written.
+
+    Raises:
+        StorageError: `out` cannot be written; what was there stays.
+    """
     rows = 0
     embedding = pa.field("embedding", pa.list_(pa.float32(), encoder.dim))
     names = [pa.field("doc_id", pa.string())]
     if by == "sentence":
         names += [pa.field("position", pa.int32()), pa.field("sentence", pa.string())]
-    with pq.ParquetWriter(out, pa.schema([*names, embedding])) as writer:
+    schema = pa.schema([*names, embedding])
+    with replacing(out) as draft, pq.ParquetWriter(draft, schema) as writer:
         for documents, of_sentences, of_documents in encoded(encoder, folder):
             vectors = of_documents if by == "document" else of_sentences
             columns = columns_of(documents, by)
             flat = pa.array(vectors.reshape(-1))
             column = pa.FixedSizeListArray.from_arrays(flat, encoder.dim)
-            writer.write_table(pa.Table.from_arrays([*columns, column], schema=writer.schema))
+            writer.write_table(pa.Table.from_arrays([*columns, column], schema=schema))
             rows += len(vectors)
     return rows
 
@@ -87,7 +93,13 @@ def columns_of(documents: list[Document], by: Literal["document", "sentence"]) -
 
 
 def nearest_documents(encoder: Encoder, query: str, folder: Path, top: int) -> list[Hit]:
-    """The `top` documents by inner product with the query, best first, earlier ones at ties."""
+    """The `top` documents by inner product with the query, best first, earlier ones at ties.
+
+    Raises:
+        UsageError: the query is empty.
+    """
+    if not query.strip():
+        raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
     asked = embed_texts(encoder, [query])
     best: list[Hit] = []
     for documents, _, vectors in encoded(encoder, folder):

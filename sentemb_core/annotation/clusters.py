@@ -1,0 +1,82 @@
+"""Clusters of a corpus on disk: a label a sentence, one Parquet file a shard of the token cache."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Int32
+
+from sentemb_core import schemas
+from sentemb_core.annotation.corpus import Corpus, Shard
+from sentemb_core.annotation.embeddings import Vectors
+from sentemb_core.annotation.files import delta_writer
+from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.kmeans import (
+    centroids,
+    clusters_by_centroid,
+    nearest_centroid,
+    training_sample,
+)
+from sentemb_core.types import Similarity
+
+
+def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
+    """Connected components of every shard of a pruned graph (`components.clusters`)."""
+    stored = PrunedGraph.open(edges)
+    for shard in corpus.shards:
+        labels = clusters(stored.shard(shard.index), corpus.shard_offsets(shard.index))
+        _write_labels(labels, shard, out)
+
+
+def write_kmeans_clusters(
+    corpus: Corpus,
+    vectors: Vectors,
+    n_clusters: int,
+    similarity: Similarity,
+    seed: int,
+    out: Path,
+) -> None:
+    """Cluster by one k-means over all sentences (`kmeans`): centroids first, then every shard.
+
+    Raises BadDataError if there are fewer sentences than clusters.
+    """
+    sample = training_sample(len(corpus), seed)
+    bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
+    parts = np.split(sample, bounds[1:])
+    drawn = [
+        vectors.shard(shard.index)[part - shard.sentences.start]
+        for shard, part in zip(corpus.shards, parts, strict=True)
+    ]
+    middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
+    for shard in corpus.shards:
+        nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
+        _write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What `write_clusters` or `write_kmeans_clusters` wrote."""
+
+    files: list[Path]
+
+    @classmethod
+    def open(cls, path: Path) -> "Clusters":
+        return cls(sorted(path.glob("clusters-*.parquet")))
+
+    def shard(self, k: int) -> Int32[np.ndarray, " sentences"]:
+        return pq.read_table(self.files[k], columns=["cluster"])["cluster"].to_numpy()
+
+    @cached_property
+    def labels(self) -> Int32[np.ndarray, " sentences"]:
+        """The label of every sentence of the corpus: 4 bytes a sentence."""
+        return np.concatenate([self.shard(k) for k in range(len(self.files))])
+
+
+def _write_labels(labels: Int32[np.ndarray, " sentences"], shard: Shard, out: Path) -> None:
+    sentences = np.arange(shard.sentences.start, shard.sentences.stop)
+    with delta_writer(out / f"clusters-{shard.index:05d}.parquet", schemas.CLUSTERS) as file:
+        file.write_table(pa.table([sentences, labels], schema=schemas.CLUSTERS))

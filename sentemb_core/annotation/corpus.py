@@ -1,0 +1,39 @@
+"""What annotation asks of a corpus; `corpus.tokens.TokenCorpus` answers."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+
+@runtime_checkable
+class Shard(Protocol):
+    """A run of whole documents."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def documents(self) -> slice: ...
+    @property
+    def sentences(self) -> slice: ...
+
+
+@runtime_checkable
+class Sentences(Protocol):
+    """What encoding needs."""
+
+    @property
+    def shards(self) -> Sequence[Shard]: ...
+    def shard_tokens(self, k: int) -> list[np.ndarray]: ...
+
+
+@runtime_checkable
+class Corpus(Sentences, Protocol):
+    """What graph, clusters and pairs need beyond."""
+
+    @property
+    def held_out(self) -> Bool[np.ndarray, " documents"]: ...
+    def __len__(self) -> int: ...
+    def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]: ...
+    def texts(self, sentences: Int64[np.ndarray, " n"]) -> list[str]: ...

@@ -1,0 +1,166 @@
+"""Sentence vectors of a corpus on disk: one Arrow file a shard of the token cache."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
+from jaxtyping import Float, Float32, Int64
+
+from sentemb_core import schemas
+from sentemb_core.annotation.corpus import Sentences
+from sentemb_core.encoder.batching import Precision, encode
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import BadEmbeddingError
+from sentemb_core.store.disk import require_free
+
+Storage = Literal["float16", "float32"]
+
+
+@runtime_checkable
+class Vectors(Protocol):
+    """What annotation needs of `Embeddings`."""
+
+    def shard(self, k: int) -> Float32[np.ndarray, "sentences dim"]: ...
+
+
+def write_embeddings(
+    encoder: Encoder,
+    corpus: Sentences,
+    out: Path,
+    storage: Storage,
+    dtype: Precision,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Encode every sentence into `out`/embeddings-*.arrow; memory holds one shard.
+
+    Args:
+        encoder: Whose vectors.
+        corpus: The token cache.
+        out: An existing folder.
+        storage: float16 changes no mined pair (PERFORMANCE.md 1); it holds no more than 65,504.
+        dtype: Of the matrix products.
+        progress: Called with the number of sentences done so far.
+
+    Raises:
+        BadEmbeddingError: As `batching.encode`, or a value too large for float16.
+        StorageError: The vectors would not fit the disk; nothing was encoded yet.
+    """
+    count = corpus.shards[-1].sentences.stop if corpus.shards else 0
+    size = count * encoder.dim * np.dtype(storage).itemsize
+    require_free(out, size, f"The vectors of {count:,} sentences")
+    for shard in corpus.shards:
+        start = shard.sentences.start
+        vectors = encode(
+            encoder,
+            corpus.shard_tokens(shard.index),
+            dtype=dtype,
+            first=start,
+            progress=(lambda done, start=start: progress(start + done)) if progress else None,
+        )
+        _write(stored(vectors, storage, start), out / f"embeddings-{shard.index:05d}.arrow")
+        del vectors  # else two shards are held while the next is encoded
+
+
+def stored(
+    vectors: Float32[np.ndarray, "n dim"], storage: Storage, first: int = 0
+) -> Float[np.ndarray, "n dim"]:
+    """The vectors as they lie on disk.
+
+    Raises:
+        BadEmbeddingError: A value is too large for float16.
+    """
+    largest = float(np.finfo(np.float16).max)
+    if storage == "float16" and np.abs(vectors).max(initial=0) > largest:
+        rows = np.flatnonzero(np.abs(vectors).max(axis=1) > largest) + first
+        raise BadEmbeddingError(
+            f"Vectors stored as float16 must stay below {largest:,.0f}: those of {len(rows)} "
+            f"sentences do not, first {rows[:5].tolist()}. Set annotation.storage = 'float32'."
+        )
+    return vectors.astype(storage)
+
+
+class Embeddings:
+    """What `write_embeddings` wrote; rows are in canonical order, as float32.
+
+    A file is mapped while it is read: the pages of all would add up to the size of the corpus.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._files = sorted(path.glob("embeddings-*.arrow"))
+        self._starts: Int64[np.ndarray, " shards+1"] = np.cumsum(
+            [0, *(len(_mapped(file)) for file in self._files)]
+        )
+
+    @classmethod
+    def open(cls, path: Path) -> "Embeddings":
+        return cls(path)
+
+    @property
+    def n(self) -> int:
+        """Sentences."""
+        return int(self._starts[-1])
+
+    @cached_property
+    def dim(self) -> int:
+        """Width of a vector; 0 if there is none."""
+        return _mapped(self._files[0]).shape[1] if self._files else 0
+
+    def shard(self, k: int) -> Float32[np.ndarray, "n dim"]:
+        """All vectors of one shard."""
+        return _mapped(self._files[k]).astype(np.float32)
+
+    def rows(
+        self, indices: Sequence[int] | Int64[np.ndarray, " n"]
+    ) -> Float32[np.ndarray, "n dim"]:
+        """The vectors of these sentences, in the order asked for."""
+        wanted = np.asarray(indices, dtype=np.int64)
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= self.n):
+            raise IndexError(
+                f"A sentence index lies in 0..{self.n - 1}; found {wanted.min()}..{wanted.max()}"
+            )
+        found = np.empty((len(wanted), self.dim), dtype=np.float32)
+        shard_of = np.searchsorted(self._starts, wanted, side="right") - 1
+        for k in np.unique(shard_of).tolist():
+            places = np.flatnonzero(shard_of == k)
+            found[places] = _mapped(self._files[k])[wanted[places] - self._starts[k]]
+        return found
+
+    def matrix(self) -> Float32[np.ndarray, "n dim"]:
+        """All vectors at once: 4 bytes a number."""
+        return self.rows(np.arange(self.n))
+
+
+@dataclass(frozen=True)
+class FreshVectors:
+    """The vectors of a shard, encoded when asked for and rounded as if they had been stored."""
+
+    encoder: Encoder
+    corpus: Sentences
+    storage: Storage
+    dtype: Precision
+
+    def shard(self, k: int) -> Float32[np.ndarray, "sentences dim"]:
+        first = self.corpus.shards[k].sentences.start
+        vectors = encode(self.encoder, self.corpus.shard_tokens(k), dtype=self.dtype, first=first)
+        return stored(vectors, self.storage, first).astype(np.float32)
+
+
+def _write(vectors: Float[np.ndarray, "n dim"], path: Path) -> None:
+    dim = vectors.shape[1]
+    kind: Any = pa.from_numpy_dtype(vectors.dtype)
+    schema = schemas.embeddings(dim, kind)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
+    with ipc.new_file(path, schema) as file:
+        file.write_batch(pa.record_batch([column], schema=schema))
+
+
+def _mapped(path: Path) -> Float[np.ndarray, "n dim"]:
+    """A view of the file's one record batch; its buffers keep the map alive."""
+    with pa.memory_map(str(path)) as file:
+        column: Any = ipc.open_file(file).get_batch(0).column("embedding")
+    return column.flatten().to_numpy().reshape(-1, column.type.list_size)

@@ -1,0 +1,94 @@
+"""Graph and pruned graph of a corpus on disk: one Arrow file each a shard of the token cache."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from sentemb_core import schemas
+from sentemb_core.annotation.corpus import Corpus
+from sentemb_core.annotation.embeddings import FreshVectors, Storage, Vectors
+from sentemb_core.annotation.files import read_arrow, write_arrow
+from sentemb_core.encoder.batching import Precision
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.idc.pruning import Edges, prune_to_top_k
+from sentemb_core.idc.similarity import Neighbours, neighbours
+
+
+def write_graph(corpus: Corpus, vectors: Vectors, degree: int, out: Path) -> None:
+    """Each sentence's `degree` strongest neighbours (`similarity.neighbours`).
+
+    Raises BadEmbeddingError if a vector is not finite.
+    """
+    for shard in corpus.shards:
+        near = neighbours(vectors.shard(shard.index), corpus.shard_offsets(shard.index), degree)
+        schema = schemas.graph(degree).with_metadata({"first_sentence": str(near.first)})
+        columns = [
+            pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), degree)
+            for column in (near.index, near.weight)
+        ]
+        write_arrow(out / f"graph-{shard.index:05d}.arrow", columns, schema)
+
+
+def write_graph_fused(
+    encoder: Encoder,
+    corpus: Corpus,
+    degree: int,
+    storage: Storage,
+    dtype: Precision,
+    out: Path,
+) -> None:
+    """The graph without keeping vectors: byte for byte that of `write_graph` on stored ones."""
+    write_graph(corpus, FreshVectors(encoder, corpus, storage, dtype), degree, out)
+
+
+def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
+    """Prune every shard of a graph (`pruning.prune_to_top_k`)."""
+    stored = Graph.open(graph)
+    for k in range(len(stored)):
+        edges = prune_to_top_k(stored.shard(k), top_k, mutual=mutual)
+        columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
+        write_arrow(out / f"edges-{k:05d}.arrow", columns, schemas.EDGES)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What `write_graph` wrote."""
+
+    files: list[Path]
+
+    @classmethod
+    def open(cls, path: Path) -> "Graph":
+        return cls(sorted(path.glob("graph-*.arrow")))
+
+    def __len__(self) -> int:
+        """Shards."""
+        return len(self.files)
+
+    def shard(self, k: int) -> Neighbours:
+        batch = read_arrow(self.files[k])
+        degree = batch.schema.field("neighbour").type.list_size
+        first = int(batch.schema.metadata[b"first_sentence"])
+        index, weight = (
+            column.flatten().to_numpy().reshape(-1, degree) for column in batch.columns
+        )
+        return Neighbours(first, index, weight)
+
+
+@dataclass(frozen=True)
+class PrunedGraph:
+    """What `write_edges` wrote."""
+
+    files: list[Path]
+
+    @classmethod
+    def open(cls, path: Path) -> "PrunedGraph":
+        return cls(sorted(path.glob("edges-*.arrow")))
+
+    def __len__(self) -> int:
+        """Shards."""
+        return len(self.files)
+
+    def shard(self, k: int) -> Edges:
+        i, j, weight = (column.to_numpy() for column in read_arrow(self.files[k]).columns)
+        return Edges(i, j, weight)

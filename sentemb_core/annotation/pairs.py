@@ -1,0 +1,169 @@
+"""Pairs of a corpus on disk and what share of all pairs they are; equal input, equal bytes."""
+
+import json
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Int64
+
+from sentemb_core import schemas
+from sentemb_core.annotation.clusters import Clusters
+from sentemb_core.annotation.corpus import Corpus
+from sentemb_core.annotation.files import delta_writer
+from sentemb_core.errors import EmptyPairsError
+from sentemb_core.idc.pairs import Chunk, cluster_pairs
+from sentemb_core.idc.stats import (
+    KEPT_SHARE_WARNING,
+    ClusterStatistics,
+    cluster_statistics,
+    lexical_overlap,
+    pairs_of,
+)
+from sentemb_core.types import Json
+
+MIN_GIVING_SHARE = 0.02
+"""Documents that must give a pair, of those that are not held out (RELIABILITY.md 2, E102)."""
+
+OVERLAP_SAMPLE = 1_000
+"""Pairs whose lexical overlap is measured."""
+
+log = logging.getLogger(__name__)
+
+
+def write_pairs(
+    corpus: Corpus, labels: Path, max_partners: int | None, seed: int, out: Path
+) -> Json:
+    """Pairs of all documents that are not held out (`pairs.cluster_pairs`), and the report.
+
+    The report, also in `out`/report.json, counts what was kept (share of all intra-document pairs
+    that share a cluster) and what the cap of partners dropped of it; a kept share above
+    KEPT_SHARE_WARNING is logged as a warning.
+
+    Raises EmptyPairsError if fewer than 2 % of the documents, or fewer than two, give a pair.
+    """
+    total = ClusterStatistics()
+    stored = Clusters.open(labels)
+    for shard in corpus.shards:
+        offsets, held_out = corpus.shard_offsets(shard.index), corpus.held_out[shard.documents]
+        shard_labels = stored.shard(shard.index)
+        total += cluster_statistics(shard_labels, offsets, held_out)
+        chunks = cluster_pairs(
+            shard_labels, offsets, held_out=held_out, max_partners=max_partners, seed=seed
+        )
+        _write_pairs(chunks, out / f"pairs-{shard.index:05d}.parquet")
+    _require_pairs(total)
+    report = _report(total, int(corpus.held_out.sum()), max_partners)
+    report["lexical_overlap"] = _sampled_overlap(corpus, Pairs.open(out), seed)
+    (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+    return report
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What `write_pairs` wrote: about a byte a pair on disk, 16 in memory once `i` is read."""
+
+    files: list[Path]
+
+    @classmethod
+    def open(cls, path: Path) -> "Pairs":
+        return cls(sorted(path.glob("pairs-*.parquet")))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All pairs in order, a bounded number at a time."""
+        for file in self.files:
+            with pq.ParquetFile(file) as pairs:
+                for batch in pairs.iter_batches():
+                    yield batch.column("i").to_numpy(), batch.column("j").to_numpy()
+
+    def take(self, rows: Int64[np.ndarray, " rows"]) -> Chunk:
+        """These pairs, `rows` ascending, without holding the others."""
+        i, j, begin = [], [], 0
+        for chunk_i, chunk_j in self.chunks():
+            low, high = np.searchsorted(rows, [begin, begin + len(chunk_i)])
+            i.append(chunk_i[rows[low:high] - begin])
+            j.append(chunk_j[rows[low:high] - begin])
+            begin += len(chunk_i)
+        return np.concatenate(i), np.concatenate(j)
+
+    @property
+    def i(self) -> Int64[np.ndarray, " pairs"]:
+        """The earlier sentence of every pair."""
+        return self._columns[0]
+
+    @property
+    def j(self) -> Int64[np.ndarray, " pairs"]:
+        """The later sentence of every pair."""
+        return self._columns[1]
+
+    @cached_property
+    def _count(self) -> int:
+        return sum(pq.read_metadata(file).num_rows for file in self.files)
+
+    @cached_property
+    def _columns(self) -> Int64[np.ndarray, "two pairs"]:
+        both, begin = np.empty((2, len(self)), np.int64), 0
+        for i, j in self.chunks():
+            both[:, begin : begin + len(i)] = i, j
+            begin += len(i)
+        return both
+
+
+def _require_pairs(total: ClusterStatistics) -> None:
+    documents = total.document_sizes.total()
+    needed = max(2, math.ceil(MIN_GIVING_SHARE * documents))
+    if total.giving_documents < needed:
+        longest = max(total.document_sizes, default=0)
+        raise EmptyPairsError(
+            f"At least {needed} of the {documents} documents that are not held out must give a "
+            f"pair, {total.giving_documents} do; the longest has {longest} sentence(s). "
+            "Clustering needs two sentences a document: check the sentence splitter."
+        )
+
+
+def _report(total: ClusterStatistics, held_out: int, max_partners: int | None) -> Json:
+    pairs = pairs_of(total.cluster_sizes, max_partners)
+    if total.kept_share > KEPT_SHARE_WARNING:
+        log.warning(
+            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%): the clusters "
+            "say little. Lower top_k or set mutual = true.",
+            100 * total.kept_share,
+            100 * KEPT_SHARE_WARNING,
+        )
+    return {
+        "documents": total.document_sizes.total(),
+        "held_out_documents": held_out,
+        "giving_documents": total.giving_documents,
+        "single_cluster_documents": total.single_cluster_documents,
+        "clusters": total.clusters,
+        "clusters_per_document": total.mean_clusters,
+        "cluster_sizes": {str(size): n for size, n in sorted(total.cluster_sizes.items())},
+        "possible_pairs": total.possible_pairs,
+        "clustered_pairs": total.clustered_pairs,
+        "pairs": pairs,
+        "kept_share": total.kept_share,
+        "dropped_share": 1 - pairs / total.clustered_pairs,
+    }
+
+
+def _sampled_overlap(corpus: Corpus, pairs: Pairs, seed: int) -> float:
+    """Lexical overlap of OVERLAP_SAMPLE pairs, or of all if there are fewer."""
+    count = min(OVERLAP_SAMPLE, len(pairs))
+    rows = np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))
+    i, j = pairs.take(rows)
+    return lexical_overlap(corpus.texts(i), corpus.texts(j))
+
+
+def _write_pairs(chunks: Iterator[Chunk], path: Path) -> None:
+    with delta_writer(path, schemas.PAIRS) as file:
+        for i, j in chunks:
+            file.write_table(pa.table([i, j], schema=schemas.PAIRS))

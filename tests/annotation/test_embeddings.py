@@ -1,0 +1,107 @@
+"""Vectors on disk: shard by shard, in canonical order, in the storage asked for."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.ipc as ipc
+import pytest
+import torch
+
+from sentemb_core import schemas
+from sentemb_core.annotation.embeddings import Embeddings, write_embeddings
+from sentemb_core.encoder.batching import encode
+from sentemb_core.errors import BadEmbeddingError
+from tests.encoder.starting import invented, start
+
+
+@dataclass
+class Shard:
+    index: int
+    sentences: slice
+
+
+@dataclass
+class Corpus:
+    """What a TokenCorpus shows of its sentences, in memory."""
+
+    sequences: list[np.ndarray]
+    ends: list[int]
+
+    @property
+    def shards(self) -> list[Shard]:
+        starts = [0, *self.ends]
+        return [Shard(k, slice(starts[k], end)) for k, end in enumerate(self.ends)]
+
+    def shard_tokens(self, k: int) -> list[np.ndarray]:
+        return self.sequences[self.shards[k].sentences]
+
+
+@pytest.fixture
+def encoder():
+    return start("static", similarity="dot")
+
+
+@pytest.fixture
+def corpus(encoder):
+    return Corpus(encoder.tokenise(invented(30, 10, seed=4)), ends=[7, 8, 30])
+
+
+@pytest.mark.parametrize(("storage", "tolerance"), [("float32", 0), ("float16", 1e-3)])
+def test_what_was_written_is_read(encoder, corpus, tmp_path, storage, tolerance):
+    told = []
+    write_embeddings(encoder, corpus, tmp_path, storage, "float32", told.append)
+    stored, exact = Embeddings.open(tmp_path), encode(encoder, corpus.sequences)
+    assert (stored.n, stored.dim, told[-1]) == (30, 16, 30)
+    np.testing.assert_allclose(stored.matrix(), exact, atol=1e-6, rtol=tolerance)
+    np.testing.assert_array_equal(stored.shard(2), stored.matrix()[8:])
+    wanted = np.array([29, 0, 7, 7, 12])
+    np.testing.assert_array_equal(stored.rows(wanted), stored.matrix()[wanted])
+    assert stored.matrix().dtype == stored.shard(0).dtype == np.float32
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_file_stays_mapped(encoder, corpus, tmp_path):
+    write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
+    stored = Embeddings.open(tmp_path)
+    assert len(stored.shard(0)) + len(stored.rows([29])) + len(stored.matrix()) == 38
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.parametrize("storage", ["float16", "float32"])
+def test_the_files_follow_the_contract_and_repeat_byte_for_byte(encoder, corpus, tmp_path, storage):
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+        write_embeddings(encoder, corpus, tmp_path / place, storage, "float32")
+    first, second = (sorted((tmp_path / place).iterdir()) for place in ("first", "second"))
+    assert [file.name for file in first] == [f"embeddings-{k:05d}.arrow" for k in range(3)]
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    with ipc.open_file(first[0]) as file:
+        kind = file.schema.field("embedding").type.value_type
+        assert file.schema == schemas.embeddings(16, kind)
+        assert str(kind) == {"float16": "halffloat", "float32": "float"}[storage]
+
+
+def test_a_value_too_large_for_float16_says_to_store_float32(encoder, corpus, tmp_path):
+    with torch.no_grad():
+        encoder.backbone.embedding.weight.mul_(1e7)
+    with pytest.raises(BadEmbeddingError, match=r"storage = 'float32'"):
+        write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
+    write_embeddings(encoder, corpus, tmp_path, "float32", "float32")
+    assert Embeddings.open(tmp_path).n == 30
+
+
+def test_a_bad_vector_is_named_by_its_place_in_the_corpus(encoder, corpus, tmp_path):
+    unseen = encoder.tokenizer.token_to_id("[MASK]")
+    corpus.sequences[9] = np.array([unseen])
+    with torch.no_grad():
+        encoder.backbone.embedding.weight[unseen] = float("inf")
+    with pytest.raises(BadEmbeddingError, match=r"\[9\]"):
+        write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
+
+
+def test_a_row_outside_the_corpus_is_an_error(encoder, corpus, tmp_path):
+    write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
+    with pytest.raises(IndexError, match=r"0\.\.29"):
+        Embeddings.open(tmp_path).rows([30])

@@ -1,0 +1,152 @@
+"""The table of bad input: class, code, exit code and message, through the code that meets it."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+
+from flows.settings import settings
+from sentemb_core import errors
+from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.documents import write_documents
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.errors import SentembError
+from sentemb_core.evaluation.retrieval import bm25_scorers, rank_benchmark
+from sentemb_core.store.disk import replacing, require_free
+from tests import tiny
+
+
+def read(folder: Path, *rows: object, **options: str) -> None:
+    """Read these rows, one a line of JSON."""
+    source = folder / "corpus.jsonl"
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_documents(CorpusConfig(source=str(source), id_column="id", **options), folder)
+
+
+def no_usable_document(folder: Path) -> None:
+    read(folder, {"id": 1, "sentences": []}, {"id": 2, "sentences": [7]}, "no JSON")
+
+
+def one_sentence_each(folder: Path) -> None:
+    read(folder, *({"id": k, "sentences": ["alone"]} for k in range(60)))
+
+
+def wrong_column(folder: Path) -> None:
+    read(folder, {"id": 1, "sentences": ["a", "b"]}, text_column="boddy")
+
+
+def repeated_ids(folder: Path) -> None:
+    rows = [{"id": k, "sentences": ["a", "b"]} for k in (1, 2, 3, 4)]
+    read(folder, *rows, *rows, on_duplicate="error")
+
+
+def vectors_that_are_not_finite(_: Path) -> None:
+    encoder = tiny.static()
+    with torch.no_grad():
+        encoder.backbone.embedding.weight[7] = float("nan")
+    embed_texts(encoder, ["w5 w6", "w7", "w8 w7"])
+
+
+def batch_of_one_document(_: Path) -> None:
+    settings(None, {"corpus.source": "documents.jsonl"}, ["training.batch_size=1"])
+
+
+def encoder_that_is_not_here(_: Path) -> None:
+    start_encoder(EncoderConfig(name="no/such-encoder"), None)
+
+
+def split_without_queries(folder: Path) -> None:
+    read(folder, *({"id": k, "sentences": ["a", "b"]} for k in range(20)))
+    write_benchmark(folder / "documents.parquet", ValidationConfig(gate_share=0), folder)
+    rank_benchmark(Benchmark.open(folder), bm25_scorers(["a b"], ["a b"]), "gate")
+
+
+def disk_too_small(folder: Path) -> None:
+    require_free(folder, 1 << 60, "The vectors of 9 sentences")
+
+
+def folder_that_is_not_there(folder: Path) -> None:
+    with replacing(folder / "nosuch" / "vectors.parquet") as draft:
+        draft.write_bytes(b"")
+
+
+TABLE = {
+    no_usable_document: (
+        errors.EmptyCorpusError,
+        r"E101 corpus has 0 usable documents \(3 read: 1 empty, 1 not text, 1 broken\) "
+        r"- see .*quarantine\.parquet",
+        3,
+    ),
+    one_sentence_each: (errors.EmptyPairsError, "E102 .* 60 of 60 documents have one", 3),
+    wrong_column: (errors.MissingColumnError, "E104 No column 'boddy': found .*did you mean", 3),
+    repeated_ids: (
+        errors.DuplicateIdError,
+        r"E105 .*'1' \(rows 0 and 4\), '2' \(rows 1 and 5\), '3' .*--on-duplicate keep-first",
+        3,
+    ),
+    vectors_that_are_not_finite: (
+        errors.BadEmbeddingError,
+        r"E201 .* 2 of 3 are not, first at sentences \[1, 2\]",
+        3,
+    ),
+    batch_of_one_document: (errors.NoNegativesError, "E301 .* at least 2 documents.* found 1", 2),
+    encoder_that_is_not_here: (
+        errors.MissingEncoderError,
+        "E401 An encoder is 'static', .*no/such-encoder.*HF_HUB_OFFLINE is on",
+        2,
+    ),
+    split_without_queries: (errors.NoQueriesError, "E502 The gate split .* has no query", 3),
+    disk_too_small: (errors.StorageError, "E601 .* 1,152,921,504.6 GB and .* are free at", 5),
+    folder_that_is_not_there: (errors.StorageError, "E601 .*vectors.parquet could not be", 5),
+}
+
+
+@pytest.mark.parametrize("trigger", TABLE, ids=lambda trigger: trigger.__name__)
+def test_bad_input_has_its_class_its_message_and_its_exit_code(trigger, tmp_path: Path):
+    kind, message, code = TABLE[trigger]
+    with pytest.raises(kind, match=f"(?s)^{message}") as refused:
+        trigger(tmp_path)
+    assert refused.value.exit_code == code
+
+
+def test_documents_without_a_counterpart_are_counted_and_ask_nothing(tmp_path: Path, caplog):
+    rows = [{"id": k, "sentences": ["a", "b"], "title": f"t{k}"} for k in range(12)]
+    for silent in rows[:3]:
+        del silent["title"]
+    read(tmp_path, *reversed(rows), counterpart_column="title")
+    with caplog.at_level(logging.WARNING):
+        report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    assert "E502 3 of 12 documents have no counterpart" in caplog.text
+    assert (report.n_candidates, sum(report.n_queries.values())) == (9, 9)
+
+
+def fill_the_disk(file: Path) -> None:
+    with replacing(file) as draft:
+        draft.write_bytes(b"half of the n")
+        raise OSError(28, "No space left on device")
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_alone(tmp_path: Path):
+    kept = tmp_path / "vectors.bin"
+    kept.write_bytes(b"old")
+    with pytest.raises(errors.StorageError, match=r"E601 .*No space left"):
+        fill_the_disk(kept)
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.bin"]
+    assert kept.read_bytes() == b"old"
+
+
+def test_every_error_has_a_code_of_its_own_and_a_known_exit_code():
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, SentembError)
+    ]
+    codes = [kind.code for kind in kinds]
+    assert len(set(codes)) == len(codes)
+    assert {kind.exit_code for kind in kinds} == {1, 2, 3, 4, 5}
+    assert all(str(kind("found nothing.")) == f"{kind.code} found nothing." for kind in kinds)
