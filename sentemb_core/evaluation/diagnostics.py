@@ -2,6 +2,7 @@
 
 All functions work on directions (rows of length 1), also for encoders compared by inner product:
 `directions` makes them. Pairwise averages are taken over a seeded sample, since they cost n^2.
+A zero vector (a static encoder knows no word of the text) has no direction: it is left out.
 """
 
 import numpy as np
@@ -27,11 +28,12 @@ which is indeed of no use before it is trained."""
 
 
 class Shape(BaseModel):
-    """One encoder's vectors in four numbers.
+    """One encoder's vectors in a few numbers.
 
     uniformity: log mean exp(-2 |x - y|^2), lower is more even (Wang and Isola 2020).
     effective_rank: directions really used, 1 to dim (Roy and Vetterli 2007).
     mean_cosine: of random pairs, 0 when isotropic (Ethayarajh 2019 calls it anisotropy).
+    zero_vectors: of the sample, left out of all of these.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,21 +42,29 @@ class Shape(BaseModel):
     effective_rank: float
     mean_cosine: float
     collapsed: bool
+    zero_vectors: int = 0
 
 
 def shape_of(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Shape:
     """Uniformity, effective rank, mean cosine and the collapse alarm of a seeded sample.
 
     Raises:
-        BadEmbeddingError: a vector without a direction.
+        BadEmbeddingError: a vector is not finite, or fewer than two are not zero.
     """
-    unit = directions(sample(vectors, seed))
+    drawn = directions(sample(vectors, seed))
+    unit = drawn[drawn.any(axis=1)]
+    if len(unit) < 2:
+        raise BadEmbeddingError(
+            f"Vectors have a shape if two of them are not zero; of {len(drawn)} looked at "
+            f"{len(unit)} are not. Look for texts without a word that the encoder knows."
+        )
     rank, cosine = effective_rank(unit), mean_cosine(unit)
     return Shape(
         uniformity=uniformity(unit),
         effective_rank=rank,
         mean_cosine=cosine,
         collapsed=has_collapsed(rank, cosine, *unit.shape),
+        zero_vectors=len(drawn) - len(unit),
     )
 
 
@@ -70,20 +80,36 @@ def sample(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Float32[np.ndarr
 
 
 def directions(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n dim"]:
-    """Rows divided by their length.
+    """Rows divided by their length; zero rows stay zero, so that their cosine with any is 0.
 
     Raises:
-        BadEmbeddingError: a row that is zero or not finite.
+        BadEmbeddingError: a row that is not finite.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    bad = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
+    bad = np.flatnonzero(~np.isfinite(lengths))
     if len(bad):
         raise BadEmbeddingError(
-            f"A vector must be finite and not zero to have a direction; {len(bad)} of "
-            f"{len(vectors)} are not (first: row {bad[0]}): look for empty texts, or for an "
-            "encoder whose training diverged."
+            f"A vector must be finite to have a direction; {len(bad)} of {len(vectors)} are not "
+            f"(first: row {bad[0]}): look for an encoder whose training diverged."
         )
-    return vectors / lengths
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+def directed(
+    first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
+) -> tuple[Float32[np.ndarray, "kept dim"], Float32[np.ndarray, "kept dim"]]:
+    """The pairs of which neither side is zero.
+
+    Raises:
+        BadEmbeddingError: there is none.
+    """
+    both = np.asarray(first.any(axis=1) & second.any(axis=1))
+    if not both.any():
+        raise BadEmbeddingError(
+            f"Similarities are looked at in pairs whose vectors are not zero, and none of "
+            f"{len(both)} is such. Look for texts without a word that the encoder knows."
+        )
+    return first[both], second[both]
 
 
 def alignment(

@@ -1,10 +1,10 @@
 """An encoder on a benchmark: its vectors of the pool, stored or made now."""
 
+from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.shards import Embeddings
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import Rows, benchmark_vectors
 

@@ -8,10 +8,10 @@ from jaxtyping import Float32, Int64
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.corpus.benchmark import Benchmark, Split
-from sentemb_core.errors import BadDataError
+from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products
-from sentemb_core.retrieval.bm25 import BM25
+from sentemb_core.retrieval.bm25 import BM25, ENGLISH
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ def rank_benchmark(benchmark: Benchmark, scorers: Scorers, split: Split) -> Benc
     A counterpart asks for all of its documents, those of other splits too.
 
     Raises:
-        BadDataError: the split is empty.
+        NoQueriesError: the split is empty.
         BadEmbeddingError: a score that is not finite.
     """
     places = benchmark.queries(split)
     if not len(places):
-        raise BadDataError(
+        raise NoQueriesError(
             f"The {split} split of the benchmark has no query (its pool has "
             f"{len(benchmark.query_document)} documents): enlarge its share or the corpus."
         )
@@ -118,8 +118,14 @@ def vector_scorers(
 
 
 def bm25_scorers(documents: Sequence[str], candidates: Sequence[str]) -> Scorers:
-    """BM25 of whole texts: documents over an index of the candidates, and the reverse."""
-    return Scorers(BM25(candidates).score_rows(documents), BM25(documents).score_rows(candidates))
+    """BM25 of whole texts: documents over an index of the candidates, and the reverse.
+
+    Without English stop words: see `retrieval.bm25`.
+    """
+    of_candidates, of_documents = (
+        BM25(texts, stop_words=ENGLISH) for texts in (candidates, documents)
+    )
+    return Scorers(of_candidates.score_rows(documents), of_documents.score_rows(candidates))
 
 
 def _documents_of(

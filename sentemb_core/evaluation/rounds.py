@@ -6,18 +6,19 @@ import numpy as np
 from jaxtyping import Float32, Int32, Int64
 from pydantic import BaseModel, ConfigDict
 
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.shards import Embeddings
 from sentemb_core.evaluation.diagnostics import (
     BINS,
     Shape,
     alignment,
+    directed,
     directions,
     random_negatives,
     shape_of,
     similarity_histogram,
 )
-from sentemb_core.idc.shards import Pairs
 from sentemb_core.idc.stats import adjusted_rand, jaccard
 
 SAMPLE = 2_000
@@ -109,8 +110,8 @@ Ends = tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]
 
 def similarities(vectors: Embeddings, positive: Ends, negative: Ends, seed: int) -> Similarities:
     """Histograms, alignment and shape of one encoder's sentence vectors."""
-    near = [unit_rows(vectors, ends) for ends in positive]
-    far = [unit_rows(vectors, ends) for ends in negative]
+    near = directed(*(unit_rows(vectors, ends) for ends in positive))
+    far = directed(*(unit_rows(vectors, ends) for ends in negative))
     some = np.random.default_rng(seed).choice(vectors.n, min(SAMPLE, vectors.n), replace=False)
     return Similarities(
         edges=BINS.tolist(),

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.encoder.batching import embed_texts, encode, length_buckets
+from sentemb_core.encoder.batching import embed_texts, encode, length_buckets, pooled_vectors
 from sentemb_core.errors import BadEmbeddingError
 from tests.encoder.starting import start
 
@@ -138,13 +138,27 @@ def test_vectors_that_are_not_finite_are_refused_with_their_rows():
         encode(encoder, sequences, first=100)
 
 
-@pytest.mark.parametrize(("similarity", "refused"), [("cosine", True), ("dot", False)])
-def test_a_zero_vector_is_refused_only_where_a_direction_is_needed(similarity, refused):
-    encoder = start("static", similarity=similarity)
+@pytest.mark.parametrize(
+    ("name", "similarity", "refused"),
+    [("transformer", "cosine", True), ("transformer", "dot", False), ("static", "cosine", False)],
+)
+def test_a_zero_vector_is_refused_only_of_a_transformer_that_needs_a_direction(
+    name, similarity, refused
+):
+    encoder = start(name, similarity=similarity)
     with torch.no_grad():
-        encoder.backbone.embedding.weight.zero_()
+        for weights in encoder.parameters():
+            weights.zero_()
     if refused:
         with pytest.raises(BadEmbeddingError, match="not zero"):
             embed_texts(encoder, ["a form"])
     else:
         assert not embed_texts(encoder, ["a form"]).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pooled_vectors_are_those_of_dot_whatever_the_similarity(name, sentences):
+    cosine, dot = (start(name, similarity=similarity) for similarity in ("cosine", "dot"))
+    pooled = pooled_vectors(cosine, cosine.tokenise(sentences))
+    np.testing.assert_array_equal(pooled, embed_texts(dot, sentences))
+    assert np.linalg.norm(pooled, axis=1).std() > 1e-3

@@ -29,7 +29,14 @@ from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
 from tests.encoder.starting import start
 
-POOLINGS = ["mean", "cls", "cls_before_pooler", "first_last_mean"]
+POOLINGS = [
+    "mean",
+    "cls",
+    "cls_before_pooler",
+    "first_last_mean",
+    "last_two_mean",
+    "first_block_last_mean",
+]
 SIMILARITIES = ["cosine", "dot"]
 KINDS = [("static", "mean"), *(("transformer", pooling) for pooling in POOLINGS)]
 
@@ -49,7 +56,7 @@ def peer_vectors(folder: Path, texts: list[str]) -> np.ndarray:
 def test_sentence_transformers_gives_the_vectors_we_give(
     name, pooling, similarity, sentences, tmp_path
 ):
-    encoder = start(name, pooling=pooling, similarity=similarity)
+    encoder = start(name, pooling=pooling, similarity=similarity, layers=3)
     save_encoder(encoder, tmp_path, "card")
     peer = SentenceTransformer(str(tmp_path), device="cpu")
     theirs = peer.encode(sentences, show_progress_bar=False)
@@ -62,7 +69,7 @@ def test_sentence_transformers_gives_the_vectors_we_give(
 def test_a_loaded_encoder_is_the_saved_one_and_saves_as_the_same_bytes(
     name, pooling, similarity, sentences, tmp_path
 ):
-    encoder = start(name, pooling=pooling, similarity=similarity, max_length=20)
+    encoder = start(name, pooling=pooling, similarity=similarity, max_length=20, layers=3)
     save_encoder(encoder, tmp_path / "once", "card")
     loaded = load_encoder(tmp_path / "once")
     save_encoder(loaded, tmp_path / "twice", "card")
@@ -186,6 +193,14 @@ def test_a_projection_that_is_not_the_pooler_is_refused(tmp_path):
         start_encoder(EncoderConfig(name=str(tmp_path)), None)
     other = EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler")
     assert start_encoder(other, None).pooling == "cls_before_pooler"
+
+
+def test_layers_weighed_in_another_way_are_refused(tmp_path):
+    save_encoder(start("transformer", pooling="first_last_mean"), tmp_path, "card")
+    weights = {"layer_weights": torch.tensor([1.0, 1.0, 1.0])}
+    save_file(weights, tmp_path / "1_WeightedLayerPooling/model.safetensors")
+    with pytest.raises(UsageError, match="WeightedLayerPooling"):
+        load_encoder(tmp_path)
 
 
 def test_a_pooling_we_do_not_have_is_refused(tmp_path):

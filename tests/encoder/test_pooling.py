@@ -1,8 +1,10 @@
-"""Poolings by hand, on two tokens and one of padding."""
+"""Poolings by hand, on two tokens and one of padding; which layers, from a whole encoder."""
 
+import pytest
 import torch
 
-from sentemb_core.encoder.pooling import first_last_mean, mean_pool
+from sentemb_core.encoder.pooling import mean_pool, two_layer_mean
+from tests.encoder.starting import start
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [100.0, 100.0]]])
 MASK = torch.tensor([[1, 1, 0]])
@@ -24,5 +26,19 @@ def test_nothing_but_padding_gives_zero():
     assert mean_pool(HIDDEN[:, :0]).tolist() == [[0.0, 0.0]]
 
 
-def test_first_and_last_layer_weigh_the_same():
-    assert first_last_mean(HIDDEN, 3 * HIDDEN, MASK).tolist() == [[4.0, 8.0]]
+def test_two_layers_weigh_the_same():
+    assert two_layer_mean(HIDDEN, 3 * HIDDEN, MASK).tolist() == [[4.0, 8.0]]
+
+
+@pytest.mark.parametrize(
+    ("pooling", "layers"),
+    [("first_last_mean", (0, 3)), ("last_two_mean", (2, 3)), ("first_block_last_mean", (1, 3))],
+)
+def test_each_name_means_two_of_the_hidden_states(pooling, layers):
+    """Of an encoder of three layers: 0 is the embedding layer, 3 the last."""
+    encoder = start("transformer", pooling=pooling, layers=3)
+    ids = torch.from_numpy(encoder.tokenise(["pay a claim by mail"])[0])[None]
+    states = encoder.read(ids, layers=True).layers
+    assert len(states) == 4
+    expected = (states[layers[0]] + states[layers[1]]).mean(1) / 2
+    torch.testing.assert_close(encoder(ids), expected)

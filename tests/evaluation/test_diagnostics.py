@@ -8,6 +8,7 @@ from sentemb_core.evaluation import diagnostics
 from sentemb_core.evaluation.diagnostics import (
     BINS,
     alignment,
+    directed,
     directions,
     effective_rank,
     mean_cosine,
@@ -81,8 +82,37 @@ def test_a_large_matrix_is_judged_by_a_sample_of_one_seed(monkeypatch: pytest.Mo
     assert shape_of(vectors, seed=1) != shape_of(vectors, seed=2)
 
 
-@pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])
-def test_a_vector_without_a_direction_is_refused_and_named(bad: float):
+def test_zero_vectors_are_left_out_of_the_shape_and_counted():
+    vectors = gaussian(50, 8)
+    with_zeros = np.insert(vectors, [3, 20, 50], 0, axis=0)
+    with_zeros = np.concatenate([vectors[:1], with_zeros[1:]])
+    found, bare = shape_of(with_zeros, seed=0), shape_of(vectors, seed=0)
+    assert (found.zero_vectors, bare.zero_vectors) == (3, 0)
+    assert found.effective_rank == pytest.approx(bare.effective_rank)
+    assert found.mean_cosine == pytest.approx(bare.mean_cosine)
+    assert found.uniformity == pytest.approx(bare.uniformity)
+
+
+def test_an_encoder_that_knows_no_word_has_no_shape_and_no_similarities():
+    zeros = np.zeros((9, 4), np.float32)
+    with pytest.raises(BadEmbeddingError, match="of 9 looked at 0 are not"):
+        shape_of(zeros, seed=0)
+    with pytest.raises(BadEmbeddingError, match="none of 9 is such"):
+        directed(zeros, gaussian(9, 4))
+
+
+def test_a_pair_with_a_zero_vector_is_no_similarity():
+    first, second = gaussian(5, 4), gaussian(5, 4, seed=1)
+    first[1], second[4] = 0, 0
+    left, right = directed(first, second)
+    assert (left.tolist(), right.tolist()) == (
+        first[[0, 2, 3]].tolist(),
+        second[[0, 2, 3]].tolist(),
+    )
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_vector_that_is_not_finite_is_refused_and_named(bad: float):
     vectors = np.ones((6, 3), np.float32)
     vectors[4] = bad
     with pytest.raises(BadEmbeddingError, match=r"1 of 6 are not \(first: row 4\)"):
@@ -91,6 +121,14 @@ def test_a_vector_without_a_direction_is_refused_and_named(bad: float):
 
 def test_directions_have_length_one():
     assert np.linalg.norm(directions(gaussian(20, 5)), axis=1) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_zero_vector_stays_zero_so_that_its_cosine_is_zero():
+    vectors = gaussian(4, 5)
+    vectors[2] = 0
+    unit = directions(vectors)
+    assert (unit @ unit.T)[2].tolist() == [0, 0, 0, 0]
+    np.testing.assert_array_equal(unit[[0, 1, 3]], directions(vectors[[0, 1, 3]]))
 
 
 def test_every_pair_falls_into_one_bin_of_the_histogram_also_at_the_ends():

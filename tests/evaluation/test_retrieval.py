@@ -112,6 +112,13 @@ def test_bm25_finds_documents_by_their_words_and_goes_through_the_same_metrics(t
     assert scores.document_to_counterpart.candidates == 11  # two documents share a title
 
 
+def test_the_bm25_row_counts_no_stop_words():
+    scorers = bm25_scorers(["the end of the tax"], ["The Of", "tax forms"])
+    assert scorers.document_to_counterpart(np.arange(1))[0, 0] == 0
+    assert scorers.document_to_counterpart(np.arange(1))[0, 1] > 0
+    assert (scorers.counterpart_to_document(np.arange(2))[:, 0] > 0).tolist() == [False, True]
+
+
 def test_bm25_breaks_its_many_ties_by_id_so_that_strangers_get_chance():
     strangers = bm25_scorers([f"only{k}" for k in range(40)], [f"other{k}" for k in range(40)])
     scores = rank_benchmark(one_to_one(40), strangers, "validation").scores()

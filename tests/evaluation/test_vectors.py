@@ -65,6 +65,27 @@ def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):
     assert titles.tolist() == embed([text or "" for text in benchmark.candidate_text]).tolist()
 
 
+def test_a_document_and_a_title_without_a_known_word_are_zero_and_score_zero(titled):
+    corpus, benchmark = titled.corpus, titled.benchmark
+    sentences = gaussian(len(corpus))[:, :3]
+    unknown = benchmark.query_document[1]
+    sentences[corpus.offsets[unknown] : corpus.offsets[unknown + 1]] = 0
+
+    def knows_all_but_the_first(texts: list[str]) -> np.ndarray:
+        found = embed(texts)
+        found[0] = 0
+        return found
+
+    documents, candidates = benchmark_vectors(
+        corpus, benchmark, sentences.__getitem__, knows_all_but_the_first, "cosine"
+    )
+    scores = documents @ candidates.T
+    assert np.isfinite(scores).all()
+    assert not scores[1].any()
+    assert not scores[:, 0].any()
+    assert np.count_nonzero(scores) == (len(documents) - 1) * (len(candidates) - 1)
+
+
 def test_first_halves_ask_and_second_halves_answer(halved):
     corpus, benchmark = halved.corpus, halved.benchmark
     sentences = gaussian(len(corpus))

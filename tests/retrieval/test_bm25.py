@@ -1,46 +1,67 @@
 """BM25 against the formula, written out in plain Python, and against numbers worked out by hand."""
 
+import json
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.retrieval.bm25 import BM25
+from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, SEED_002, Form
 
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "bm25.json").read_text("utf-8"))
+FORMS = [LUCENE, SEED_002, Form(idf="log"), Form(tf="relative"), Form(k1=0.9, b=0.4)]
 TEXTS = st.lists(
     st.lists(st.sampled_from(list("abcde")), max_size=8).map(" ".join), min_size=1, max_size=8
 )
 
 
-def oracle(query: str, texts: list[str]) -> list[float]:
+def oracle(query: str, texts: list[str], form: Form) -> list[float]:
     """The sum of the module's docstring, term by term."""
     split = [text.split() for text in texts]
     mean = sum(map(len, split)) / len(split) or 1
     total = [0.0] * len(texts)
     for word, qtf in Counter(query.split()).items():
         df = sum(word in words for words in split)
-        idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+        lucene = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+        idf = lucene if form.idf == "lucene" else math.log(len(texts) / max(df, 1))
         for n, words in enumerate(split):
             tf = words.count(word)
             if tf:
-                length = 1 - 0.75 + 0.75 * len(words) / mean
-                total[n] += idf * tf * 2.2 / (tf + 1.2 * length) * qtf * 9 / (qtf + 8)
+                tf = tf if form.tf == "raw" else tf / len(words)
+                length = form.k1 * (1 - form.b + form.b * len(words) / mean)
+                total[n] += idf * tf * (form.k1 + 1) / (tf + length) * qtf * 9 / (qtf + 8)
     return total
 
 
-def test_the_lucene_scores_worked_out_by_hand_come_out():
-    scores = BM25(["a b", "a b c a", "c d"]).scores(["a c"])
-    assert scores[0] == pytest.approx([0.523548, 0.956771, 0.523548], abs=1e-6)  # METHODS.md 1.20
+@pytest.mark.parametrize("form", FORMS[:3], ids=lambda form: f"{form.tf} {form.idf}")
+def test_the_scores_worked_out_by_hand_come_out(form: Form):
+    scores = BM25(GOLDEN["texts"], form).scores([GOLDEN["query"]])
+    assert scores[0] == pytest.approx(GOLDEN[f"{form.tf} {form.idf}"], abs=1e-6)
 
 
-@settings(deadline=None, max_examples=60)
-@given(texts=TEXTS, queries=TEXTS)
-def test_scores_are_the_formula_term_by_term(texts: list[str], queries: list[str]):
-    scores = BM25(texts).scores(queries)
-    assert scores == pytest.approx(np.array([oracle(query, texts) for query in queries]), abs=1e-9)
+@settings(deadline=None, max_examples=80)
+@given(texts=TEXTS, queries=TEXTS, form=st.sampled_from(FORMS))
+def test_scores_are_the_formula_term_by_term(texts: list[str], queries: list[str], form: Form):
+    scores = BM25(texts, form).scores(queries)
+    expected = np.array([oracle(query, texts, form) for query in queries])
+    assert scores == pytest.approx(expected, abs=1e-9)
+
+
+def test_to_the_letter_a_word_of_all_texts_counts_nothing_and_in_lucene_a_little():
+    texts = ["the end", "the tax forms"]
+    assert BM25(texts, SEED_002).scores(["the"]).tolist() == [[0, 0]]
+    assert (BM25(texts).scores(["the"]) > 0).all()
+
+
+def test_stop_words_count_neither_as_words_nor_as_length():
+    texts = ["the end of the world", "tax forms", "of the to"]
+    bare = ["end world", "tax forms", ""]
+    found = BM25(texts, stop_words=ENGLISH).scores(["the end of tax", "The OF"])
+    assert found.tolist() == BM25(bare).scores(["end tax", ""]).tolist()
 
 
 def test_a_word_said_a_hundred_times_counts_less_than_nine_times():
@@ -59,8 +80,9 @@ def test_words_are_lowercased_runs_in_any_script_and_punctuation_is_nothing():
     ]
 
 
-def test_texts_without_a_word_score_nothing():
-    assert BM25(["...", ""]).scores(["a", "..."]).tolist() == [[0, 0], [0, 0]]
+@pytest.mark.parametrize("form", FORMS)
+def test_texts_without_a_word_score_nothing(form: Form):
+    assert BM25(["...", ""], form).scores(["a", "..."]).tolist() == [[0, 0], [0, 0]]
 
 
 def test_ids_of_words_follow_their_first_appearance_so_that_sums_have_one_order():

@@ -1,0 +1,157 @@
+"""Semantic textual similarity: does the cosine order pairs of sentences as people do?
+
+Spearman's correlation of cosine and gold score, without a regressor (EVALUATION.md 1). A set may
+have subsets. SimCSE and the papers after it report `all`, one correlation over all pairs; SentEval
+itself reports `mean` and `wmean` over the subsets, and the three lie up to two points apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Float32, Float64
+from pydantic import BaseModel, ConfigDict
+from scipy.stats import rankdata
+
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import (
+    BadDataError,
+    ConstantScoresError,
+    MissingColumnError,
+    UnreadableSourceError,
+)
+
+
+@dataclass(frozen=True)
+class StsPairs:
+    """Pairs of sentences with a score of people, each in a subset of its set."""
+
+    first: list[str]
+    second: list[str]
+    gold: Float64[np.ndarray, " pairs"]
+    subset: list[str]
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+
+class StsScores(BaseModel):
+    """Spearman correlations, -1 to 1 (tables print them times 100).
+
+    all: over the pairs of all subsets together; the number of the papers.
+    mean, wmean: of the subsets' correlations, plain and weighted by their pairs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    all: float
+    mean: float
+    wmean: float
+    pairs: int
+    subsets: dict[str, float]
+
+
+def read_sts(*paths: Path) -> StsPairs:
+    """Pairs of Parquet files with the columns sentence1, sentence2, score and perhaps subset.
+
+    Sentences should be in SentEval's form, tokenised and lowercased, to compare with published
+    numbers: on the text as it was written MiniLM has 0.01 more on STS14. Pairs without a score are
+    left out, as SentEval does. Without a column `subset` a file is one.
+
+    Args:
+        paths: Several make one set: SICK-R is its test file, or all three.
+
+    Raises:
+        UnreadableSourceError: A file is not there or not Parquet.
+        MissingColumnError: A column is not in a file.
+        BadDataError: Fewer than two pairs are left.
+        ConstantScoresError: E503, all scores are alike.
+    """
+    rows = [row for path in paths for row in _rows(path) if row[2] is not None]
+    if len(rows) < 2:
+        raise BadDataError(
+            f"A correlation needs two scored pairs at least; {len(rows)} found in "
+            f"{', '.join(map(str, paths))}: check the column score."
+        )
+    first, second, gold, subset = (list(column) for column in zip(*rows, strict=True))
+    if len({*gold}) == 1:
+        raise ConstantScoresError(
+            f"A correlation needs scores that differ; all {len(gold)} are {gold[0]} in "
+            f"{', '.join(map(str, paths))}: check the column score."
+        )
+    return StsPairs(first, second, np.array(gold, np.float64), subset)
+
+
+def spearman_of(encoder: Encoder, pairs: StsPairs) -> StsScores:
+    """Correlations of an encoder's cosines, whatever its own similarity.
+
+    Sentences are cut at `encoder.max_length`: published numbers let it be the model's own limit.
+    """
+    vectors = embed_texts(encoder, [*pairs.first, *pairs.second])
+    return sts_scores(cosines(vectors[: len(pairs)], vectors[len(pairs) :]), pairs)
+
+
+def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> StsScores:
+    """Correlations of these similarities with the gold scores."""
+    subset = np.array(pairs.subset)
+    names, counts = np.unique(subset, return_counts=True)
+    single = np.array([spearman(similarity[subset == n], pairs.gold[subset == n]) for n in names])
+    return StsScores(
+        all=spearman(similarity, pairs.gold),
+        mean=float(single.mean()),
+        wmean=float(np.average(single, weights=counts)),
+        pairs=len(pairs),
+        subsets=dict(zip(names.tolist(), single.tolist(), strict=True)),
+    )
+
+
+def cosines(
+    first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
+) -> Float64[np.ndarray, " pairs"]:
+    """Cosine of each pair of rows; 0 where one of them is zero (EVALUATION.md 1).
+
+    Six decimals, for the vectors' float32 holds no more: equal sentences have equal cosines.
+    """
+    products = np.einsum("pd,pd->p", first, second, dtype=np.float64)
+    lengths = np.linalg.norm(first.astype(np.float64), axis=1) * np.linalg.norm(
+        second.astype(np.float64), axis=1
+    )
+    found = np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > 0)
+    return found.round(6)
+
+
+def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]) -> float:
+    """Pearson's correlation of mean ranks; 0 where one side does not vary and orders nothing."""
+    ranks = np.stack([rankdata(first), rankdata(second)])
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    product, lengths = ranks[0] @ ranks[1], np.linalg.norm(ranks, axis=1).prod()
+    return float(product / lengths) if lengths > 0 else 0.0
+
+
+def _rows(path: Path) -> Sequence[tuple[str, str, float | None, str]]:
+    table = _table(path)
+    names: list[str] = table.column_names
+    wanted = ("sentence1", "sentence2", "score")
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise MissingColumnError(
+            f"A set of pairs has the columns sentence1, sentence2 and score; {path} lacks "
+            f"{', '.join(missing)} and has {', '.join(names)}."
+        )
+    columns = [table[name].to_pylist() for name in wanted]
+    subset = table["subset"].to_pylist() if "subset" in names else [path.stem] * len(table)
+    return list(zip(*columns, subset, strict=True))
+
+
+def _table(path: Path) -> Any:
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UnreadableSourceError(
+            f"A set of pairs is a Parquet file; {path} cannot be read as one: {error}"
+        ) from error

@@ -1,0 +1,221 @@
+"""BERT-flow: an invertible network under which sentence vectors follow a standard normal.
+
+Glow on vectors (Kingma and Dhariwal 2018; Li et al. 2020; METHODS.md 1.23): every step scales and
+shifts each coordinate (actnorm), permutes them, and adds to one half what a small network makes of
+the other (additive coupling, Dinh et al. 2015). A level has `depth` steps and the next level goes
+on with the first half of its coordinates; all others are already normal. Only the actnorms have a
+log-determinant: that of a permutation and of an additive coupling is 0.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int64
+from safetensors import safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from sentemb_core.encoder.dense import linear
+from sentemb_core.errors import BadEmbeddingError, DivergedError, UsageError
+
+LEAST_DEVIATION = 1e-6
+"""Of the largest: below it a coordinate of float32 vectors shows nothing but rounding."""
+
+
+class Step(nn.Module):
+    """Actnorm, permutation, additive coupling of `dim` coordinates; at first only a permutation."""
+
+    def __init__(self, dim: int, width: int) -> None:
+        super().__init__()
+        self.dim, self.kept = dim, dim // 2
+        self.shift = nn.Parameter(torch.zeros(dim))
+        self.log_scale = nn.Parameter(torch.zeros(dim))
+        self.order: Int64[Tensor, " dim"]
+        self.register_buffer("order", torch.randperm(dim))
+        self.first = nn.Linear(self.kept, width)
+        self.second = nn.Linear(width, width)
+        self.last = nn.Linear(width, dim - self.kept)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)
+
+    def added(self, kept: Float[Tensor, "n kept"]) -> Float[Tensor, "n moved"]:
+        """What the coupling adds to the second half."""
+        return self.last(self.second(self.first(kept).relu()).relu())
+
+    def forward(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
+        normal = ((vectors + self.shift) * self.log_scale.exp())[:, self.order]
+        kept, moved = normal[:, : self.kept], normal[:, self.kept :]
+        return torch.cat([kept, moved + self.added(kept)], dim=1)
+
+    def inverse(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
+        kept, moved = vectors[:, : self.kept], vectors[:, self.kept :]
+        normal = torch.cat([kept, moved - self.added(kept)], dim=1)[:, self.order.argsort()]
+        return normal / self.log_scale.exp() - self.shift
+
+
+class NormalizingFlow(nn.Module):
+    """Steps on the first dim, dim / 2, dim / 4, ... coordinates.
+
+    Args:
+        dim: Of the vectors, at least 2 ** levels.
+        seed: Of the permutations and of the couplings' first layers.
+        levels: 3, as depth and width in the paper's code.
+        depth: Steps a level.
+        width: Of the couplings' two hidden layers.
+    """
+
+    def __init__(
+        self, dim: int, seed: int, *, levels: int = 3, depth: int = 3, width: int = 32
+    ) -> None:
+        super().__init__()
+        if dim < 2**levels:
+            raise UsageError(
+                f"A flow of {levels} levels halves its coordinates {levels} times: vectors of "
+                f"{dim} dimensions are too narrow, {2**levels} are needed. Lower levels."
+            )
+        self.dim = dim
+        self.shape = {"dim": dim, "levels": levels, "depth": depth, "width": width}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.steps = nn.ModuleList(
+                [Step(dim // 2**level, width) for level in range(levels) for _ in range(depth)]
+            )
+
+    def forward(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
+        """The latent vectors: what is compared in place of the vectors."""
+        for step in self._steps():
+            vectors = torch.cat([step(vectors[:, : step.dim]), vectors[:, step.dim :]], dim=1)
+        return vectors
+
+    def inverse(self, latents: Float[Tensor, "n dim"]) -> Float[Tensor, "n dim"]:
+        """The vectors with these latents."""
+        for step in reversed(self._steps()):
+            inner = step.inverse(latents[:, : step.dim])
+            latents = torch.cat([inner, latents[:, step.dim :]], dim=1)
+        return latents
+
+    def log_determinant(self) -> Float[Tensor, ""]:
+        """Of the Jacobian, the same at every vector."""
+        return torch.stack([step.log_scale.sum() for step in self._steps()]).sum()
+
+    def negative_log_likelihood(self, vectors: Float[Tensor, "n dim"]) -> Float[Tensor, " n"]:
+        """-log p(u) = |z|^2 / 2 + dim / 2 log(2 pi) - log |dz / du|, in nats."""
+        squares = self(vectors).square().sum(dim=1)
+        return squares / 2 + self.dim / 2 * math.log(2 * math.pi) - self.log_determinant()
+
+    def layers(self) -> nn.Sequential:
+        """The same map as Linear and ReLU layers, which Dense modules can hold.
+
+        x = relu(x) - relu(-x) carries a step's coordinates past the coupling's hidden layers.
+        """
+        return nn.Sequential(
+            *(layer for step in self._steps() for layer in _step_layers(step, self.dim))
+        )
+
+    def normalise_first(self, data: Float[Tensor, "n dim"]) -> None:
+        """Let the first actnorm give these vectors mean 0 and variance 1 (Glow, section 3.1).
+
+        As long as the couplings add nothing, the later actnorms then have nothing to do. What does
+        not vary (three of MiniLM's coordinates) is shifted alone.
+
+        Raises:
+            BadEmbeddingError: A vector is not finite, or all are the same.
+        """
+        deviation, mean = torch.std_mean(data, dim=0)
+        varies = deviation > deviation.max() * LEAST_DEVIATION
+        if not torch.isfinite(deviation).all() or not varies.any():
+            raise BadEmbeddingError(
+                f"A flow is fitted on finite vectors that differ, and these {len(data)} are not "
+                "such. Take more texts, or look for a training that diverged."
+            )
+        first = self._steps()[0]
+        with torch.no_grad():
+            first.shift.copy_(-mean)
+            first.log_scale.copy_(-deviation.where(varies, 1.0).log())
+
+    def _steps(self) -> list[Step]:
+        return cast("list[Step]", list(self.steps))
+
+
+def fitted_flow(
+    vectors: Float32[np.ndarray, "n dim"],
+    seed: int,
+    *,
+    epochs: int = 1,
+    batch_size: int = 32,
+    learning_rate: float = 1e-3,
+    levels: int = 3,
+    depth: int = 3,
+    width: int = 32,
+) -> NormalizingFlow:
+    """A flow of largest likelihood on these vectors, by Adam.
+
+    Defaults are those of the paper's code.
+
+    Args:
+        vectors: Pooled, not normalised.
+        seed: Of weights, permutations and batches.
+        epochs: Passes over the vectors.
+        batch_size: The last batch may be smaller.
+        learning_rate: Constant.
+        levels: As `NormalizingFlow`, like depth and width.
+        depth: Steps a level.
+        width: Of hidden layers.
+
+    Raises:
+        BadEmbeddingError: A vector is not finite, or all are the same.
+        DivergedError: A loss that is not finite.
+    """
+    flow = NormalizingFlow(vectors.shape[1], seed, levels=levels, depth=depth, width=width)
+    data = torch.tensor(vectors)
+    flow.normalise_first(data)
+    order = torch.Generator().manual_seed(seed)
+    adam = torch.optim.Adam(flow.parameters(), lr=learning_rate)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(data), generator=order).split(batch_size):
+            loss = flow.negative_log_likelihood(data[rows]).mean()
+            if not torch.isfinite(loss):
+                raise DivergedError(
+                    f"A flow's likelihood must stay finite and became {loss.item()}: lower the "
+                    f"learning rate ({learning_rate:g})."
+                )
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+    return flow.eval().requires_grad_(False)
+
+
+def save_flow(flow: NormalizingFlow, path: Path) -> None:
+    """Write one safetensors file; equal flows give equal bytes."""
+    weights = {name: tensor.contiguous() for name, tensor in flow.state_dict().items()}
+    path.write_bytes(save(weights, metadata={"shape": json.dumps(flow.shape)}))
+
+
+def load_flow(path: Path) -> NormalizingFlow:
+    """The flow that `save_flow` wrote."""
+    with safe_open(path, framework="pt") as file:
+        shape = json.loads(file.metadata()["shape"])
+    flow = NormalizingFlow(**shape, seed=0)
+    flow.load_state_dict(load_file(path))
+    return flow.eval().requires_grad_(False)
+
+
+def _step_layers(step: Step, full: int) -> list[nn.Module]:
+    """A step on the first of `full` coordinates as Linear, ReLU, Linear, ReLU, Linear."""
+    dim, kept, width = step.dim, step.kept, step.first.out_features
+    eye, still = torch.eye(full).to(step.shift), torch.zeros(full).to(step.shift)
+    normal, offset = eye.clone(), still.clone()
+    normal[:dim, :dim] = torch.diag(step.log_scale.exp())[step.order]
+    offset[:dim] = (step.shift * step.log_scale.exp())[step.order]
+    into = torch.cat([normal, -normal, step.first.weight @ normal[:kept]])
+    onto = torch.cat([offset, -offset, step.first.bias + step.first.weight @ offset[:kept]])
+    carry = torch.block_diag(eye, eye, step.second.weight)
+    back, add = torch.cat([eye, -eye, eye.new_zeros(full, width)], dim=1), still.clone()
+    back[kept:dim, 2 * full :] = step.last.weight
+    add[kept:dim] = step.last.bias
+    second = torch.cat([still, still, step.second.bias])
+    return [linear(into, onto), nn.ReLU(), linear(carry, second), nn.ReLU(), linear(back, add)]

@@ -1,0 +1,154 @@
+"""Layers after the pooling: in float32, saved as Dense modules, loaded by others and by us."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from torch import nn
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.batching import embed_texts, encode
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.errors import MissingEncoderError, UsageError
+from sentemb_core.heads.copies import twin
+from tests.encoder.starting import start
+
+KINDS = [
+    ("static", "mean"),
+    ("transformer", "mean"),
+    ("transformer", "cls"),
+    ("transformer", "last_two_mean"),
+]
+
+
+def layered(name: str, pooling: str = "mean", similarity: str = "cosine") -> Encoder:
+    """16 -> 12 -> ReLU -> 10 (without a bias) -> 7."""
+    bare = start(name, pooling=pooling, similarity=similarity)
+    torch.manual_seed(3)
+    return with_layers(
+        bare,
+        nn.Sequential(
+            nn.Linear(16, 12), nn.ReLU(), nn.Linear(12, 10, bias=False), nn.Linear(10, 7)
+        ),
+    )
+
+
+def with_layers(bare: Encoder, layers: nn.Sequential) -> Encoder:
+    return Encoder(
+        bare.backbone,
+        bare.tokenizer,
+        pooling=bare.pooling,
+        similarity=bare.similarity,
+        max_length=bare.max_length,
+        tokenizer_config=bare.tokenizer_config,
+        layers=layers,
+    )
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize(("name", "pooling"), KINDS)
+def test_sentence_transformers_and_a_loaded_encoder_give_the_same_vectors(
+    name, pooling, similarity, sentences, tmp_path
+):
+    encoder = layered(name, pooling, similarity)
+    save_encoder(encoder, tmp_path / "once", "card")
+    ours = embed_texts(encoder, sentences)
+    assert ours.shape == (len(sentences), encoder.dim) == (len(sentences), 7)
+    peer = SentenceTransformer(str(tmp_path / "once"), device="cpu")
+    np.testing.assert_allclose(peer.encode(sentences, show_progress_bar=False), ours, atol=1e-5)
+    loaded = load_encoder(tmp_path / "once")
+    np.testing.assert_array_equal(embed_texts(loaded, sentences), ours)
+    save_encoder(loaded, tmp_path / "twice", "card")
+    for path in (tmp_path / "once").rglob("*.*"):
+        again = tmp_path / "twice" / path.relative_to(tmp_path / "once")
+        assert again.read_bytes() == path.read_bytes()
+
+
+def test_the_vectors_are_those_of_the_layers_on_the_pooled_vector(sentences):
+    encoder = layered("transformer", similarity="dot")
+    pooled = embed_texts(start("transformer", similarity="dot"), sentences)
+    with torch.inference_mode():
+        expected = encoder.layers(torch.from_numpy(pooled)).numpy()
+    np.testing.assert_allclose(embed_texts(encoder, sentences), expected, atol=1e-6)
+    assert (encoder.hidden_dim, encoder.dim) == (16, 7)
+
+
+def test_the_layers_compute_in_float32_where_the_encoder_does_in_bfloat16(sentences):
+    encoder, told = layered("transformer"), []
+    for layer in encoder.layers:
+        layer.register_forward_hook(lambda _m, _i, states: told.append(states.dtype))
+    inner = encoder.backbone.encoder.layer[0].intermediate.dense
+    inner.register_forward_hook(lambda _m, _i, states: told.append(states.dtype))
+    encode(encoder, encoder.tokenise(sentences[:1]), dtype="bfloat16")
+    assert told == [torch.bfloat16, *[torch.float32] * 4]
+
+
+def test_a_start_from_the_folder_keeps_the_layers_unless_it_asks_for_another_pooling(tmp_path):
+    save_encoder(layered("transformer"), tmp_path, "card")
+    assert start_encoder(EncoderConfig(name=str(tmp_path)), None).dim == 7
+    other = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls_before_pooler"), None)
+    assert (other.layers, other.dim) == (None, 16)
+
+
+def test_a_copy_has_layers_of_its_own():
+    encoder = layered("transformer")
+    copied = twin(encoder)
+    assert copied.layers is not encoder.layers
+    assert all(map(torch.equal, copied.layers.parameters(), encoder.layers.parameters()))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [[nn.Linear(16, 4), nn.Tanh()], [nn.ReLU()], [nn.Linear(16, 4), nn.ReLU(), nn.ReLU()]],
+)
+def test_layers_that_no_dense_module_holds_are_refused(layers):
+    with pytest.raises(UsageError, match=r"E001 .*Linear, each with a ReLU after it or none"):
+        with_layers(start("static"), nn.Sequential(*layers))
+
+
+def edited(folder: Path, **settings: object) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"activation_function": "torch.nn.modules.activation.Tanh"},
+        {"use_residual": True},
+        {"module_input_name": "token_embeddings"},
+    ],
+)
+def test_a_dense_module_that_is_no_layer_is_refused(settings, tmp_path):
+    save_encoder(layered("transformer"), tmp_path, "card")
+    edited(tmp_path / "3_Dense", **settings)
+    with pytest.raises(UsageError, match="Dense"):
+        load_encoder(tmp_path)
+
+
+def test_a_layer_before_the_pooler_or_after_the_normalising_is_refused(tmp_path):
+    for pooling, order in (("cls", [0, 1, 3, 2, 4, 5, 6]), ("mean", [0, 1, 2, 3, 5, 4])):
+        folder = tmp_path / pooling
+        save_encoder(layered("transformer", pooling), folder, "card")
+        listed = json.loads((folder / "modules.json").read_text())
+        assert len(listed) == len(order)
+        (folder / "modules.json").write_text(json.dumps([listed[k] for k in order]))
+        with pytest.raises(UsageError, match="stands in another place"):
+            load_encoder(folder)
+
+
+def test_a_layer_without_weights_is_an_error_and_not_random_numbers(tmp_path):
+    save_encoder(layered("static"), tmp_path, "card")
+    assert set(load_file(tmp_path / "1_Dense/model.safetensors")) == {
+        "linear.weight",
+        "linear.bias",
+    }
+    (tmp_path / "1_Dense/model.safetensors").unlink()
+    with pytest.raises(MissingEncoderError, match="1_Dense"):
+        load_encoder(tmp_path)

@@ -1,0 +1,112 @@
+"""Word vectors: how texts are cut, what unknown words do, that others load the same encoder."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.word_training import trained_word_vectors
+from sentemb_core.encoder.word_vectors import WordVectors, lowercased_words, word_encoder
+from sentemb_core.errors import BadDataError, MissingEncoderError
+
+WORDS = ["the", "tax", "form", "do", "n't", "3.5", "."]
+
+
+def table(words: list[str] = WORDS) -> WordVectors:
+    vectors = np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32)
+    return WordVectors(words, vectors)
+
+
+def pooled(encoder: Encoder, text: str) -> np.ndarray:
+    """The mean over all words, unknown ones as zeros."""
+    return encoder(torch.from_numpy(encoder.tokenise([text])[0])[None])[0].detach().numpy()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't file it's form.", ["do", "n't", "file", "it", "'s", "form", "."]),
+        ("do n't", ["do", "n't"]),
+        ("1,250.75 or 3.5% of 2nd", ["1,250.75", "or", "3.5", "%", "of", "2nd"]),
+        ("'Yes', we'll (can't) e-mail", ["'", "yes", "'", ",", "we", "'ll", "(", "ca", "n't", ")",
+                                         "e", "-", "mail"]),
+        ("Überstunden\u00a0北京 ", ["überstunden", "北京"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_texts_are_cut_as_the_penn_treebank_cuts_clitics(text: str, words: list[str]):
+    assert list(lowercased_words(text)) == words
+
+
+def test_a_sentence_has_the_direction_of_the_mean_of_its_known_words():
+    given = table()
+    encoder = word_encoder(given, max_length=32)
+    known = given.vectors[[0, 1, 2]].mean(axis=0)
+    found = embed_texts(encoder, ["The tax form", "The unheard tax of form"])
+    for vector in found:
+        np.testing.assert_allclose(vector, known / np.linalg.norm(known), atol=1e-6)
+    np.testing.assert_allclose(pooled(encoder, "the tax form"), known, atol=1e-6)
+
+
+def test_a_text_without_a_known_word_is_zero():
+    encoder = word_encoder(table(), max_length=32)
+    assert not pooled(encoder, "nothing here").any()
+    assert not pooled(encoder, "").any()
+    assert not encoder.vectors(encoder.backbone.embedding.weight[:2]).detach().numpy().any()
+
+
+def test_a_table_with_capitals_tells_them_apart_and_one_without_does_not():
+    without = word_encoder(table(), max_length=32)
+    assert without.tokenise(["The TAX"])[0].tolist() == [2, 3]
+    cased = word_encoder(table(["the", "The", "TAX"]), max_length=32)
+    assert cased.tokenise(["The TAX the tax"])[0].tolist() == [3, 4, 2, 1]
+
+
+def test_words_that_look_like_special_tokens_do_no_harm():
+    encoder = word_encoder(table(["[UNK]", "tax", "[PAD]"]), max_length=32)
+    assert not pooled(encoder, "unheard").any()
+    assert pooled(encoder, "tax").any()
+
+
+def test_sentence_transformers_and_the_saved_folder_give_the_same_vectors(tmp_path: Path):
+    encoder, texts = word_encoder(table(), max_length=32), ["Don't tax the form.", "3.5 unheard"]
+    save_encoder(encoder, tmp_path, "card")
+    ours = embed_texts(encoder, texts)
+    np.testing.assert_array_equal(embed_texts(load_encoder(tmp_path), texts), ours)
+    peer = SentenceTransformer(str(tmp_path), device="cpu")
+    np.testing.assert_allclose(peer.encode(texts, show_progress_bar=False), ours, atol=1e-6)
+
+
+def topics(seed: int) -> list[str]:
+    """Sentences of one of two topics, whose words never meet."""
+    rng = np.random.default_rng(seed)
+    lists = [["tax", "form", "claim", "refund", "file"], ["falcon", "brick", "lego", "set", "toy"]]
+    return [" ".join(rng.choice(lists[k % 2], size=8)) for k in range(400)]
+
+
+def test_words_of_one_topic_become_alike_and_one_seed_gives_one_table():
+    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
+    first, again = (trained_word_vectors(topics(0), 3, dim=16, epochs=40) for _ in range(2))
+    assert first.words == again.words
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    tax, claim, lego = embed_texts(word_encoder(first, 32), ["Tax", "claim", "LEGO"])
+    assert tax @ claim > tax @ lego + 0.1
+
+
+def test_a_corpus_whose_words_are_all_rare_is_refused():
+    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
+    with pytest.raises(BadDataError, match=r"E100 .*5 times"):
+        trained_word_vectors(["every word once"], 0)
+
+
+def test_without_gensim_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(MissingEncoderError, match=r"E401 .*sentemb\[words\]"):
+        trained_word_vectors(["a b"], 0)

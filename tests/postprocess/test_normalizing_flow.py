@@ -1,0 +1,133 @@
+"""The flow can be run back, counts volumes rightly, learns, and is a stack of dense layers."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.errors import BadEmbeddingError, DivergedError, UsageError
+from sentemb_core.postprocess.normalizing_flow import (
+    NormalizingFlow,
+    Step,
+    fitted_flow,
+    load_flow,
+    save_flow,
+)
+
+
+def bent(seed: int, n: int = 600, dim: int = 9) -> np.ndarray:
+    """Correlated vectors on a curved sheet, far from a normal distribution."""
+    rng = np.random.default_rng(seed)
+    flat = rng.normal(size=(n, dim))
+    flat[:, dim // 2] = 2 * flat[:, 0] ** 2 + 0.3 * flat[:, dim // 2]
+    return (flat @ rng.normal(size=(dim, dim)) + 3).astype(np.float32)
+
+
+def disturbed(flow: NormalizingFlow, seed: int) -> NormalizingFlow:
+    """Every parameter away from where it starts, in double precision."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weights in flow.parameters():
+            weights.add_(torch.randn(weights.shape, generator=generator) * 0.3)
+    return flow.double().requires_grad_(False)
+
+
+SHAPES = {"dim": st.integers(8, 20), "levels": st.integers(1, 3), "depth": st.integers(1, 3)}
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 1000), **SHAPES)
+def test_what_goes_forward_comes_back(seed: int, dim: int, levels: int, depth: int):
+    flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
+    vectors = torch.randn(7, dim, dtype=torch.float64)
+    torch.testing.assert_close(flow.inverse(flow(vectors)), vectors, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(flow(flow.inverse(vectors)), vectors, rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 1000), **SHAPES)
+def test_the_log_determinant_is_that_of_the_jacobian(seed: int, dim: int, levels: int, depth: int):
+    flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
+    vector = torch.randn(dim, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(lambda u: flow(u[None])[0], vector)
+    expected = torch.linalg.slogdet(jacobian).logabsdet
+    torch.testing.assert_close(flow.log_determinant(), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_an_additive_coupling_and_a_permutation_change_no_volume():
+    step = Step(6, 4).double()
+    torch.nn.init.normal_(step.last.weight)
+    vector = torch.randn(6, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(lambda u: step(u[None])[0], vector)
+    assert torch.linalg.slogdet(jacobian).logabsdet.abs() < 1e-12
+
+
+def test_before_training_the_likelihood_is_the_standard_normal_one():
+    flow = NormalizingFlow(12, seed=1).double()
+    vectors = torch.randn(5, 12, dtype=torch.float64) * 3
+    expected = vectors.square().sum(1) / 2 + 6 * math.log(2 * math.pi)
+    torch.testing.assert_close(flow.negative_log_likelihood(vectors), expected, rtol=0, atol=1e-12)
+
+
+def test_training_beats_the_best_normal_without_correlations_on_vectors_it_never_saw():
+    train, held = torch.from_numpy(bent(0, n=1500)).split(1000)
+    plain = NormalizingFlow(9, seed=0)
+    plain.normalise_first(train)
+    flow = fitted_flow(train.numpy(), seed=0, epochs=6)
+    before, after = (f.negative_log_likelihood(held).mean().item() for f in (plain, flow))
+    assert after < before - 1
+
+
+def test_one_seed_gives_one_flow_and_another_seed_another():
+    one, again, other = (fitted_flow(bent(1), seed) for seed in (4, 4, 5))
+    assert all(map(torch.equal, one.state_dict().values(), again.state_dict().values()))
+    assert not all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
+
+
+def test_the_global_generator_is_left_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    fitted_flow(bent(1), seed=4).layers()
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_saved_flow_maps_the_same_and_equal_flows_are_equal_files(tmp_path: Path):
+    flow = fitted_flow(bent(2), seed=7, levels=2, depth=1, width=5)
+    for name in ("a", "b"):
+        save_flow(flow, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    vectors = torch.from_numpy(bent(3))
+    assert torch.equal(load_flow(tmp_path / "a")(vectors), flow(vectors))
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 1000), **SHAPES)
+def test_as_layers_the_map_is_the_same(seed: int, dim: int, levels: int, depth: int):
+    flow = disturbed(NormalizingFlow(dim, seed, levels=levels, depth=depth, width=4), seed)
+    vectors = torch.randn(7, dim, dtype=torch.float64)
+    torch.testing.assert_close(flow.layers()(vectors), flow(vectors), rtol=1e-9, atol=1e-9)
+
+
+def test_a_coordinate_that_shows_only_rounding_is_not_blown_up():
+    vectors = bent(0)
+    vectors[:, 2] = 0.25 + np.random.default_rng(0).normal(size=len(vectors)) * 1e-8
+    flow = NormalizingFlow(9, seed=0)
+    flow.normalise_first(torch.from_numpy(vectors))
+    deviations = flow(torch.from_numpy(vectors)).std(dim=0).sort().values
+    assert deviations[0] < 1e-6
+    torch.testing.assert_close(deviations[1:], torch.ones(8), rtol=1e-4, atol=0)
+
+
+def test_what_no_flow_can_fit_is_refused():
+    with pytest.raises(UsageError, match=r"E001 .*7 dimensions are too narrow, 8"):
+        NormalizingFlow(7, seed=0)
+    for vectors in (np.ones((9, 8), np.float32), np.full((9, 8), np.nan, np.float32)):
+        with pytest.raises(BadEmbeddingError, match=r"E201 .*differ"):
+            fitted_flow(vectors, seed=0)
+    with pytest.raises(DivergedError, match="E302"):
+        fitted_flow(bent(0), seed=0, learning_rate=1e6, epochs=3)

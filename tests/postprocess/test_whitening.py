@@ -1,0 +1,91 @@
+"""Whitened vectors have covariance 1."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.errors import BadEmbeddingError, UsageError
+from sentemb_core.postprocess import whitening
+from sentemb_core.postprocess.whitening import fitted_whitening
+
+
+def drawn(seed: int, n: int, dim: int) -> np.ndarray:
+    """Correlated coordinates of very different sizes, far from 0, as those of BERT."""
+    rng = np.random.default_rng(seed)
+    mixed = rng.normal(size=(n, dim)) @ rng.normal(size=(dim, dim)) * rng.uniform(0.1, 5, dim)
+    return (mixed + rng.normal(size=dim) * 10).astype(np.float32)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), data=st.data())
+def test_the_covariance_of_whitened_vectors_is_one_and_their_mean_zero(seed, dim, data):
+    keep = data.draw(st.integers(1, dim))
+    vectors = drawn(seed, 40 + 10 * dim, dim)
+    white = fitted_whitening(vectors, keep).transformed(vectors)
+    assert white.shape == (len(vectors), keep)
+    covariance = np.atleast_2d(np.cov(white, rowvar=False))
+    np.testing.assert_allclose(covariance, np.eye(keep), atol=1e-8)
+    np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-8)
+
+
+def test_at_the_width_of_minilm_the_covariance_is_one_to_ten_digits():
+    vectors = np.random.default_rng(0).normal(size=(2000, 384)).astype(np.float32)
+    for keep in (None, 256):
+        white = fitted_whitening(vectors, keep).transformed(vectors)
+        error = np.abs(np.cov(white, rowvar=False) - np.eye(white.shape[1])).max()
+        assert error < 1e-10
+
+
+def test_four_points_of_a_plane_come_out_as_worked_out_by_hand():
+    """Variances 8/3 and 2/3 without covariance: the second axis goes first."""
+    points = np.array([[1, 0], [-1, 0], [0, 2], [0, -2]], np.float32) + np.float32(7)
+    white = fitted_whitening(points).transformed(points)
+    far = 1.5**0.5
+    np.testing.assert_allclose(white, [[0, far], [0, -far], [far, 0], [-far, 0]], atol=1e-12)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), shift=st.floats(-20, 20))
+def test_a_constant_added_to_all_vectors_changes_no_cosine(seed: int, shift: float):
+    vectors = drawn(seed, 80, 6).astype(np.float64)
+    near = fitted_whitening(vectors).transformed(vectors)
+    far = fitted_whitening(vectors + shift).transformed(vectors + shift)
+    np.testing.assert_allclose(unit(far) @ unit(far).T, unit(near) @ unit(near).T, atol=1e-7)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_the_first_kept_dimensions_are_those_of_the_whole_map():
+    vectors = drawn(1, 100, 8)
+    whole, part = fitted_whitening(vectors), fitted_whitening(vectors, 3)
+    np.testing.assert_array_equal(part.weights, whole.weights[:, :3])
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    vectors = drawn(2, 100, 8)
+    whole = fitted_whitening(vectors)
+    monkeypatch.setattr(whitening, "BLOCK", 7)
+    np.testing.assert_allclose(fitted_whitening(vectors).weights, whole.weights, rtol=1e-6)
+
+
+def test_too_few_vectors_and_what_does_not_vary_are_refused():
+    with pytest.raises(BadEmbeddingError, match=r"E201 .*5 vectors of 8 dimensions vary in 4"):
+        fitted_whitening(drawn(0, 5, 8), 8)
+    assert fitted_whitening(drawn(0, 5, 8), 4).weights.shape == (8, 4)
+    with pytest.raises(BadEmbeddingError, match="vary in 0"):
+        fitted_whitening(np.ones((9, 4), np.float32))
+    with pytest.raises(BadEmbeddingError, match="finite"):
+        fitted_whitening(np.full((9, 4), np.nan, np.float32))
+    with pytest.raises(UsageError, match=r"E001 .*1 to 8 of them, not 9"):
+        fitted_whitening(drawn(0, 99, 8), 9)
+
+
+def test_without_a_wish_all_directions_stay_in_which_the_vectors_vary():
+    vectors = drawn(3, 100, 6)
+    vectors[:, 4] = 0.5
+    white = fitted_whitening(vectors)
+    assert white.weights.shape == (6, 5)
+    np.testing.assert_allclose(np.cov(white.transformed(vectors).T), np.eye(5), atol=1e-8)
