@@ -2,19 +2,22 @@
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter, validators
 
-from sentemb_core.console import run
+from sentemb_core import console
 
-app = App(name="python -m deployments", result_action="return_value")
+app = console.door("python -m deployments", "Prefect server, worker and schedules on loopback.")
 
 
 @app.default
 def serve(
     *,
-    port: int = 4200,
+    port: Annotated[
+        int,
+        Parameter(validator=validators.Number(gte=0, lte=65_535), help="0: any free one."),
+    ] = 4200,
     for_: Annotated[float | None, Parameter(name="--for", help="Seconds.")] = None,
-    mlflow: Annotated[bool, Parameter(negative="")] = False,
+    mlflow: Annotated[bool, Parameter(negative="", help="MLflow's pages too.")] = False,
 ) -> int:
     """Serve Prefect's pages, a worker and the schedules until Ctrl-C or for some seconds."""
     from deployments import local
@@ -24,4 +27,4 @@ def serve(
 
 
 if __name__ == "__main__":
-    raise SystemExit(run(app))
+    raise SystemExit(console.run(app))

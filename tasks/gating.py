@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.configs import RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.registry import ModelVersion, fingerprint_of, promote, register, resolve
@@ -24,15 +24,18 @@ class Landing(Value):
     reason: str
 
 
-def landed(config: InfoCSEIDC, training: SelfTraining, encoder: ArtifactRef) -> Landing:
+def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> Landing:
     """Register the encoder and ask the gate: champion, or challenger."""
     version = registered(config, training, encoder)
     promotion = promote(version, lambda champion: verdict(config, training, champion))
     return Landing(uri=version.uri, alias=promotion.alias, reason=promotion.reason)
 
 
-def registered(config: InfoCSEIDC, training: SelfTraining, encoder: ArtifactRef) -> ModelVersion:
+def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> ModelVersion:
     """The version of this encoder, made if there is none of its fingerprint yet."""
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.evaluation.canary import drawn_sentences
+
     start, best = training.rows[0], training.rows[training.best]
     test = scores_of(best.scores)["test"].document_to_counterpart
     return register(
@@ -50,11 +53,12 @@ def registered(config: InfoCSEIDC, training: SelfTraining, encoder: ArtifactRef)
             "round": best.label,
             "documents": training.texts.documents.digest,
         },
+        canaries=drawn_sentences(TokenCorpus.open(opened(training.texts.sentences))),
     )
 
 
 def verdict(
-    config: InfoCSEIDC, training: SelfTraining, champion: ModelVersion | None
+    config: RunConfig, training: SelfTraining, champion: ModelVersion | None
 ) -> "GateVerdict":
     """The gate's words on the best row, against the champion or, at first, the start encoder."""
     from sentemb_core.evaluation.gate import gate

@@ -1,6 +1,7 @@
 """An encoder's folder as an MLflow model: the very same bytes, and beside them what MLflow reads.
 
-    model/MLmodel, model/requirements.txt, model/model.sentence_transformer/<the encoder's files>
+    model/MLmodel, model/requirements.txt, model/canaries.parquet,
+    model/model.sentence_transformer/<the encoder's files>
 
 This is the layout of MLflow's sentence-transformers flavor, written without it: the flavor would
 load the encoder (an optional dependency, half a minute to infer requirements), save it again as
@@ -13,6 +14,7 @@ import json
 import platform
 import shutil
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 MODEL = "model"
 ENCODER = "model.sentence_transformer"
+CANARIES = "canaries.parquet"
 
 SIGNATURE = {
     "inputs": json.dumps([{"type": "string", "required": True}]),
@@ -72,12 +75,31 @@ def refuse_unsafe(folder: Path) -> None:
     refuse_code(folder)
 
 
-def upload_model(client: "MlflowClient", run_id: str, folder: Path) -> None:
-    """Log an encoder's folder as the model of a run."""
+def upload_model(
+    client: "MlflowClient", run_id: str, folder: Path, canaries: Sequence[str]
+) -> dict[str, str]:
+    """Log an encoder's folder, and its canaries if there are any, as the model of a run.
+
+    Returns:
+        The tag that holds the digest of the canaries, for the version.
+    """
+    tags: dict[str, str] = {}
     client.log_artifacts(run_id, str(folder), f"{MODEL}/{ENCODER}")
     with tempfile.TemporaryDirectory() as drafts:
         write_description(Path(drafts))
+        if canaries:
+            tags["canaries"] = written_canaries(folder, canaries, Path(drafts) / CANARIES)
         client.log_artifacts(run_id, drafts, MODEL)
+    return tags
+
+
+def written_canaries(folder: Path, sentences: Sequence[str], path: Path) -> str:
+    """SHA-256 of the canaries of the encoder in a folder, now written."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.canary import write_canaries
+
+    write_canaries(load_encoder(folder), sentences, path)
+    return file_digest(path, fresh=True)
 
 
 def write_description(folder: Path) -> None:

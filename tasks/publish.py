@@ -8,20 +8,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.configs import RunConfig
 from sentemb_core.report.data import Fact, RunReport, StageTiming
+from sentemb_core.report.formats import change
 from sentemb_core.store.objects import Store, canonical
-from sentemb_core.types import ArtifactRef
-from tasks.artifacts import markdown
+from sentemb_core.store.stages import flat
+from sentemb_core.types import ArtifactRef, Json
+from tasks.artifacts import link, markdown
 from tasks.caching import stage
 from tasks.following import Following
 from tasks.gating import Landing, landed
 from tasks.rows import Row, SelfTraining, Value
+from tasks.spool import redacted
 from tasks.storing import opened, written
 from tasks.tables import seconds
 from tasks.validate import scores_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sentemb_core.report.collect import RoundFolders
 
 log = logging.getLogger("sentemb_core.run")
@@ -41,13 +46,16 @@ class Outcome(Value):
 def published(training: SelfTraining, run: Following) -> Outcome:
     """Publish, register and report a finished loop."""
     config, run_id = run.config, run.record.run.id
+    path = training.rows[: training.best + 1]
     encoder = publish_encoder(
-        training.rows[training.best].encoder,
+        path[-1].encoder,
+        path[0].encoder,
         config.name,
-        config.encoder.name,
+        base_of(config.encoder.name),
+        config.training.method.name,
         training.texts.documents,
-        [row.label for row in training.rows[: training.best + 1]],
-        [row.scores for row in training.rows[: training.best + 1]],
+        [row.label for row in path],
+        [row.scores for row in path],
     )
     landing = landed(config, training, encoder) if config.register_model else None
     outcome = Outcome(
@@ -63,17 +71,33 @@ def published(training: SelfTraining, run: Following) -> Outcome:
         (draft.path / "outcome.json").write_bytes(canonical(outcome.model_dump(mode="json")))
     run.record.update(outputs=[draft.ref, encoder])
     run.tracker.log_artifact(page.parent)
-    run.tracker.set_tags({"encoder": encoder.digest, "verdict": verdict_of(outcome)})
+    run.tracker.set_tags(
+        {
+            "encoder": encoder.digest,
+            "documents": training.texts.documents.digest,
+            "benchmark": training.texts.benchmark.digest,
+            "verdict": verdict_of(outcome),
+        }
+    )
+    if run.tracker.url:
+        link(f"{run_id}-mlflow", run.tracker.url, "This run in MLflow")
     markdown(f"{run_id}-report", f"{verdict_of(outcome)}\n\nReport: `{page}`")
     log.info("%s", verdict_of(outcome))
     return outcome
 
 
+def base_of(encoder: str) -> str:
+    """A Hugging Face name as it is; of a folder its name alone, for cards travel."""
+    return Path(encoder).name if Path(encoder).is_dir() else encoder
+
+
 @stage("publish_encoder", version=1)
 def publish_encoder(
     encoder: ArtifactRef,
+    start: ArtifactRef,
     name: str,
     base: str,
+    method: str,
     documents: ArtifactRef,
     labels: list[str],
     scores: list[ArtifactRef],
@@ -88,10 +112,15 @@ def publish_encoder(
     facts = CardFacts(
         name=name,
         base=base,
-        method="infocse_idc, round after round" if len(labels) > 1 else None,
+        method=f"{method}: {', then '.join(labels[1:])}" if labels[1:] else None,
+        parent=start.digest if labels[1:] else None,
         corpus=documents.digest,
         scores={
-            label: {"R@1": row.recall_at_1, "R@5": row.recall_at_5, "R@10": row.recall_at_10}
+            label: {
+                "test R@1": row.recall_at_1,
+                "test R@5": row.recall_at_5,
+                "test R@10": row.recall_at_10,
+            }
             for label, row in zip(labels, read, strict=True)
         },
     )
@@ -100,18 +129,22 @@ def publish_encoder(
     return draft.ref
 
 
-def write_report_of(outcome: Outcome, config: InfoCSEIDC) -> Path:
+def write_report_of(outcome: Outcome, config: RunConfig) -> Path:
     """The page, its figures and the settings that repeat the run, as files."""
     from sentemb_core.report.write import write_report
 
     folder = Path(outcome.report).parent
     page = write_report(full_report(outcome, config), folder)
-    settings = config.model_dump(mode="json")
-    (folder / "config.json").write_text(json.dumps(settings, indent=1), encoding="utf-8")
+    settings = json.dumps(settings_of(config), indent=1)
+    (folder / "config.json").write_text(settings, encoding="utf-8")
     return page
 
 
-def full_report(outcome: Outcome, config: InfoCSEIDC) -> RunReport:
+def settings_of(config: RunConfig) -> Json:
+    return config.model_dump(mode="json")
+
+
+def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
     """Words and facts of the run, and every panel its artifacts can fill."""
     from sentemb_core.report.collect import RunFolders, report_of
 
@@ -127,13 +160,15 @@ def full_report(outcome: Outcome, config: InfoCSEIDC) -> RunReport:
         ],
         fixed={label: opened(ref) for label, ref in fixed.items()},
         best=training.best,
+        annotation=config.annotation,
     )
     words = RunReport(
         title=config.name,
         verdict=verdict_of(outcome),
-        notes=notes_of(training),
+        notes=notes_of(training, config.training.seed),
         command=f"python -m flows run --config {Path(outcome.report).parent / 'config.json'}",
         facts=facts_of(outcome, config),
+        settings={path: redacted(str(value)) for path, value in flat(settings_of(config)).items()},
         timings=outcome.timings,
     )
     return report_of(folders, words)
@@ -148,6 +183,7 @@ def folders_of(row: Row, cost: float) -> "RoundFolders":
     return RoundFolders(
         label=row.label,
         kind=kinds[row.label.split()[0]],
+        encoder=opened(row.encoder),
         scores=opened(row.scores),
         embeddings=opened(row.embeddings) if row.embeddings else None,
         log=opened(row.log) if row.log else None,
@@ -175,20 +211,38 @@ def verdict_of(outcome: Outcome) -> str:
     return f"{said} {outcome.landing.reason}" if outcome.landing else said
 
 
-def notes_of(training: SelfTraining) -> list[str]:
+def notes_of(training: SelfTraining, seed: int) -> list[str]:
     """What the control says about self-annotation: more training is not better annotation."""
+    from sentemb_core.evaluation.bootstrap import paired_difference
+
     if not training.controls:
         return []
-    control, last = training.controls[-1], training.rows[-1]
-    gain = recall(last, "test") - recall(control, "test")
+    pairs = list(zip(rounds_of(training), training.controls, strict=True))
+    best = training.rows[training.best]
+    chosen, control = next((pair for pair in pairs if pair[0] == best), pairs[-1])
+    hits = [hits_at_5(row) for row in (chosen, control)]
+    gain = paired_difference(*hits, seed)
     return [
-        f"Control: the same number of steps on plain neighbours reach R@5 "
-        f"{recall(control, 'test'):.3f} on the test split, self-annotation "
-        f"{recall(last, 'test'):.3f}; {gain:+.3f} is what annotation itself was worth here."
+        f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
+        f"on the test split, its control, the same number of steps on plain neighbours, "
+        f"{hits[1].mean():.3f}; a difference of {change(gain.mean)} ({change(gain.low)} to "
+        f"{change(gain.high)} with 95 % confidence)."
     ]
 
 
-def facts_of(outcome: Outcome, config: InfoCSEIDC) -> list[Fact]:
+def rounds_of(training: SelfTraining) -> list[Row]:
+    """The rows that learnt from annotation."""
+    return [row for row in training.rows if row.annotation]
+
+
+def hits_at_5(row: Row) -> "np.ndarray":
+    """1 for every test document that finds its counterpart among five, else 0."""
+    from sentemb_core.evaluation.scores import read_ranks
+
+    return (read_ranks(opened(row.scores), "test") <= 5).astype("float64")
+
+
+def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
     """What someone needs to repeat the run or to doubt it."""
     texts = outcome.training.texts
     told = {

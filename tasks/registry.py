@@ -10,7 +10,8 @@ machine: more than one that write to one server need a queue of their own.
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,16 +22,26 @@ from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelE
 from sentemb_core.evaluation.gate import GateVerdict
 from sentemb_core.store.disk import unique
 from sentemb_core.store.locks import file_lock
-from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.objects import Store, canonical, file_digest
 from sentemb_core.types import ArtifactRef, Json
 from tasks.mlflow_client import experiment_id, mlflow_client, set_environment, tracking_uri
-from tasks.mlflow_model import ENCODER, MODEL, copy_files, model_ref, refuse_unsafe, upload_model
+from tasks.mlflow_model import (
+    CANARIES,
+    ENCODER,
+    MODEL,
+    copy_files,
+    model_ref,
+    refuse_unsafe,
+    upload_model,
+)
 from tasks.spool import first_line, redacted
 from tasks.tracking import flat
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion as Entity
+
+    from sentemb_core.evaluation.canary import Canaries
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +91,7 @@ def register(
     fingerprint: str,
     metrics: Mapping[str, float] | None = None,
     tags: Mapping[str, Any] | None = None,
+    canaries: Sequence[str] = (),
 ) -> ModelVersion:
     """The version of this fingerprint, made from a model folder if there is none yet.
 
@@ -89,6 +101,7 @@ def register(
         fingerprint: Of all that the model was made from (`fingerprint_of`).
         metrics: Shown beside the version.
         tags: Parent, round, run, digests.
+        canaries: Sentences whose vectors are kept beside the encoder (`canaries_of`).
 
     Raises:
         UsageError: a name that is not plain.
@@ -112,7 +125,7 @@ def register(
         if known := client.search_model_versions(query):
             return version_of(known[0])
         run = client.create_run(experiment_id(home), run_name=f"register {name}", tags=told)
-        upload_model(client, run.info.run_id, folder)
+        told |= upload_model(client, run.info.run_id, folder, canaries)
         for key, value in flat(metrics or {}):
             client.log_metric(run.info.run_id, key, value)
         client.set_terminated(run.info.run_id)
@@ -184,15 +197,7 @@ def resolve(uri: str) -> Path:
 
 def fetch(version: ModelVersion, store: Store) -> None:
     """Bring a version's files into the store, if they are those that were registered."""
-    drafts = store.tmp / unique("download")
-    with readable(store.root) as client:
-        from mlflow.artifacts import download_artifacts
-
-        source = client.get_model_version_download_uri(version.name, str(version.version))
-        uri = tracking_uri(store.root)
-        # a local registry answers with its own folder, a server with a copy below `drafts`
-        local = None if source.startswith("file:") else str(drafts)
-        folder = Path(download_artifacts(source, dst_path=local, tracking_uri=uri)) / ENCODER
+    folder = downloaded(version, ENCODER, store.tmp / unique("download"))
     found = model_ref(folder)
     if found != version.artifact:
         raise UnsafeModelError(
@@ -203,6 +208,50 @@ def fetch(version: ModelVersion, store: Store) -> None:
     refuse_unsafe(folder)
     with store.writing("model") as draft:
         copy_files(folder, draft.path)
+
+
+def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
+    """A file or folder of a version: a local registry's own, or a server's copied below `drafts`.
+
+    Raises:
+        RegistryError: MLflow cannot be reached.
+    """
+    home = Store.default().root
+    with readable(home) as client:
+        from mlflow.artifacts import download_artifacts
+
+        source = client.get_model_version_download_uri(version.name, str(version.version))
+        local = None if source.startswith("file:") else str(drafts)
+        uri = tracking_uri(home)
+        return Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
+
+
+def canaries_of(uri: str) -> "Canaries":
+    """What the version's encoder made of a few sentences when it was registered.
+
+    `sentemb_core.evaluation.canary.compare` tells by them whether an index is this version's.
+
+    Raises:
+        RegistryError: no such version, or one without canaries.
+        UnsafeModelError: other bytes than those registered.
+    """
+    from sentemb_core.evaluation.canary import read_canaries
+
+    version = find_version(uri)
+    digest = version.tags.get("canaries")
+    if digest is None:
+        raise RegistryError(
+            f"{version.uri} was registered without canaries: run the pipeline again, or compare "
+            "vectors with those of its encoder (`python -m flows encode`)."
+        )
+    with tempfile.TemporaryDirectory() as drafts:
+        path = downloaded(version, CANARIES, Path(drafts))
+        if file_digest(path, fresh=True) != digest:
+            raise UnsafeModelError(
+                f"The canaries of {version.uri} in MLflow are not those that were registered: do "
+                "not decide by them."
+            )
+        return read_canaries(path)
 
 
 def find_version(uri: str) -> ModelVersion:

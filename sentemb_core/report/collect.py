@@ -1,31 +1,25 @@
 """From the folders that a run's stages left behind to what its report shows."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.shards import Embeddings
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
-from sentemb_core.evaluation.rounds import Diagnostics, Pair, read_diagnostics
+from sentemb_core.evaluation.rounds import Pair
 from sentemb_core.evaluation.scores import read_ranks, read_scores
-from sentemb_core.idc.shards import Clusters
 from sentemb_core.report.data import (
     CUTOFFS,
     ClusterSizes,
     Curve,
     Directions,
-    DocumentClusters,
     FixedRow,
-    Labelling,
     PairPoints,
     Projection,
     QuarantineRow,
@@ -34,6 +28,8 @@ from sentemb_core.report.data import (
     SentencePair,
     Similarities,
 )
+from sentemb_core.report.examples import document_before_and_after, lost_queries
+from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.report.projection import common_axes
 
 PROJECTED = (8, 300)
@@ -42,40 +38,7 @@ PROJECTED = (8, 300)
 QUARANTINED = 20
 """Refused rows shown."""
 
-SHOWN_DOCUMENT = (6, 14)
-"""Sentences of the document shown before and after: enough to cluster, few enough to read."""
-
 SEED = 42
-
-
-@dataclass(frozen=True)
-class RoundFolders:
-    """One row of the run as opened artifacts."""
-
-    label: str
-    kind: Literal["start", "initialiser", "round", "control"]
-    scores: Path
-    embeddings: Path | None = None
-    log: Path | None = None
-    clusters: Path | None = None
-    pairs: Path | None = None
-    diagnostics: Path | None = None
-    seconds: float | None = None
-
-    def found(self) -> Diagnostics | None:
-        return read_diagnostics(self.diagnostics) if self.diagnostics else None
-
-
-@dataclass(frozen=True)
-class RunFolders:
-    """A whole run as opened artifacts; `rounds[best]` is the encoder that it returned."""
-
-    documents: Path
-    benchmark: Path
-    sentences: Path
-    rounds: Sequence[RoundFolders]
-    fixed: Mapping[str, Path]
-    best: int
 
 
 def report_of(run: RunFolders, words: RunReport) -> RunReport:
@@ -94,7 +57,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
             round_row(folders, best=number == run.best) for number, folders in enumerate(run.rounds)
         ],
         "fixed": [fixed_row(label, path) for label, path in run.fixed.items()],
-        "document": document_before_and_after(corpus, annotated),
+        "document": document_before_and_after(run, corpus),
         "cluster_sizes": [sizes for folders in annotated if (sizes := cluster_sizes(folders))],
         "similarities": similarities(annotated),
         "overlaps": [points for folders in annotated if (points := overlap(folders))],
@@ -102,6 +65,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "curves": [curve(folders) for folders in trained],
         "best_pairs": [shown(pair) for pair in last.best] if last else [],
         "worst_pairs": [shown(pair) for pair in last.worst] if last else [],
+        "lost_queries": lost_queries(run, corpus, benchmark),
         **corpus_counts(run.documents),
     }
     return words.model_copy(update=panels)
@@ -163,29 +127,6 @@ def recalls(scores: DirectionScores) -> dict[int, float | None]:
     return {k: told[f"recall_at_{k}"] for k in CUTOFFS}
 
 
-def document_before_and_after(
-    corpus: TokenCorpus, annotated: Sequence[RoundFolders]
-) -> DocumentClusters | None:
-    """The document of a readable size whose clusters changed most from the first round on."""
-    labelled = [(f.label, Clusters.open(f.clusters).labels) for f in annotated if f.clusters]
-    lengths = np.diff(corpus.offsets)
-    readable = np.flatnonzero((lengths >= SHOWN_DOCUMENT[0]) & (lengths <= SHOWN_DOCUMENT[1]))
-    if not labelled or not len(readable):
-        return None
-    first, last = labelled[0][1], labelled[-1][1]
-    moved = np.add.reduceat((first != last).astype(np.int64), corpus.offsets[:-1])
-    document = int(readable[np.argmax(moved[readable] / lengths[readable])])
-    rows = np.arange(corpus.offsets[document], corpus.offsets[document + 1])
-    return DocumentClusters(
-        name=corpus.doc_ids[document],
-        sentences=corpus.texts(rows),
-        rounds=[
-            Labelling(label=f"annotation of {label}", clusters=labels[rows].tolist())
-            for label, labels in labelled
-        ],
-    )
-
-
 def cluster_sizes(folders: RoundFolders) -> ClusterSizes | None:
     if not folders.pairs:
         return None
@@ -225,8 +166,7 @@ def overlap(folders: RoundFolders) -> PairPoints | None:
 
 def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Projection]:
     """The same sentences under every encoder of the run, controls left out, on common axes."""
-    kept = [(f.label, f.embeddings) for f in rounds if f.embeddings and f.kind != "control"]
-    opened = [(label, Embeddings.open(path)) for label, path in kept]
+    opened = [(f.label, v) for f in rounds if f.kind != "control" and (v := f.vectors())]
     if not opened or len({vectors.dim for _, vectors in opened}) > 1:
         return []
     rng = np.random.default_rng(SEED)

@@ -20,9 +20,6 @@ from pydantic import (
     model_validator,
 )
 
-KEPT_SHARE_WARNING = 0.6
-"""Above this share of all pairs inside documents, clusters say little (DESIGN.md, section 5)."""
-
 CUTOFFS = (1, 5, 10, 20)
 """The k of Recall@k in the tables."""
 
@@ -228,7 +225,10 @@ class QuarantineRow(Shown):
 
 
 class StageTiming(Shown):
-    """One stage of the run: `hit` when the store had its result."""
+    """One stage of the run: `hit` when the store had its result.
+
+    `seconds` is what its body took, in this run or, for a hit, when it was computed.
+    """
 
     stage: Text
     round: Text = ""
@@ -249,7 +249,7 @@ class LostQuery(Shown):
 
     query: Text
     wanted: Text
-    found: Text
+    found: Text = Field(description="What was ranked first in its place.")
     rank: int = Field(ge=1, description="Of the wanted candidate, counted from 1.")
 
 
@@ -263,6 +263,9 @@ class RunReport(Shown):
     )
     command: Text = Field(description="Repeats this run.")
     facts: list[Fact] = []
+    settings: dict[Text, Text] = Field(
+        default_factory=dict, description="Every setting of the run by its dotted path."
+    )
 
     cutoff: int = Field(5, description="k of the deciding Recall@k (validation, forward).")
     query: Text = Field("document", description="What looks; `first half` for held-out halves.")
@@ -279,7 +282,7 @@ class RunReport(Shown):
     curves: list[Curve] = []
     best_pairs: list[SentencePair] = []
     worst_pairs: list[SentencePair] = []
-    worst_queries: list[LostQuery] = []
+    lost_queries: list[LostQuery] = []
 
     corpus: dict[Text, int | FiniteFloat | Text] = Field(
         default_factory=dict, description="Counts of the reader."

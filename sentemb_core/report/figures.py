@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
+from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.data import (
-    KEPT_SHARE_WARNING,
     ClusterSizes,
     Curve,
     PairPoints,
@@ -54,6 +54,12 @@ HUES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, OLIVE, ROSE)
 MARKERS = "osD^vPX*"
 SIZE = (4.4, 2.9)
 LONGEST_LABEL = 32
+LINEAR_LOSS = 0.1
+"""Below, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
+
+NARROWEST = 0.1
+"""Of the uniformity axis: a span of thousandths would look like a journey."""
+
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -224,6 +230,8 @@ def geometry(rows: Sequence[RoundRow]) -> Figure:
         arrow = {"arrowstyle": "->", "color": MUTED, "shrinkA": 5, "shrinkB": 5}
         axes.annotate("", (x[end], y[end]), (x[start], y[start]), arrowprops=arrow)
     axes.margins(0.15)
+    axes.set_xlim(*_at_least(*axes.get_xlim(), NARROWEST))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.set_xlabel("uniformity (lower: spread out)")
     axes.set_ylabel("alignment (lower: pairs closer)")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -272,10 +280,13 @@ def training(curves: Sequence[Curve], column: Literal["loss", "learning_rate"]) 
     for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
         values = np.array(getattr(curve, column), dtype=float)
         axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
+    if column == "loss":
+        axes.set_yscale("symlog", linthresh=LINEAR_LOSS)
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("step")
-    axes.legend(loc="best")
+    figure.legend(loc="outside lower left", ncols=2, fontsize=8)
     axes.set_title(column.replace("_", " ").capitalize())
     return figure
 
@@ -403,11 +414,19 @@ def _wide(low: float, high: float) -> tuple[float, float]:
     return low - margin, high + margin
 
 
+def _at_least(low: float, high: float, span: float) -> tuple[float, float]:
+    """The same middle, wider if it was narrower than `span`."""
+    half = max(high - low, span) / 2
+    return (low + high) / 2 - half, (low + high) / 2 + half
+
+
 def _name_places(axes: Axes, labels: Sequence[str]) -> None:
+    """Names under their places, up to a colon: tables have them whole."""
     tilted = len(labels) > 5
+    names = [drawable(label.partition(":")[0]) for label in labels]
     axes.set_xticks(
         range(len(labels)),
-        [fill(drawable(label), 24 if tilted else 10) for label in labels],
+        names if tilted else [fill(name, 10) for name in names],
         rotation=30 if tilted else 0,
         ha="right" if tilted else "center",
         fontsize=8,

@@ -6,9 +6,9 @@ A chapter with nothing to show says in one sentence why.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.data import (
     CUTOFFS,
-    KEPT_SHARE_WARNING,
     DocumentClusters,
     FixedRow,
     Labelling,
@@ -22,7 +22,7 @@ from sentemb_core.report.markup import Html, join, quoted, table, tag
 from sentemb_core.report.svg import inline_svg
 
 Drawings = Mapping[str, Sequence[Drawing]]
-MATES_SHOWN = 8
+MATES_SHOWN = 10
 
 
 def verdict(report: RunReport, drawings: Drawings) -> Html:
@@ -50,7 +50,8 @@ def what_moved(report: RunReport, drawings: Drawings) -> Html:
                 "Solid circles are the validation split, which decides; squares on the dotted line "
                 "are the test split, which decides nothing. The band is the bootstrap interval of "
                 "the validation score; dashed lines are fixed rows (validation); diamonds are the "
-                "control: the same number of steps without self-annotation.",
+                "controls, each as many steps as the round of its number but without "
+                "self-annotation.",
             ),
             _recall_table(report, "validation", f"Validation split{pool}: decides the best round"),
             _recall_table(report, "test", f"Test split{pool}: reported, never decided on"),
@@ -82,9 +83,10 @@ def before_and_after(report: RunReport, drawings: Drawings) -> Html:
                 numeric=False,
             ),
             _caption(
-                "A letter is a cluster, the numbers beside it are the other sentences in it; "
-                "letters start anew in every column. A bold ring marks a sentence whose company "
-                "changed since the column before."
+                "Of a hundred documents the one that the first and the best encoder see most "
+                "differently. A letter is a cluster, the numbers beside it are the other sentences "
+                "in it; letters start anew in every column. A bold ring marks a sentence whose "
+                "company changed since the column before."
             ),
         ]
     )
@@ -145,8 +147,10 @@ def similarities(report: RunReport, drawings: Drawings) -> Html:
         [
             _panel(
                 drawings.get("similarities", ()),
-                "Filled: pairs inside a cluster. Dashed outline: sentences of different documents. "
-                "The less the two overlap, the better the encoder tells them apart.",
+                "Filled: pairs inside a cluster of that round's annotation, under the encoder that "
+                "made it (before) or learnt from it (after). Dashed outline: sentences of "
+                "different documents. The less the two overlap, the better the encoder tells them "
+                "apart.",
             ),
             _panel(
                 drawings.get("geometry", ()),
@@ -168,7 +172,8 @@ def lexical_overlap(report: RunReport, drawings: Drawings) -> Html:
     """Do the pairs share meaning, or merely words?"""
     return _panel(
         drawings.get("overlap", ()),
-        "Each dot is one exported pair. Top left: close in meaning, different in words, which is "
+        "Each dot is one exported pair (2,000 are drawn at random), its cosine that of the encoder "
+        "that annotated. Top left: close in meaning, different in words, which is "
         "what self-annotation is for; top right: pairs that repeat their words.",
     ) or _absent("No pairs were sampled, so words cannot be set against meaning.")
 
@@ -187,28 +192,46 @@ def training(report: RunReport, drawings: Drawings) -> Html:
     """Loss and learning rate of every training."""
     return _panel(
         drawings.get("training", ()),
-        "Loss and learning rate by optimiser step. Losses of different tasks (neighbours, "
-        "clusters) are not on one scale; read each line alone.",
+        "Loss and learning rate by optimiser step; the loss is drawn logarithmically above 0.1. "
+        "Losses of different tasks (neighbours, clusters) are not comparable; read each line "
+        "alone.",
     ) or _absent("No training curve was recorded in this run.")
 
 
 def examples(report: RunReport, drawings: Drawings) -> Html:
-    """The pairs and the queries that show most."""
-    if not (report.best_pairs or report.worst_pairs or report.worst_queries):
+    """The pairs that show most of the annotation."""
+    if not (report.best_pairs or report.worst_pairs):
         return _absent("No pairs were exported, so there are none to read.")
-    lost = [
-        [count(row.rank), quoted(row.query), quoted(row.wanted), quoted(row.found)]
-        for row in report.worst_queries
-    ]
-    head = ["Rank", f"Query ({report.query})", f"Wanted ({report.candidate})", "Found first"]
     return join(
         [
             _pair_table("Closest pairs", report.best_pairs),
             _pair_table("Farthest pairs that still share a cluster", report.worst_pairs),
-            table("Queries whose answer came last", head, lost, numeric=False) if lost else "",
             _caption(
-                "Closest pairs should say the same in other words; the farthest show what the "
-                "clusters take along by mistake."
+                "Of the last round's pairs, with the cosine of the encoder that annotated. Closest "
+                "pairs should say the same in other words; the farthest show what the clusters "
+                "take along by mistake."
+            ),
+        ]
+    )
+
+
+def lost_queries(report: RunReport, drawings: Drawings) -> Html:
+    """Where the best encoder still fails."""
+    if not report.lost_queries:
+        return _absent("Every query of the validation split found its answer first, or none asked.")
+    lost = [
+        [count(row.rank), quoted(row.query), quoted(row.wanted), quoted(row.found)]
+        for row in report.lost_queries
+    ]
+    head = ["Rank", f"Query ({report.query})", f"Wanted ({report.candidate})", "Found first"]
+    caption = "Queries of the validation split whose answer the best encoder ranks last"
+    return join(
+        [
+            table(caption, head, lost, numeric=False),
+            _caption(
+                "Rank counts from 1 among all candidates. Some queries cannot be answered by "
+                "meaning (a title that says nothing); the others are what the encoder has yet to "
+                "learn."
             ),
         ]
     )
@@ -227,6 +250,13 @@ def data(report: RunReport, drawings: Drawings) -> Html:
             table("Corpus", ["Count", "Value"], read)
             if read
             else _absent("The reader left no counts."),
+            _caption(
+                "Left out: documents below the least number of sentences. Not drawn: outside the "
+                "sample that was asked for. Duplicate sentences (inside one document) and "
+                "sentences equal to the counterpart were dropped; duplicate documents were kept."
+            )
+            if read
+            else "",
             table("Quarantine: refused rows by reason", ["Reason", "Rows"], refused)
             if refused
             else _absent("No row was refused: the quarantine is empty."),
@@ -255,17 +285,21 @@ def timings(report: RunReport, drawings: Drawings) -> Html:
         ]
         for timing in report.timings
     ]
-    total = sum(timing.seconds for timing in report.timings)
+    spent, saved = (
+        sum((timing.seconds for timing in report.timings if timing.hit is hit), 0.0)
+        for hit in (False, True)
+    )
     return join(
         [
             tag(
                 "p",
-                f"{len(hits)} stages in {duration(total)}: {hits.count(False)} ran, "
-                f"{hits.count(True)} came from the store.",
+                f"{hits.count(False)} stages ran in {duration(spent)}; {hits.count(True)} came "
+                f"from the store, which saved {duration(saved)}.",
             ),
             _panel(
                 drawings.get("timings", ()),
-                "Wall time by kind of stage, all rounds together; a hit costs only its check.",
+                "Wall time by kind of stage, all rounds together. A hit counts with what it took "
+                "when it was computed; now it cost only the check of its bytes.",
             ),
             table("Stages by kind", ["Stage", "Ran", "Hits", "Time"], by_stage),
             tag(
@@ -288,13 +322,26 @@ def reproduce(report: RunReport, drawings: Drawings) -> Html:
         ]
         for fact in report.facts
     ]
+    settings = [
+        [quoted(path), tag("code", quoted(value))] for path, value in report.settings.items()
+    ]
     return join(
         [
             tag("pre", tag("code", report.command), class_="scroll", tabindex=0),
-            _caption("This command repeats the run; equal data and versions give equal digests."),
+            _caption(
+                "This command repeats the run; equal data and versions give equal digests. The "
+                "file of its settings lies beside this page, wherever that was copied."
+            ),
             table("Facts of this run", ["Fact", "Value"], rows, numeric=False)
             if rows
             else _absent("No digests or versions were recorded."),
+            tag(
+                "details",
+                tag("summary", "Every setting"),
+                table("Every setting", ["Setting", "Value"], settings, numeric=False),
+            )
+            if settings
+            else "",
         ]
     )
 
@@ -310,6 +357,7 @@ CHAPTERS: dict[str, tuple[str, Chapter]] = {
     "projection": ("Sentences on common axes", projection),
     "training": ("Training", training),
     "examples": ("Best and worst pairs", examples),
+    "lost-queries": ("Queries that went wrong", lost_queries),
     "data": ("Data and quarantine", data),
     "timings": ("Time and cache", timings),
     "reproduce": ("Reproduce this run", reproduce),
@@ -329,11 +377,11 @@ def kept_share_warnings(rows: Iterable[RoundRow]) -> list[str]:
 
 
 def _tiles(report: RunReport) -> Html:
-    """Start, best round, control and the first fixed row, by the deciding metric."""
+    """Start, best round, its control and the first fixed row, by the deciding metric."""
     chosen = [
         *[row for row in report.rounds if row.kind == "start"][:1],
         *[row for row in report.rounds if row.best and row.kind != "start"][:1],
-        *[row for row in report.rounds if row.kind == "control"][:1],
+        *_control_of_the_best(report.rounds),
         *report.fixed[:1],
     ]
     scores = [(row, row.validation.forward.get(report.cutoff)) for row in chosen]
@@ -353,6 +401,13 @@ def _tiles(report: RunReport) -> Html:
         for row, score in measured
     ]
     return join([tag("dl", *tiles, class_="tiles"), _caption(f"{report.metric}.")])
+
+
+def _control_of_the_best(rows: Sequence[RoundRow]) -> list[RoundRow]:
+    """The control with as many steps as the best round."""
+    rounds = [row for row in rows if row.kind == "round"]
+    number = next((place for place, row in enumerate(rounds) if row.best), 0)
+    return [row for row in rows if row.kind == "control"][number : number + 1]
 
 
 def _recall_table(report: RunReport, split: str, caption: str) -> Html:

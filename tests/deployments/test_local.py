@@ -12,6 +12,13 @@ from pathlib import Path
 import pytest
 
 from deployments.processes import MARK
+from tests.browser import needs_browser, shown
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.server,
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs /proc"),
+]
 
 FLOW = """
 import os
@@ -82,15 +89,16 @@ def listeners(pids):
     return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
 
 
-@pytest.fixture
-def served(tmp_path):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
     """A service in a process of its own: its home, its API, the process."""
-    home = tmp_path / "home"
+    folder = tmp_path_factory.mktemp("service")
+    home = folder / "home"
     home.mkdir()
-    (tmp_path / "a_tiny_flow.py").write_text(FLOW)
+    (folder / "a_tiny_flow.py").write_text(FLOW)
     dropped = {"PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH"}
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
-    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(Path.cwd())])
+    environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(Path.cwd())])
     command = [sys.executable, "-c", SERVE, str(home)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, env=environment, **pipes) as process:
@@ -106,29 +114,53 @@ def served(tmp_path):
             process.kill()
 
 
-@pytest.mark.slow
-@pytest.mark.server
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs /proc")
-def test_a_deployed_run_completes_on_loopback_and_nothing_stays_behind(served):
-    home, api, process = served
+@pytest.fixture(scope="module")
+def run(served):
+    """A run that was triggered through its deployment, once it ended."""
+    _, api, _ = served
     deployment = call(f"{api}/deployments/name/tiny/nightly")
     run = call(f"{api}/deployments/{deployment['id']}/create_flow_run", {})
 
-    def state():
-        name = call(f"{api}/flow_runs/{run['id']}")["state"]["name"]
-        return name if name in ("Completed", "Failed", "Crashed") else None
+    def ended():
+        found = call(f"{api}/flow_runs/{run['id']}")
+        return found if found["state"]["name"] in ("Completed", "Failed", "Crashed") else None
 
-    assert wait_for(state) == "Completed", (home / "logs" / "worker.log").read_text()
+    return wait_for(ended)
+
+
+def test_a_run_triggered_through_its_deployment_completes(served, run):
+    home, _, _ = served
+    assert run["state"]["name"] == "Completed", (home / "logs" / "worker.log").read_text()
     assert (home / "done").read_text() == "deployed"
 
+
+def test_the_nightly_schedule_makes_runs(served):
+    _, api, _ = served
     nightly = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
     scheduled = wait_for(lambda: call(f"{api}/flow_runs/count", nightly))
     assert scheduled, "sqlalchemy 2.1 breaks the scheduler of prefect 3.8"
 
+
+@needs_browser
+def test_the_run_can_be_watched_in_a_browser_of_this_machine(served, run, tmp_path):
+    _, api, _ = served
+    pages = api.removesuffix("/api")
+    seen = shown(f"{pages}/runs/flow-run/{run['id']}", tmp_path, milliseconds=15_000)
+    assert f"{api}/flow_runs/{run['id']}" in seen.requests, "the page found its own API"
+    assert all(address.startswith(pages) for address in seen.requests), "and asks nobody else"
+    assert seen.colours > 100, "a timeline, a log, badges"
+
+
+def test_everything_listens_on_loopback(served):
+    home, _, _ = served
     own = processes_of(home)
     assert len(own) >= 2
     assert listeners(own) == {"0100007F"}, "127.0.0.1 and nothing else"
 
+
+def test_nothing_stays_behind(served):
+    """The last one: it ends the service."""
+    home, _, process = served
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
     assert processes_of(home) == {}

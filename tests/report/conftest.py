@@ -184,7 +184,7 @@ def report() -> RunReport:
             SentencePair(left=SENTENCES[4], right=SENTENCES[5], cosine=0.88),
         ],
         worst_pairs=[SentencePair(left=SENTENCES[0], right=SENTENCES[7], cosine=0.12)],
-        worst_queries=[
+        lost_queries=[
             LostQuery(query=SENTENCES[6], wanted="Roadmap", found="Forms that work", rank=812)
         ],
         corpus={"documents": 1000, "sentences": 18_422, "mean_sentences": 18.422},

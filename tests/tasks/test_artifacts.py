@@ -44,7 +44,7 @@ def test_a_run_shows_a_growing_table_progress_a_note_and_a_link(prefect_server, 
     with get_client(sync_client=True) as client:
         response = client.request("POST", "/artifacts/latest/filter", json={})
         found = {artifact["key"]: artifact for artifact in response.json()}
-    assert set(found) == {"run-1", "run-1-report", "run-1-mlflow", "encode-sentences"}
+    assert {"run-1", "run-1-report", "run-1-mlflow", "encode-sentences"} <= set(found)
     assert "round 1" in found["run-1"]["data"]
     assert found["encode-sentences"]["data"] == 100.0
 

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.evaluation.gate import GateVerdict, gate
 from sentemb_core.store.objects import Store
 from tasks.mlflow_client import mlflow_client, tracking_uri
 from tasks.registry import (
     artifact_of_version,
+    canaries_of,
     champions,
     fingerprint_of,
     promote,
@@ -21,6 +24,7 @@ from tasks.registry import (
     registered_artifacts,
     resolve,
 )
+from tests.tiny import static
 
 
 @pytest.fixture
@@ -249,6 +253,36 @@ def test_a_version_that_somebody_else_registered_is_not_opened(home, folder):
     with pytest.raises(UnsafeModelError, match="carries no digest"):
         resolve("models:/theirs/1")
     assert registered_artifacts() == []
+
+
+@pytest.fixture
+def with_canaries(home, tmp_path):
+    """A version whose encoder is a real one, with three canaries."""
+    save_encoder(static(), tmp_path / "real", "A card.")
+    canaries = ["w5 w6", "w7 w8 w9", "w10"]
+    return register(tmp_path / "real", "usgov", fingerprint="f", canaries=canaries)
+
+
+def test_a_version_remembers_what_its_encoder_makes_of_its_canaries(with_canaries):
+    kept = canaries_of("models:/usgov/1")
+    assert kept.sentences == ["w5 w6", "w7 w8 w9", "w10"]
+    np.testing.assert_array_equal(kept.vectors, embed_texts(static(), kept.sentences))
+    assert not (resolve("models:/usgov/1") / "canaries.parquet").exists(), "beside, not inside"
+
+
+def test_canaries_with_a_flipped_bit_decide_nothing(home, with_canaries):
+    file = encoder_in_mlflow(home).parent / "canaries.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(UnsafeModelError, match="canaries of models:/usgov/1"):
+        canaries_of("models:/usgov/1")
+
+
+def test_a_version_without_canaries_says_so(home, folder):
+    register(folder, "usgov", fingerprint="f")
+    with pytest.raises(RegistryError, match="registered without canaries"):
+        canaries_of("models:/usgov/1")
 
 
 def test_nothing_in_the_model_tells_where_it_was_made(home, folder):

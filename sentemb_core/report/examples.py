@@ -1,0 +1,163 @@
+"""Texts of a run to read: one document before and after, and the queries that went wrong."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from textwrap import shorten
+
+import numpy as np
+from jaxtyping import Int64
+
+from sentemb_core.annotation.clusters import Clusters
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.configs import AnnotationConfig
+from sentemb_core.corpus.benchmark import Benchmark, Split
+from sentemb_core.corpus.table import document_batches
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.evaluation.encoder import encoder_scorers
+from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
+from sentemb_core.report.data import DocumentClusters, Labelling, LostQuery
+from sentemb_core.report.folders import RunFolders
+
+READABLE = (6, 14)
+"""Sentences of the document shown: enough to cluster, few enough to read."""
+
+LOOKED_AT = 100
+"""Documents among which the one that changed most is sought."""
+
+LOST_QUERIES = 10
+JUDGED: Split = "validation"
+"""Lost queries come from the split that decides; who reads the test split soon tunes on it."""
+
+BEGINNING = 200
+"""Characters of a document that stand for it."""
+
+Rows = Int64[np.ndarray, " sentences"]
+View = Callable[[Rows], list[int]]
+"""Cluster labels of one document's sentences, as one encoder sees them."""
+
+
+def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentClusters | None:
+    """The document of a readable size that the first and the best encoder see most differently."""
+    views = views_of(run)
+    lengths = np.diff(corpus.offsets)
+    readable = np.flatnonzero((lengths >= READABLE[0]) & (lengths <= READABLE[1]))
+    if not views or not len(readable):
+        return None
+    before, *others = views.values()
+    after = views.get(run.rounds[run.best].label, others[-1] if others else before)
+    step = max(1, len(readable) // LOOKED_AT)
+    document = max(
+        readable[::step].tolist(),
+        key=lambda one: parted(before(rows_of(corpus, one)), after(rows_of(corpus, one))),
+    )
+    rows = rows_of(corpus, document)
+    return DocumentClusters(
+        name=corpus.doc_ids[document],
+        counterpart=counterpart_of(run.documents, document),
+        sentences=corpus.texts(rows),
+        rounds=[Labelling(label=label, clusters=view(rows)) for label, view in views.items()],
+    )
+
+
+def views_of(run: RunFolders) -> dict[str, View]:
+    """How every encoder clusters; where that needs what was not kept, every round's annotation."""
+    if run.annotation.clustering == "partition":
+        rows = [folders for folders in run.rounds if folders.kind != "control"]
+        seen = {row.label: vectors for row in rows if (vectors := row.vectors())}
+        if seen:
+            return {label: partition_by(v, run.annotation) for label, v in seen.items()}
+    return {
+        f"annotation of {folders.label}": annotation_in(folders.clusters)
+        for folders in run.rounds
+        if folders.clusters
+    }
+
+
+def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
+    """The definition itself, in networkx: a document at a time, nothing is faster to read."""
+
+    def view(rows: Rows) -> list[int]:
+        graph = pruned(document_graph(vectors.rows(rows)), config.top_k, mutual=config.mutual)
+        return graph_clusters(graph)
+
+    return view
+
+
+def annotation_in(clusters: Path) -> View:
+    """Labels as a round's annotation stored them."""
+    labels = Clusters.open(clusters).labels
+    return lambda rows: labels[rows].tolist()
+
+
+def parted(first: Sequence[int], second: Sequence[int]) -> float:
+    """Share of the sentence pairs that are together in one clustering and apart in the other."""
+    together = [np.equal.outer(labels, labels) for labels in (first, second)]
+    return float((together[0] != together[1]).mean())
+
+
+def counterpart_of(documents: Path, document: int) -> str | None:
+    """A document's title, headline or query, if it has one."""
+    for batch in document_batches(documents / "documents.parquet", ["counterpart"]):
+        if document < len(batch):
+            return batch.column("counterpart")[document].as_py()
+        document -= len(batch)
+    return None
+
+
+def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> list[LostQuery]:
+    """Documents whose counterpart the best encoder ranks last, with what it ranks first."""
+    best = run.rounds[run.best]
+    ranks = read_ranks(best.scores, JUDGED)
+    worst = np.argsort(-ranks, kind="stable")[:LOST_QUERIES]
+    worst = worst[ranks[worst] > 1]
+    if not len(worst):
+        return []
+    asked = only(benchmark, benchmark.queries(JUDGED)[worst])
+    scorers = encoder_scorers(load_encoder(best.encoder), corpus, asked, best.vectors())
+    first = scorers.document_to_counterpart(np.arange(len(worst))).argmax(axis=1)
+    return [
+        LostQuery(
+            query=beginning(corpus.texts(rows_of(corpus, document))),
+            wanted=candidate_text(corpus, benchmark, wanted),
+            found=candidate_text(corpus, benchmark, found),
+            rank=rank,
+        )
+        for document, wanted, found, rank in zip(
+            asked.query_document.tolist(),
+            asked.query_candidate.tolist(),
+            first.tolist(),
+            ranks[worst].tolist(),
+            strict=True,
+        )
+    ]
+
+
+def only(benchmark: Benchmark, places: Int64[np.ndarray, " n"]) -> Benchmark:
+    """The benchmark with these queries alone, before all candidates."""
+    return replace(
+        benchmark,
+        query_document=benchmark.query_document[places],
+        query_split=benchmark.query_split[places],
+        query_candidate=benchmark.query_candidate[places],
+        query_doc_id=[benchmark.query_doc_id[place] for place in places.tolist()],
+    )
+
+
+def candidate_text(corpus: TokenCorpus, benchmark: Benchmark, candidate: int) -> str:
+    """A counterpart, or how the second half of a document begins."""
+    if benchmark.kind == "counterpart":
+        return benchmark.candidate_text[candidate] or ""
+    rows = rows_of(corpus, int(benchmark.candidate_document[candidate]))
+    return beginning(corpus.texts(rows[(len(rows) + 1) // 2 :]))
+
+
+def rows_of(corpus: TokenCorpus, document: int) -> Rows:
+    """Indices of a document's sentences."""
+    return np.arange(corpus.offsets[document], corpus.offsets[document + 1])
+
+
+def beginning(sentences: Sequence[str]) -> str:
+    return shorten(" ".join(sentences), BEGINNING, placeholder=" ...")

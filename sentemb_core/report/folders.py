@@ -1,0 +1,45 @@
+"""What a report is made from: the opened artifacts of one run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.configs import AnnotationConfig
+from sentemb_core.evaluation.rounds import Diagnostics, read_diagnostics
+
+
+@dataclass(frozen=True)
+class RoundFolders:
+    """One row of the run."""
+
+    label: str
+    kind: Literal["start", "initialiser", "round", "control"]
+    encoder: Path
+    scores: Path
+    embeddings: Path | None = None
+    log: Path | None = None
+    clusters: Path | None = None
+    pairs: Path | None = None
+    diagnostics: Path | None = None
+    seconds: float | None = None
+
+    def found(self) -> Diagnostics | None:
+        return read_diagnostics(self.diagnostics) if self.diagnostics else None
+
+    def vectors(self) -> Embeddings | None:
+        return Embeddings.open(self.embeddings) if self.embeddings else None
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """A whole run; `rounds[best]` is the encoder that it returned."""
+
+    documents: Path
+    benchmark: Path
+    sentences: Path
+    rounds: Sequence[RoundFolders]
+    fixed: Mapping[str, Path]
+    best: int
+    annotation: AnnotationConfig

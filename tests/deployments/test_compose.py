@@ -1,0 +1,101 @@
+"""compose.yaml and Dockerfile as far as they can be checked without building them."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deployments.server import POOL
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "deployments" / "Dockerfile").read_text("utf-8")
+COMPOSE = (ROOT / "deployments" / "compose.yaml").read_text("utf-8")
+SERVICES = yaml.safe_load(COMPOSE)["services"]
+STAYING = sorted(set(SERVICES) - {"set_up"})
+
+
+def instructions(name: str) -> list[str]:
+    joined = DOCKERFILE.replace("\\\n", " ")
+    return re.findall(rf"^{name} (.*)$", joined, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_is_published_is_published_on_loopback(name):
+    for port in SERVICES[name].get("ports", []):
+        assert port.startswith("127.0.0.1:"), port
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_every_service_that_stays_says_whether_it_is_well(name):
+    check = SERVICES[name]["healthcheck"]
+    assert check["test"][0] in ("CMD", "CMD-SHELL")
+    assert check["retries"] * int(check["interval"].rstrip("s")) >= 60
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_waits_for_what_it_needs_and_not_for_its_mere_start(name):
+    for needed, how in SERVICES[name].get("depends_on", {}).items():
+        ends = needed not in STAYING
+        wanted = "service_completed_successfully" if ends else "service_healthy"
+        assert how == {"condition": wanted}
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"database"}))
+def test_our_own_services_may_do_nothing_that_they_need_not(name):
+    service = SERVICES[name]
+    assert service["image"] == "sentemb:local"
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_no_password_stands_in_the_file():
+    assert "password" not in re.sub(
+        r"\$\{POSTGRES_PASSWORD:\?[^}]*\}", "", COMPOSE
+    ).lower().replace("postgres_password", "")
+
+
+def test_settings_are_those_that_prefect_knows():
+    from prefect import settings
+
+    named = {name for service in SERVICES.values() for name in service.get("environment", {})}
+    known = {name for name in named if name.startswith("PREFECT_")}
+    assert known
+    assert {name for name in known if not hasattr(settings, name)} == set()
+
+
+def test_the_worker_takes_from_our_pool_and_set_up_calls_what_is_there():
+    assert SERVICES["worker"]["command"][:5] == ["prefect", "worker", "start", "--pool", POOL]
+    program = ast.parse(SERVICES["set_up"]["command"][-1])
+    namespace = {}
+    imports = [line for line in program.body if isinstance(line, ast.ImportFrom)]
+    exec(compile(ast.Module(imports, []), "set_up", "exec"), namespace)
+    (call,) = [line.value for line in program.body if isinstance(line, ast.Expr)]
+    assert callable(namespace[call.func.id])
+    assert namespace[call.args[1].id], "deployments"
+    assert call.args[0].value == SERVICES["worker"]["environment"]["PREFECT_API_URL"]
+
+
+def test_the_image_is_the_locked_environment_of_the_oldest_python_we_support():
+    assert instructions("FROM") == ["python:3.11-slim-bookworm"]
+    runs = instructions("RUN")
+    assert "-r requirements.lock" in runs[0]
+    assert "--no-deps" in runs[1]
+
+
+def test_everything_that_the_image_copies_is_there_and_let_through():
+    copied = [name for line in instructions("COPY") for name in line.split()[:-1]]
+    ignored = (ROOT / "deployments" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    for name in copied:
+        assert (ROOT / name).exists(), name
+        assert f"!{name}" in ignored
+    packages = {"sentemb_core", "tasks", "flows", "deployments"}
+    assert packages <= set(copied)
+
+
+def test_nothing_runs_as_root():
+    (user,) = instructions("USER")
+    assert int(user) > 1_000
+    after = DOCKERFILE[DOCKERFILE.index("\nUSER ") :]
+    assert "RUN" not in after
