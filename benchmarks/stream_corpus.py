@@ -1,149 +1,227 @@
-"""Peak memory and speed of the corpus stages for N bytes of JSONL and for ten times as many.
+"""Peak memory of every stage from documents to pairs, at N bytes of input and at ten times N.
 
-    python benchmarks/stream_corpus.py --gigabytes 4
+    python benchmarks/stream_corpus.py                    # 0.4 and 4 GB: an hour, 20 GB of disk
+    python benchmarks/stream_corpus.py --gigabytes 0.1    # 10 and 100 MB: a look in two minutes
 
-Every size runs in a process of its own: memory counts from the moment all imports are done.
-Growth = (peak above that baseline at N) / (the same at N / 10) - 1; the promise is at most 5 %.
-Documents are random, about 1.3 kB and 12 sentences each; splitter regex. Needs twice the disk.
+Memory counts from the moment the imports of a stage are done and includes the pages of files it
+maps; growth = (peak above that baseline at 10 N) / (the same at N) - 1. The promise is at most 5 %
+once N fills the buffers: a shard of the token cache takes about 9 MB of input, and the allocators
+need some tens of shards to settle, so that growth reads too high below N = 200 MB.
+Every stage runs in a process of its own, on two threads; Linux only, since it reads /proc.
+
+The input is JSONL made of the shipped blog_usgov: documents of 4 to 20 real sentences, one word of
+each replaced by another of the corpus, so that no document repeats. Splitter regex, a static
+encoder of 128 dimensions from random weights.
 """
 
 import argparse
 import json
 import os
-import random
-import resource
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+import numpy as np
+import pyarrow.parquet as pq
 
-from sentemb_core.configs import CorpusConfig, ValidationConfig
+from sentemb_core.annotation.clusters import write_clusters
+from sentemb_core.annotation.embeddings import Embeddings, write_embeddings
+from sentemb_core.annotation.graph import write_edges, write_graph, write_graph_fused
+from sentemb_core.annotation.pairs import write_pairs
+from sentemb_core.configs import AnnotationConfig, CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import write_benchmark
 from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.tokens import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus, sentence_texts, write_tokens
+from sentemb_core.encoder.card import CardFacts, model_card
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.start import start_encoder
 
-MAX_LENGTH = 32
+SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
+DIM = 128
+THREADS = {f"{library}_NUM_THREADS": "2" for library in ("OMP", "MKL", "OPENBLAS", "RAYON")}
+SETTINGS = AnnotationConfig()
 
 
-def documents(folder: Path) -> object:
-    config = CorpusConfig(
-        source=str(folder / "corpus.jsonl"), id_column="id", counterpart_column="title",
-        splitter="regex",
+def read_corpus(folder: Path, out: Path) -> None:
+    source = str(folder / "input" / "corpus.jsonl")
+    columns = {"id_column": "id", "counterpart_column": "title"}
+    write_documents(CorpusConfig(source=source, splitter="regex", **columns), out)
+
+
+def draw_benchmark(folder: Path, out: Path) -> None:
+    write_benchmark(documents(folder), ValidationConfig(), out)
+
+
+def start_static(folder: Path, out: Path) -> None:
+    """The vocabulary is learnt from all sentences: memory holds their distinct words."""
+    encoder = start_encoder(EncoderConfig(dim=DIM), sentence_texts(documents(folder)))
+    save_encoder(encoder, out, model_card(CardFacts(name="static", base="static")))
+
+
+def tokenise(folder: Path, out: Path) -> None:
+    encoder = load_encoder(folder / "start_static")
+    write_tokens(
+        documents(folder), folder / "draw_benchmark", folder / "start_static" / "tokenizer.json",
+        encoder.max_length, out, add_special_tokens=encoder.add_special_tokens,
     )  # fmt: skip
-    return write_documents(config, made(folder / "documents")).summary()
 
 
-def benchmark(folder: Path) -> object:
-    config = ValidationConfig()
-    return write_benchmark(
-        folder / "documents" / "documents.parquet", config, made(folder / "benchmark")
-    ).summary()
+def encode_sentences(folder: Path, out: Path) -> None:
+    encoder = load_encoder(folder / "start_static")
+    write_embeddings(encoder, corpus(folder), out, SETTINGS.storage, SETTINGS.dtype)
 
 
-def tokens(folder: Path) -> object:
-    return write_tokens(
-        folder / "documents" / "documents.parquet", folder / "benchmark",
-        folder / "tokenizer.json", MAX_LENGTH, made(folder / "tokens"), add_special_tokens=False,
-    ).summary()  # fmt: skip
+def build_graph(folder: Path, out: Path) -> None:
+    vectors = Embeddings.open(folder / "encode_sentences")
+    write_graph(corpus(folder), vectors, SETTINGS.graph_degree, out)
 
 
-STAGES: list[Callable[[Path], object]] = [documents, benchmark, tokens]
-"""Run in this order, each on what the earlier ones left in the folder."""
+def encode_and_build_graph(folder: Path, out: Path) -> None:
+    """Both in one: what `keep_embeddings = false` does."""
+    write_graph_fused(
+        load_encoder(folder / "start_static"), corpus(folder), SETTINGS.graph_degree,
+        SETTINGS.storage, SETTINGS.dtype, out,
+    )  # fmt: skip
 
 
-def made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
+def prune_graph(folder: Path, out: Path) -> None:
+    write_edges(folder / "encode_and_build_graph", SETTINGS.top_k, SETTINGS.mutual, out)
 
 
-def measure(folder: Path) -> dict[str, object]:
-    """Run all stages here; seconds of each, and peak memory above the baseline after them."""
-    size = (folder / "corpus.jsonl").stat().st_size
-    baseline = resident()
-    stages = {}
-    for stage in STAGES:
-        start = time.perf_counter()
-        said = stage(folder)
-        seconds = time.perf_counter() - start
-        stages[stage.__name__] = {
-            "seconds": round(seconds, 2),
-            "megabytes_per_second": round(size / 1e6 / seconds, 1),
-            "peak_above_baseline_mb": round((peak() - baseline) / 1e6, 1),
-            "said": said,
-        }
-    return {"input_mb": round(size / 1e6), "baseline_mb": round(baseline / 1e6), "stages": stages}
+def cluster_sentences(folder: Path, out: Path) -> None:
+    write_clusters(corpus(folder), folder / "prune_graph", out)
 
 
-def resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def export_pairs(folder: Path, out: Path) -> None:
+    write_pairs(corpus(folder), folder / "cluster_sentences", SETTINGS.max_partners, 42, out)
 
 
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def documents(folder: Path) -> Path:
+    return folder / "read_corpus" / "documents.parquet"
 
 
-def write_corpus(path: Path, size: int, sentences: list[str]) -> None:
-    """Random documents until the file has `size` bytes."""
-    draw = random.Random(0)
-    number = 0
-    with path.open("w", encoding="utf-8") as file:
-        while file.tell() < size:
-            lines = []
-            for _ in range(1_000):
-                picked = draw.choices(sentences, k=13)
-                row = {"id": f"d{number}", "title": picked[0], "text": " ".join(picked[1:])}
-                lines.append(json.dumps(row) + "\n")
-                number += 1
-            file.writelines(lines)
+def corpus(folder: Path) -> TokenCorpus:
+    return TokenCorpus.open(folder / "tokenise")
 
 
-def random_sentences(count: int) -> list[str]:
-    draw = random.Random(1)
-    letters = "etaoinshrdlucmfwypvbgkqjxz"
-    words = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(20_000)]
-    weights = [1 / rank for rank in range(1, len(words) + 1)]
-    picked = (draw.choices(words, weights, k=draw.randint(6, 30)) for _ in range(count))
-    return [" ".join(sentence).capitalize() + "." for sentence in picked]
-
-
-def write_tokenizer(path: Path, sentences: list[str]) -> None:
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=8_000, special_tokens=["[PAD]", "[UNK]"], show_progress=False
+STAGES: dict[str, Callable[[Path, Path], None]] = {
+    stage.__name__: stage
+    for stage in (
+        read_corpus, draw_benchmark, start_static, tokenise, encode_sentences, build_graph,
+        encode_and_build_graph, prune_graph, cluster_sentences, export_pairs,
     )
-    tokenizer.train_from_iterator(sentences, trainer)
-    tokenizer.save(str(path))
+}  # fmt: skip
+"""In their order; each reads what earlier ones left in the folder and writes into a new one."""
+
+NOT_READ_AFTER = {
+    "read_corpus": ["input"],
+    "tokenise": ["read_corpus"],
+    "build_graph": ["encode_sentences", "build_graph"],
+    "prune_graph": ["encode_and_build_graph"],
+}
+"""Folders that go when a stage is done: the disk would not hold them all."""
+
+Found = dict[str, dict[str, float]]  # stage -> its seconds, and its peak in MB
+
+
+def measure(stage: str, folder: Path) -> dict[str, float]:
+    """Run one stage in this process: its seconds, and its peak above what the imports took."""
+    out = folder / stage
+    out.mkdir()
+    Path("/proc/self/clear_refs").write_text("5")  # from here on a new peak counts
+    baseline, start = memory("VmRSS"), time.perf_counter()
+    STAGES[stage](folder, out)
+    return {"seconds": time.perf_counter() - start, "peak": memory("VmHWM") - baseline}
+
+
+def memory(field: str) -> float:
+    """VmRSS or VmHWM of this process in MB. The parent's peak does not enter, as in getrusage."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"{field}:")[1].split()[0]) * 1024 / 1e6
+
+
+def measured(size: float, parent: Path | None) -> Found:
+    """Every stage on `size` bytes of input, each in a fresh process."""
+    found: Found = {}
+    with TemporaryDirectory(dir=parent, prefix="sentemb-stream-") as name:
+        folder = Path(name)
+        write_input(folder / "input", int(size))
+        for stage in STAGES:
+            command = [sys.executable, __file__, "--stage", stage, "--folder", name]
+            run = subprocess.run(
+                command, check=True, stdout=subprocess.PIPE, env=os.environ | THREADS
+            )
+            found[stage] = json.loads(run.stdout)
+            print(f"{size / 1e6:.0f} MB, {stage}: {found[stage]}", file=sys.stderr)
+            for done in NOT_READ_AFTER.get(stage, []):
+                shutil.rmtree(folder / done)
+    return found
+
+
+def write_input(folder: Path, size: int) -> None:
+    """Documents until corpus.jsonl has `size` bytes; equal sizes give equal bytes."""
+    folder.mkdir()
+    texts = [
+        [sentence.split() for sentence in sentences]
+        for sentences in pq.read_table(SHIPPED)["sentences"].to_pylist()
+    ]
+    words = np.array([word for text in texts for sentence in text for word in sentence])
+    draw = np.random.default_rng(0)
+    number = 0
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
+        while file.tell() < size:
+            lines = [line(number + k, texts, words, draw) for k in range(1_000)]
+            file.writelines(lines)
+            number += len(lines)
+
+
+def line(
+    number: int, texts: list[list[list[str]]], words: np.ndarray, draw: np.random.Generator
+) -> str:
+    """A line of JSON: a run of sentences of a real document, one word of each replaced."""
+    text = texts[draw.integers(len(texts))]
+    length = draw.integers(4, 21)
+    first = draw.integers(max(1, len(text) - length + 1))
+    run = [list(sentence) for sentence in text[first : first + length]]
+    replaced = words[draw.integers(len(words), size=len(run))].tolist()
+    for sentence, word in zip(run, replaced, strict=True):
+        sentence[int(draw.random() * len(sentence))] = word
+    sentences = [" ".join(sentence) for sentence in run]
+    row = {"id": f"d{number}", "title": sentences[0], "text": "\n\n".join(sentences[1:])}
+    return json.dumps(row) + "\n"
+
+
+def table(small: Found, large: Found) -> str:
+    rows = [f"{'stage':24} {'MB at N':>8} {'at 10 N':>8} {'growth':>8} {'seconds at 10 N':>16}"]
+    for stage in STAGES:
+        peaks = row(stage, small[stage]["peak"], large[stage]["peak"])
+        rows.append(f"{peaks} {large[stage]['seconds']:16.0f}")
+    low, high = (max(found[stage]["peak"] for stage in STAGES) for found in (small, large))
+    return "\n".join([*rows, row("highest of all", low, high)])
+
+
+def row(name: str, low: float, high: float) -> str:
+    return f"{name:24} {low:8.1f} {high:8.1f} {high / low - 1:+8.1%}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gigabytes", type=float, default=4.0, help="the larger of the two sizes")
-    parser.add_argument("--folder", type=Path, help="where the temporary folder goes")
-    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gigabytes", type=float, default=4.0, help="10 N (default 4)")
+    parser.add_argument("--folder", type=Path, help="where temporary files go (default TMPDIR)")
+    parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.measure:
-        json.dump(measure(arguments.measure), sys.stdout)
+    if arguments.stage:
+        json.dump(measure(arguments.stage, arguments.folder), sys.stdout)
         return
-    peaks = []
-    sentences = random_sentences(50_000)
-    for size in (arguments.gigabytes / 10, arguments.gigabytes):
-        with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-            folder = Path(name)
-            write_corpus(folder / "corpus.jsonl", int(size * 1e9), sentences)
-            write_tokenizer(folder / "tokenizer.json", sentences)
-            command = [sys.executable, __file__, "--measure", name]
-            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        print(json.dumps(found, indent=1))
-        peaks.append(max(s["peak_above_baseline_mb"] for s in found["stages"].values()))
-    growth = peaks[1] / peaks[0] - 1
-    print(f"peak above baseline {peaks[0]} MB -> {peaks[1]} MB: {growth:+.1%} (at most +5 %)")
+    small, large = (measured(size * 1e9, arguments.folder)
+                    for size in (arguments.gigabytes / 10, arguments.gigabytes))  # fmt: skip
+    print(table(small, large))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from sentemb_core.idc.similarity import neighbours
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import train
+from sentemb_core.training.loop import learner_of, train
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SENTEMB_DATA", ROOT / "data")) / "blog_usgov.parquet"
@@ -112,13 +112,18 @@ def timed(
 ) -> tuple[float, int, int]:
     """CPU-seconds, pairs and encoded sentences of a few steps."""
     config = TrainingConfig(
-        batches=kind, batch_size=size, steps=STEPS, dtype="bfloat16", threads=1, seed=seed
+        method={"name": "infocse_idc", "batches": kind},
+        batch_size=size,
+        steps=STEPS,
+        dtype="bfloat16",
+        threads=1,
+        seed=seed,
     )
-    method = method_for(config, encoder)
+    method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus, annotation)
     with tempfile.TemporaryDirectory() as work:
         began = time.process_time()
-        report = train(encoder, method, sampler, config, Path(work))
+        report = train(learner_of(method, encoder, seed), method, sampler, config, Path(work))
         return time.process_time() - began, report.pairs, report.sentences
 
 
@@ -149,9 +154,10 @@ def print_peak(batch_size: int) -> None:
             dtype="bfloat16",
             threads=1,
         )
-        method = method_for(config, encoder)
+        method = method_for(config.method, encoder)
         sampler = sampler_for(config, method, corpus)
-        train(encoder, method, sampler, config, Path(folder) / "work")
+        learner = learner_of(method, encoder, config.seed)
+        train(learner, method, sampler, config, Path(folder) / "work")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 

@@ -4,20 +4,33 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flows.environment import prepare
-from flows.settings import checked, settings
+from flows.environment import log_file, prepare
+from flows.logs import logged
+from flows.settings import AnyRun, by_path, checked, checked_as, settings
+from sentemb_core.configs import MethodRun
 from sentemb_core.console import emit, show
 from sentemb_core.errors import GateRefusedError, UsageError
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Json
+from tasks.sources import check_corpus
+
+if TYPE_CHECKING:
+    from flows.method_table import MethodTable
+    from sentemb_core.store.runs import Run, State
+    from tasks.caching import Plan
+    from tasks.publish import Outcome
+
+TABLE = "methods-small"
+"""The table that `reproduce` makes, and the marks around it in a document."""
 
 
 def demo_command(only: str | None, as_json: bool) -> int:
     prepare()
     from flows.demo import WAYS, demo, demo_table
 
-    outcomes = demo([only] if only else list(WAYS))
+    with logged(log_file()):
+        outcomes = demo([only] if only else list(WAYS))
     if as_json:
         emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
     else:
@@ -29,23 +42,30 @@ def demo_command(only: str | None, as_json: bool) -> int:
 
 def train_command(
     file: Path | None,
+    source: str | None,
+    columns: Mapping[str, str],
     options: Mapping[str, Any],
     overrides: list[str],
     *,
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    config = settings(file, options, overrides)
+    corpus = {f"corpus.{name}": value for name, value in columns.items()}
+    given = {"corpus.source": source} | corpus | by_path(options)
+    config = settings(file, given, overrides)
     prepare()
     return show_plan(config, as_json) if dry_run else run_config(config, as_json)
 
 
-def run_config(config: Any, as_json: bool) -> int:
+def run_config(config: AnyRun, as_json: bool) -> int:
+    check_corpus(config.corpus)
     from flows.infocse_idc import infocse_idc
+    from flows.train_method import train_method
     from tasks.publish import verdict_of
     from tasks.tables import outcome_table
 
-    outcome = infocse_idc(config)
+    with logged(log_file()):
+        outcome = train_method(config) if isinstance(config, MethodRun) else infocse_idc(config)
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
@@ -53,14 +73,72 @@ def run_config(config: Any, as_json: bool) -> int:
     return 0
 
 
-def show_plan(config: Any, as_json: bool) -> int:
+def reproduce_command(
+    given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
+) -> int:
+    from flows.method_table import MethodTable
+
+    asked = {name: value for name, value in given.items() if value is not None}
+    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA")):
+        raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
+    table = checked_as(MethodTable, asked)
+    prepare()
+    return table_plan(table, as_json) if dry_run else run_table(table, as_json, markdown)
+
+
+def run_table(table: "MethodTable", as_json: bool, markdown: Path | None = None) -> int:
+    table.check_files()
+    from flows.reproduce import methods_small
+    from tasks.cells import (
+        around_marks,
+        cells_json,
+        cells_markdown,
+        cells_table,
+        write_between_marks,
+    )
+
+    if markdown:
+        around_marks(markdown, TABLE)  # told before the work rather than after it
+    with logged(log_file()):
+        cells = methods_small(table)
+    if markdown:
+        write_between_marks(markdown, TABLE, cells_markdown(cells))
+    if as_json:
+        emit(cells_json(cells))
+    else:
+        show(cells_table(cells))
+    return 0
+
+
+def show_plan(config: AnyRun, as_json: bool) -> int:
     """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
+    check_corpus(config.corpus)
     from flows.infocse_idc import self_train
+    from flows.train_method import trained_once
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
     with making_plan(Store.default()) as plan:
-        self_train(config, lambda row: None)
+        if isinstance(config, MethodRun):
+            trained_once(config, lambda row: None)
+        else:
+            self_train(config, lambda row: None)
+    return show_told(plan, as_json)
+
+
+def table_plan(table: "MethodTable", as_json: bool) -> int:
+    """The same for every cell of a table."""
+    table.check_files()
+    from flows.reproduce import cells
+    from sentemb_core.store.objects import Store
+    from tasks.caching import making_plan
+
+    with making_plan(Store.default()) as plan:
+        list(cells(table))
+    return show_told(plan, as_json)
+
+
+def show_told(plan: "Plan", as_json: bool) -> int:
     if as_json:
         emit([{"stage": s.stage, "verdict": s.verdict, "why": s.why} for s in plan.told])
         return 0
@@ -77,38 +155,51 @@ def show_plan(config: Any, as_json: bool) -> int:
 
 def resume_command(run: str | None, as_json: bool) -> int:
     prepare()
-    return run_config(checked(found_run(run, unfinished=run is None).config), as_json)
+    config = found_run(run, "running", "failed", "killed").config
+    if table := table_of(config):
+        return run_table(table, as_json)
+    return run_config(checked(config), as_json)
 
 
 def status_command(run: str | None, as_json: bool) -> int:
     prepare()
-    return show_plan(checked(found_run(run).config), as_json)
+    config = found_run(run).config
+    if table := table_of(config):
+        return table_plan(table, as_json)
+    return show_plan(checked(config), as_json)
 
 
-def found_run(run: str | None, *, unfinished: bool = False) -> Any:
-    """The named run, else the last one (of those that did not finish)."""
+def table_of(config: Json) -> "MethodTable | None":
+    """The settings of a record, if it is one of a table."""
+    from flows.method_table import MethodTable
+
+    return checked_as(MethodTable, config) if "corpora" in config else None
+
+
+def found_run(run: str | None, *states: "State") -> "Run":
+    """The named run, else the last one (of those in these states)."""
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
 
     known = last_runs(Store.default())
-    wanted = [
-        one
-        for one in known
-        if (run is None or one.id == run) and not (unfinished and one.state == "completed")
-    ]
+    wanted = [one for one in known if (one.id == run if run else not states or one.state in states)]
     if not wanted:
         names = ", ".join(f"{one.id} ({one.state})" for one in known[:5]) or "none"
-        asked = f"no run {run!r}" if run else ("no unfinished run" if unfinished else "no run yet")
-        raise UsageError(f"There is {asked} in {Store.default().root}. The last runs: {names}.")
+        asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
+        raise UsageError(f"There is no run {asked} in {Store.default().root}. The last: {names}.")
     return wanted[0]
 
 
-def outcome_of(run: str | None) -> Any:
-    """The outcome of a finished run."""
+def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
+    """A finished run (the last one if none is named) and its outcome."""
     from sentemb_core.store.objects import Store
     from tasks.publish import read_outcome
 
-    found = found_run(run)
+    found = found_run(run, "completed")
+    if "corpora" in found.config:
+        raise UsageError(
+            f"Run {found.id} is a table of methods, which returns no encoder: name another run."
+        )
     refs = [ref for ref in found.outputs if ref.kind == "outcome"]
     if not refs:
         raise UsageError(
@@ -228,7 +319,7 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
     if as_json:
         emit(garbage.model_dump(mode="json"))
     else:
-        what = ", ".join(f"{count} {kind}" for kind, count in garbage.counts.items()) or "nothing"
+        what = ", ".join(f"{n} {kind}" for kind, n in garbage.counts.items() if n) or "nothing"
         show(
             f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
             f"{garbage.kept_objects} artifacts stay."

@@ -26,6 +26,11 @@ def home() -> Path:
     return Path(os.environ.get("SENTEMB_HOME", ".sentemb")).resolve()
 
 
+def log_file() -> Path:
+    """Where all that runs said is kept."""
+    return home() / "logs" / "sentemb.log"
+
+
 def prepare() -> Path:
     """Set what is not set yet; talk to the local server if one is up. Returns the home."""
     folder = home()

@@ -7,11 +7,14 @@ from prefect import flow
 from flows.subflow import sub_flow
 from sentemb_core.configs import (
     AnnotationConfig,
+    CorpusConfig,
     EncoderConfig,
     InfoCSEIDC,
     RoundsConfig,
+    RunConfig,
     TrainingConfig,
 )
+from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
 from sentemb_core.stopping import Verdict, verdict
 from sentemb_core.types import ArtifactRef
 from tasks.annotate import (
@@ -91,16 +94,19 @@ def judged(rows: list[Row], rule: RoundsConfig) -> Verdict:
     )
 
 
-def prepared(config: InfoCSEIDC) -> tuple[Texts, ArtifactRef]:
+def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
-    documents = read_corpus(
-        config.corpus.source,
-        config.corpus.model_copy(update={"source": digest_of_corpus(config.corpus)}),
-    )
+    documents = documents_of(config.corpus)
     benchmark = draw_benchmark(documents, config.validation)
     start = encoder_from(config.encoder, documents)
     sentences = tokenise_sentences(documents, benchmark, start)
     return Texts(documents=documents, benchmark=benchmark, sentences=sentences), start
+
+
+def documents_of(corpus: CorpusConfig) -> ArtifactRef:
+    """The usable documents of a source, which its bytes name."""
+    named = corpus.model_copy(update={"source": digest_of_corpus(corpus)})
+    return read_corpus(corpus.source, named)
 
 
 def encoder_from(config: EncoderConfig, documents: ArtifactRef) -> ArtifactRef:
@@ -183,19 +189,23 @@ def validated(label: str, encoder: ArtifactRef, texts: Texts, config: Annotation
     )
 
 
-def initialised(start: Row, texts: Texts, config: InfoCSEIDC) -> Row:
+def initialised(start: Row, texts: Texts, config: RunConfig) -> Row:
     """The encoder that annotates first: seed 000 takes CONPONO."""
     assert config.initialiser is not None
     return trained_without_annotation(
-        f"after {config.initialiser.method}", start, config.initialiser, texts, config
+        f"after {config.initialiser.method.name}", start, config.initialiser, texts, config
     )
 
 
 def control(round_: int, before: Row, texts: Texts, config: InfoCSEIDC) -> Row:
     """The same number of steps on plain neighbours: what more training alone is worth."""
-    as_many = config.training.batch_size // (2 if config.training.batches == "cluster" else 1)
+    rounds = config.training.method
+    by_cluster = isinstance(rounds, InfoCSEIDCPairs) and rounds.batches == "cluster"
     training = config.training.model_copy(
-        update={"method": "conpono", "batches": "pair", "batch_size": as_many}
+        update={
+            "method": CONPONO(temperature=rounds.temperature),
+            "batch_size": config.training.batch_size // (2 if by_cluster else 1),
+        }
     )
     return trained_without_annotation(
         f"control {round_}: neighbours only", before, training, texts, config
@@ -204,16 +214,17 @@ def control(round_: int, before: Row, texts: Texts, config: InfoCSEIDC) -> Row:
 
 @sub_flow(name="training", flow_run_name="{label}")
 def trained_without_annotation(
-    label: str, before: Row, training: TrainingConfig, texts: Texts, config: InfoCSEIDC
+    label: str, before: Row, training: TrainingConfig, texts: Texts, config: RunConfig
 ) -> Row:
     trained = train_encoder(
         before.encoder,
         texts.sentences,
         training,
         benchmark=texts.benchmark if training.evaluate_every else None,
+        head=before.head,
     )
     row = validated(label, trained.model, texts, config.annotation)
-    return row.model_copy(update={"log": trained.log})
+    return row.model_copy(update={"log": trained.log, "head": trained.head})
 
 
 def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:

@@ -60,3 +60,14 @@ bfloat16 encodes twice as fast and changes 2 % of the mined pairs (PERFORMANCE.m
 def preset(encoder: str) -> Json:
     """The settings for a start encoder of this name."""
     return deepcopy({"static": STATIC, "transformer": TRANSFORMER}.get(encoder, PRETRAINED))
+
+
+def method_preset(encoder: str) -> Json:
+    """The same for one training alone, which from random weights is what an initialiser is.
+
+    An initialiser before it, if there is one, has the same settings.
+    """
+    made = preset(encoder)
+    first = made.get("initialiser", made["training"])
+    training = {name: first[name] for name in first if name != "method"}
+    return made | {"initialiser": training, "training": training}

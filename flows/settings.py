@@ -2,23 +2,48 @@
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from flows.presets import preset
-from sentemb_core.configs import InfoCSEIDC
-from sentemb_core.errors import UsageError
+from flows.presets import method_preset, preset
+from sentemb_core.configs import InfoCSEIDC, MethodRun
+from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.types import Json
 
+Model = TypeVar("Model", bound=BaseModel)
 
-def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[str]) -> InfoCSEIDC:
+ROUNDS = "infocse_idc"
+"""The method whose run has rounds; every other one trains once."""
+
+AnyRun = InfoCSEIDC | MethodRun
+
+PATHS: Mapping[str, tuple[str, ...]] = {
+    "name": ("name",),
+    "encoder": ("encoder.name",),
+    "method": ("training.method",),
+    "initialiser": ("initialiser.method",),
+    "steps": ("training.steps",),
+    "rounds": ("rounds.max_rounds",),
+    "seed": ("training.seed", "annotation.seed", "encoder.seed"),
+}
+"""Option of the command line -> the settings it stands for."""
+
+
+def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as settings."""
+    return {path: value for name, value in options.items() for path in PATHS[name]}
+
+
+def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[str]) -> AnyRun:
     """Preset of the start encoder, file, options, `--set a.b=value`: the later one wins.
 
-    `initialiser.method = none` leaves the initialiser out.
+    The method says which kind of run it is. `initialiser.method = none` leaves the initialiser out.
 
     Raises:
         UsageError: an unreadable file, an unknown or a wrong setting (with its path).
@@ -33,9 +58,11 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
             raise UsageError(f"--set wants KEY=VALUE, found {text!r}: --set training.steps=200")
         plant(given, path.strip(), literal(value.strip()))
     encoder = given.get("encoder")
-    tree = merged(
-        preset(encoder.get("name", "static") if isinstance(encoder, dict) else "static"), given
-    )
+    name = encoder.get("name", "static") if isinstance(encoder, dict) else "static"
+    base = preset(name) if method_of(given) == ROUNDS else method_preset(name)
+    if method_of(given) != ROUNDS and not given.get("initialiser"):
+        del base["initialiser"]
+    tree = merged(base, given)
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
     return checked(tree)
@@ -44,11 +71,16 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
 def merged(base: Json, over: Json) -> Json:
     """`over` on top of `base`, table by table."""
     both = {
-        name: merged(base[name], over[name])
+        name: merged(as_table(base[name]), over[name])
         for name in base.keys() & over.keys()
-        if isinstance(base[name], dict) and isinstance(over[name], dict)
+        if isinstance(base[name], dict | str) and isinstance(over[name], dict)
     }
     return base | over | both
+
+
+def as_table(value: Any) -> Json:
+    """`conpono` is short for `{name = "conpono"}`; nothing, or a null, is an empty table."""
+    return value if isinstance(value, dict) else {"name": value} if value else {}
 
 
 def read_settings(file: Path) -> Json:
@@ -66,8 +98,7 @@ def plant(tree: Json, path: str, value: Any) -> None:
     """Put a value at a dotted path, making the tables on the way."""
     *tables, leaf = path.split(".")
     for name in tables:
-        if not isinstance(tree.get(name), dict):  # absent, or switched off by a null
-            tree[name] = {}
+        tree[name] = as_table(tree.get(name))
         tree = tree[name]
     tree[leaf] = value
 
@@ -80,37 +111,74 @@ def literal(text: str) -> Any:
         return text
 
 
-def checked(tree: Json) -> InfoCSEIDC:
+def method_of(tree: Json) -> str:
+    """The name of the method that trains."""
+    training = tree.get("training")
+    method = training.get("method") if isinstance(training, dict) else None
+    return as_table(method).get("name", ROUNDS)
+
+
+def checked(tree: Json) -> AnyRun:
+    """The run that these settings describe.
+
+    Raises:
+        UsageError: an unknown or a wrong setting (with its path).
+    """
+    return checked_as(InfoCSEIDC if method_of(tree) == ROUNDS else MethodRun, tree)
+
+
+def checked_as(model: type[Model], tree: Json) -> Model:
+    """A table of settings as its model, or one line a mistake."""
     try:
-        return InfoCSEIDC.model_validate(tree)
+        return model.model_validate(tree)
     except ValidationError as error:
-        raise UsageError("\n".join(complaints(error))) from None
+        faults = error.errors(include_url=False)
+        kind = NoNegativesError if any(map(of_one_document, faults)) else UsageError
+        raise kind("\n".join(complaint(fault, model) for fault in faults)) from None
 
 
-def complaints(error: ValidationError) -> list[str]:
-    """One line a wrong setting: its path, the rule, what was found, the closest name."""
-    lines: list[str] = []
-    for fault in error.errors(include_url=False):
-        path = ".".join(str(part) for part in fault["loc"])
-        if fault["type"] == "missing" and path == "corpus":
-            lines.append("no corpus: name a source, as in `python -m flows run documents.jsonl`")
-        elif fault["type"] == "extra_forbidden":
-            lines.append(f"{path}: there is no such setting{nearest(fault['loc'])}")
-        else:
-            lines.append(f"{path or 'config'}: {fault['msg']}, found {fault['input']!r:.80}")
-    return lines
+def of_one_document(fault: ErrorDetails) -> bool:
+    """Whether it is a batch without negatives."""
+    return fault["loc"][-1:] == ("batch_size",) and fault["type"] == "greater_than_equal"
 
 
-def nearest(location: tuple[int | str, ...]) -> str:
+def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    """One line: the setting's path, the rule, what was found, the closest name."""
+    path = ".".join(str(part) for part in fault["loc"])
+    found = f"found {fault['input']!r:.80}"
+    if of_one_document(fault):
+        return f"{path}: a batch must span at least 2 documents, else nothing contrasts; {found}"
+    match fault["type"]:
+        case "missing" if path == "corpus":
+            return "no corpus: name a source, as in `python -m flows run documents.jsonl`"
+        case "extra_forbidden":
+            return f"{path}: there is no such setting{known_near(fault['loc'], model)}"
+        case "union_tag_invalid":
+            tag, tags = (str(fault.get("ctx", {})[name]) for name in ("tag", "expected_tags"))
+            return f"{path}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
+        case "union_tag_not_found":
+            return f"{path}: name it, as in --set {path}.name=conpono; {found}"
+        case _:
+            return f"{path or 'config'}: {fault['msg']}, {found}"
+
+
+def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
     """`; did you mean 'steps'?` when a field of that table is close."""
-    model: Any = InfoCSEIDC
+    model: Any = whole
     for part in location[:-1]:
-        model = table_of(model.model_fields[str(part)].annotation)
-    close = difflib.get_close_matches(str(location[-1]), list(model.model_fields), n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(model.model_fields)}"
+        model = table_of(model, str(part))
+    return nearest(str(location[-1]), list(model.model_fields))
 
 
-def table_of(annotation: Any) -> type[BaseModel]:
-    """The model in `Model` or `Model | None`."""
-    options = getattr(annotation, "__args__", (annotation,))
-    return next(kind for kind in options if isinstance(kind, type) and issubclass(kind, BaseModel))
+def nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+
+
+def table_of(model: Any, part: str) -> Any:
+    """The model of a field, in `Model` or `Model | None`; of a method, the one of that name."""
+    if part not in getattr(model, "model_fields", ()):
+        return next(kind for kind in get_args(model) if kind.model_fields["name"].default == part)
+    annotation = model.model_fields[part].annotation
+    tables = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return tables[0] if len(tables) == 1 else annotation

@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sentemb_core.types import Similarity
+from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
+from sentemb_core.types import Pooling, Similarity
 
 
 class Config(BaseModel):
@@ -42,8 +43,10 @@ class CorpusConfig(Config):
     )
     split: str | None = Field(default=None, description="Split of a `datasets` data set.")
     encoding: str = Field(default="utf-8", description="Never guessed.")
-    splitter: Literal["syntok", "regex"] = Field(
-        default="syntok", description="regex: 30 times faster, cruder; for large corpora."
+    splitter: Literal["syntok", "regex", "none"] = Field(
+        default="syntok",
+        description="regex: 30 times faster, cruder; for large corpora. none: every text is one "
+        "sentence, for methods that need no documents.",
     )
     on_duplicate: Literal["keep-first", "error"] = Field(
         default="keep-first", description="What a repeated document id means."
@@ -72,7 +75,7 @@ class EncoderConfig(Config):
         description="`static` or `transformer` (from random weights, vocabulary of the corpus), "
         "`minilm` (the packaged all-MiniLM-L6-v2), a folder, or a Hugging Face name.",
     )
-    pooling: Literal["mean", "cls", "cls_before_pooler", "first_last_mean"] | None = Field(
+    pooling: Pooling | None = Field(
         default=None,
         description="METHODS.md 0.2. None: what a given folder says, else mean (seed 000 does not "
         "state its own, erratum E3).",
@@ -93,6 +96,12 @@ class EncoderConfig(Config):
         default=2,
         ge=1,
         description="Layers of a transformer from random weights.",
+    )
+    positions: int | None = Field(
+        default=None,
+        ge=3,
+        description="Tokens that a transformer from random weights can read at once, for methods "
+        "of longer texts. None: max_length.",
     )
     vocabulary: int = Field(
         default=16_000,
@@ -161,13 +170,10 @@ class AnnotationConfig(Config):
 class TrainingConfig(Config):
     """One training of one encoder by one method."""
 
-    method: Literal["simcse", "conpono", "ict", "infocse_idc"] = Field(
-        default="infocse_idc", description="The recipe: which texts are positives, and the loss."
-    )
-    batches: Literal["pair", "cluster"] = Field(
-        default="pair",
-        description="cluster: whole documents, each sentence encoded once, every pair "
-        "inside a cluster positive (infocse_idc only).",
+    method: MethodSettings = Field(
+        default=InfoCSEIDCPairs(),
+        description="The recipe: which texts are positives, and the loss. A name, or a name with "
+        "what it lets you set.",
     )
     steps: int = Field(default=400, ge=1, description="Optimiser steps at most.")
     batch_size: int = Field(
@@ -188,25 +194,6 @@ class TrainingConfig(Config):
     )
     warmup: float = Field(default=0.05, ge=0, lt=1, description="Share of the steps.")
     clip: float | None = Field(default=1.0, gt=0, description="Gradient norm (SimCSE's 1.0).")
-    temperature: float = Field(
-        default=0.05,
-        gt=0,
-        description="Divides the similarity; .05 as in SimCSE. 1 for the literal Eq. 1.",
-    )
-    window: int = Field(
-        default=1,
-        ge=1,
-        description="conpono: how far a neighbour may be (METHODS 1.6).",
-    )
-    removal: float = Field(
-        default=0.9,
-        ge=0,
-        le=1,
-        description="ict: how often the sentence leaves its context (ORQA: .9).",
-    )
-    max_per_cluster: int = Field(
-        default=6, ge=2, description="Cluster batches: sentences drawn from one cluster a step."
-    )
     dtype: Literal["float32", "bfloat16"] = Field(
         default="float32",
         description="Autocast of the forward.",
@@ -227,11 +214,6 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TrainingConfig":
-        if self.batches == "cluster" and self.method != "infocse_idc":
-            raise ValueError(
-                f"cluster batches need the clusters of infocse_idc, method is {self.method!r}: "
-                "set batches = 'pair'"
-            )
         if self.patience is not None and self.evaluate_every is None:
             raise ValueError("patience counts validations: set evaluate_every too")
         return self
@@ -280,8 +262,8 @@ class RoundsConfig(Config):
     min_delta: float = Field(default=0.0, ge=0, description="Growth of R@5 that counts as growth.")
 
 
-class InfoCSEIDC(Config):
-    """A whole run of InfoCSE with intra-document clustering (seed 000)."""
+class RunConfig(Config):
+    """What every run says: documents, the encoder it starts from, how that learns and is judged."""
 
     name: str = Field(
         default="sentemb",
@@ -290,36 +272,63 @@ class InfoCSEIDC(Config):
     )
     corpus: CorpusConfig
     encoder: EncoderConfig = EncoderConfig()
+    annotation: AnnotationConfig = Field(
+        default=AnnotationConfig(),
+        description="How sentence vectors are kept and clustered; a run of one training only "
+        "shows the clusters in its report.",
+    )
+    initialiser: TrainingConfig | None = Field(
+        default=None,
+        description="Trains the encoder first: CONPONO before round 1 (seed 000), a Condenser "
+        "stage before infocse_aux, diffcse and rtd_mlm (seed 001).",
+    )
+    training: TrainingConfig = TrainingConfig()
+    validation: ValidationConfig = ValidationConfig()
+    register_model: bool = Field(
+        default=True,
+        description="Register the best encoder and ask the gate.",
+    )
+
+    @model_validator(mode="after")
+    def _initialiser_needs_no_annotation(self) -> "RunConfig":
+        if self.initialiser and isinstance(self.initialiser.method, InfoCSEIDCPairs):
+            raise ValueError(
+                "the initialiser runs before any annotation: take another, as conpono or simcse"
+            )
+        return self
+
+
+class MethodRun(RunConfig):
+    """A run of one training, by any method that needs no annotation."""
+
+    @model_validator(mode="after")
+    def _nothing_annotates(self) -> "MethodRun":
+        if isinstance(self.training.method, InfoCSEIDCPairs):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
+                "'infocse_idc' trains on self-annotation, in rounds: it is a run of InfoCSEIDC"
+            )
+        return self
+
+
+class InfoCSEIDC(RunConfig):
+    """A whole run of InfoCSE with intra-document clustering (seed 000)."""
+
     annotator: EncoderConfig | None = Field(
         default=None,
         description="Annotates round 1 in place of the student (seed 000, the SBERT row).",
     )
-    initialiser: TrainingConfig | None = Field(
-        default=None, description="Trains the encoder before round 1; seed 000: CONPONO."
-    )
-    annotation: AnnotationConfig = AnnotationConfig()
-    training: TrainingConfig = TrainingConfig()
-    validation: ValidationConfig = ValidationConfig()
     rounds: RoundsConfig = RoundsConfig()
     control: bool = Field(
         default=True,
         description="Also train the same number of steps on neighbours: what self-annotation "
         "itself is worth.",
     )
-    register_model: bool = Field(
-        default=True,
-        description="Register the best round and ask the gate.",
-    )
 
     @model_validator(mode="after")
     def _rounds_self_annotate(self) -> "InfoCSEIDC":
-        if self.training.method != "infocse_idc":
-            raise ValueError(
+        if not isinstance(self.training.method, InfoCSEIDCPairs):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
                 f"the rounds train on self-annotation: training.method must be 'infocse_idc', "
-                f"found {self.training.method!r}; another method can be the initialiser"
-            )
-        if self.initialiser is not None and self.initialiser.method == "infocse_idc":
-            raise ValueError(
-                "the initialiser runs before any annotation: take conpono, simcse or ict"
+                f"found {self.training.method.name!r}; another method can be the initialiser"
             )
         return self

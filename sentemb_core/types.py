@@ -5,6 +5,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Pooling = Literal[
+    "mean",
+    "cls",
+    "cls_before_pooler",
+    "first_last_mean",
+    "last_two_mean",
+    "first_block_last_mean",
+]
+"""`mean`: of the last layer; `cls`: BERT's own dense + tanh on the first token;
+`cls_before_pooler`: the first token itself; the others: mean of two layers
+(`encoder.pooling.TWO_LAYERS`)."""
+
 Similarity = Literal["cosine", "dot"]
 """How two sentence vectors are compared: in the graph, in the loss and in validation alike."""
 

@@ -8,9 +8,9 @@ from tasks.storing import opened, written
 @stage("build_graph", version="1")
 def build_graph(embeddings: ArtifactRef, sentences: ArtifactRef, degree: int) -> ArtifactRef:
     """Every sentence's strongest neighbours inside its document (Eq. 2)."""
+    from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.graph import write_graph
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.encoder.shards import Embeddings
-    from sentemb_core.idc.shards import write_graph
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("graph") as draft:
@@ -23,9 +23,9 @@ def encode_and_build_graph(
     encoder: ArtifactRef, sentences: ArtifactRef, degree: int, dtype: str, storage: str
 ) -> ArtifactRef:
     """The same graph, for corpora whose vectors do not fit the disk: none is kept."""
+    from sentemb_core.annotation.graph import write_graph_fused
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.idc.shards import write_graph_fused
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("graph") as draft:
@@ -36,7 +36,7 @@ def encode_and_build_graph(
 @stage("prune_graph", version="1")
 def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
     """The edges that either end (mutual: both ends) ranks among its top K (Eq. 3)."""
-    from sentemb_core.idc.shards import write_edges
+    from sentemb_core.annotation.graph import write_edges
 
     with written("edges") as draft:
         write_edges(opened(graph), top_k, mutual, draft.path)
@@ -46,8 +46,8 @@ def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
 @stage("cluster_sentences", version="1")
 def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef:
     """Connected components: the sentences of one document that mean the same."""
+    from sentemb_core.annotation.clusters import write_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.idc.shards import write_clusters
 
     with written("clusters") as draft:
         write_clusters(TokenCorpus.open(opened(sentences)), opened(edges), draft.path)
@@ -63,10 +63,10 @@ def cluster_by_kmeans(
     seed: int,
 ) -> ArtifactRef:
     """The ablation of seed 000, Table 3: one global k-means over all sentences."""
+    from sentemb_core.annotation.clusters import write_kmeans_clusters
+    from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.encoder.shards import Embeddings
-    from sentemb_core.idc.shards import write_kmeans_clusters
 
     corpus = TokenCorpus.open(opened(sentences))
     similarity = load_encoder(opened(encoder)).similarity
@@ -82,8 +82,8 @@ def export_pairs(
     clusters: ArtifactRef, sentences: ArtifactRef, max_partners: int | None, seed: int
 ) -> ArtifactRef:
     """Every unordered pair inside a cluster, once (Eq. 4), and what share of all pairs that is."""
+    from sentemb_core.annotation.pairs import write_pairs
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.idc.shards import write_pairs
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("pairs") as draft:

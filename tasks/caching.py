@@ -161,7 +161,7 @@ class StageSerializer(Serializer):
     """JSON of one stage's results; the type to read comes from the stage, not from the file."""
 
     type: str = Field(default="sentemb-stage", frozen=True)
-    stage: str
+    stage: str = ""  # the server keeps the type alone, and its answers must be readable
 
     def dumps(self, obj: Any) -> bytes:
         return canonical(STAGES[self.stage].as_json(obj))
@@ -191,10 +191,14 @@ class RecordStorage(WritableFileSystem):
     def write_path(self, path: str, content: bytes, _sync: bool = True) -> None:
         """Nothing: the stage has filed its record already, else something is wrong.
 
+        An exception, which Prefect files under a name of its own, is not kept either.
+
         Raises:
             ValueError: another serializer wants to write here.
             KeyError: the record is not there.
         """
+        if "-" not in path:
+            return
         stage, _ = _recorded(path)
         serializer = json.loads(content)["metadata"]["serializer"]
         if serializer != StageSerializer(stage=stage.name).model_dump():

@@ -34,9 +34,9 @@ def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> Artifact
 
 @stage("tokenise_sentences", version="1")
 def tokenise_sentences(
-    documents: ArtifactRef, benchmark: ArtifactRef, encoder: ArtifactRef
+    documents: ArtifactRef, benchmark: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:
-    """The token cache that every round and method reuses."""
+    """The token cache that every round and method reuses; no benchmark holds nothing out."""
     from sentemb_core.corpus.tokens import write_tokens
     from sentemb_core.encoder.checkpoint import load_encoder
 
@@ -44,7 +44,7 @@ def tokenise_sentences(
     with written("sentences") as draft:
         write_tokens(
             opened(documents) / "documents.parquet",
-            opened(benchmark),
+            opened(benchmark) if benchmark else None,
             opened(encoder) / "tokenizer.json",
             reader.max_length,
             draft.path,

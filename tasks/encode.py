@@ -30,9 +30,9 @@ def encode_sentences(
     encoder: ArtifactRef, sentences: ArtifactRef, dtype: str, storage: str
 ) -> ArtifactRef:
     """One vector a sentence, canonical order."""
+    from sentemb_core.annotation.embeddings import write_embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.encoder.shards import write_embeddings
     from tasks.progress import progress
 
     corpus = TokenCorpus.open(opened(sentences))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.configs import RunConfig
 from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
@@ -26,7 +26,7 @@ log = logging.getLogger("sentemb_core.run")
 class Following:
     """What is told of a run while it lasts. Called with every finished row."""
 
-    config: InfoCSEIDC
+    config: RunConfig
     record: RunLog
     tracker: Run
     rows: list[Row] = field(default_factory=list[Row])
@@ -74,7 +74,7 @@ _followed: ContextVar[Following | None] = ContextVar("followed", default=None)
 
 
 @contextmanager
-def followed(config: InfoCSEIDC) -> Generator[Following, None, None]:
+def followed(config: RunConfig) -> Generator[Following, None, None]:
     """Record and track the run of this block under a fresh id."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     run_id = f"{config.name}-{stamp}-{uuid4().hex[:4]}"

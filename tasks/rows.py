@@ -27,10 +27,11 @@ class Annotation(Value):
 
 
 class Trained(Value):
-    """An encoder and the log of the training that made it."""
+    """An encoder and the log of the training that made it; a Condenser stage leaves its head."""
 
     model: ArtifactRef
     log: ArtifactRef
+    head: ArtifactRef | None = None
 
 
 class Row(Value):
@@ -42,6 +43,7 @@ class Row(Value):
     scores: ArtifactRef
     embeddings: ArtifactRef | None = None
     log: ArtifactRef | None = None
+    head: ArtifactRef | None = None
     annotation: Annotation | None = None
     diagnostics: ArtifactRef | None = None
 

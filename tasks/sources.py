@@ -14,6 +14,17 @@ def digest_of_corpus(config: CorpusConfig) -> str:
     return source_digest(config)
 
 
+def check_corpus(config: CorpusConfig) -> None:
+    """Open the source and look for its columns: a second, before a run has started anything.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104, as the run would.
+    """
+    from sentemb_core.corpus.readers import check_source
+
+    check_source(config)
+
+
 def digest_of_encoder(config: EncoderConfig) -> str:
     """Of a given folder's files; empty for an encoder that a name describes."""
     folder = Path(config.name)

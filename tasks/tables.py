@@ -52,7 +52,7 @@ def add_run(table: "Table", outcome: "Outcome", prefix: str = "") -> None:
 
 def seconds(timings: Iterable[StageTiming], label: str) -> float:
     """What the stages behind a row cost when they were computed."""
-    return sum(timing.seconds for timing in timings if timing.round == label)
+    return sum((timing.seconds for timing in timings if timing.round == label), 0.0)
 
 
 def outcome_table(outcome: "Outcome") -> "Table":

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.encoder import Encoder
 
+HEAD_FILE = "head.safetensors"
+CONDENSER = "condenser"
+"""The network of a Condenser stage that later methods begin with."""
 
-@stage("train_encoder", version=1, numeric=("threads", "device"))
+
+@stage("train_encoder", version=2, numeric=("threads", "device"))
 def train_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
@@ -22,30 +26,37 @@ def train_encoder(
     clusters: ArtifactRef | None = None,
     pairs: ArtifactRef | None = None,
     benchmark: ArtifactRef | None = None,
+    head: ArtifactRef | None = None,
 ) -> Trained:
     """The next encoder. A killed training goes on from its last checkpoint, bit for bit.
 
-    Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training.
+    Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training; a
+    head is what a Condenser stage left for infocse_aux, diffcse and rtd_mlm.
     """
+    from safetensors.torch import load_file, save_file
+
+    from sentemb_core.annotation.clusters import Clusters
+    from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.idc.shards import Clusters, Pairs
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.pairs.table import Annotation
     from sentemb_core.training.batches import sampler_for
     from sentemb_core.training.log import LossLog
-    from sentemb_core.training.loop import train
+    from sentemb_core.training.loop import learner_of, train
     from tasks.following import step_logger
     from tasks.progress import progress
 
     corpus = TokenCorpus.open(opened(sentences))
-    learner = load_encoder(opened(encoder))
+    start = load_encoder(opened(encoder))
     found = None
     if clusters and pairs:
         table = Pairs.open(opened(pairs))
         found = Annotation(table.i, table.j, Clusters.open(opened(clusters)).labels)
-    method = method_for(config, learner)
+    pretrained = load_file(opened(head) / HEAD_FILE) if head else None
+    method = method_for(config.method, start, pretrained)
+    learner = learner_of(method, start, config.seed)
     log = LossLog.continued(working_folder())
     track = step_logger()
     with progress("train_encoder", config.steps) as advance:
@@ -68,13 +79,17 @@ def train_encoder(
         log.write(journal.path, report)
     with written("model") as draft:
         facts = CardFacts(
-            name=f"sentemb {config.method}",
-            method=config.method,
+            name=f"sentemb {config.method.name}",
+            method=config.method.name,
             parent=encoder.digest,
             corpus=sentences.digest,
         )
-        save_encoder(learner, draft.path, model_card(facts))
-    return Trained(model=draft.ref, log=journal.ref)
+        save_encoder(learner.encoder, draft.path, model_card(facts))
+    if CONDENSER not in learner.networks:
+        return Trained(model=draft.ref, log=journal.ref)
+    with written("head") as kept:
+        save_file(learner.networks[CONDENSER].state_dict(), kept.path / HEAD_FILE)
+    return Trained(model=draft.ref, log=journal.ref, head=kept.ref)
 
 
 def validator(corpus: "TokenCorpus", benchmark: ArtifactRef) -> "Callable[[Encoder], float]":

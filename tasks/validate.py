@@ -8,6 +8,7 @@ from tasks.storing import opened, written
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.scores import Scores
+    from sentemb_core.evaluation.sts import StsScores
 
 
 @stage("validate_encoder", version=1, numeric=("device",))
@@ -18,10 +19,10 @@ def validate_encoder(
     embeddings: ArtifactRef | None = None,
 ) -> ArtifactRef:
     """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
+    from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.encoder.shards import Embeddings
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.scores import write_scores
 
@@ -63,6 +64,23 @@ def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> 
     return draft.ref
 
 
+@stage("score_sts", version=1, ignore=("places",), numeric=("device",))
+def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> ArtifactRef:
+    """Correlation of an encoder's cosines with people's scores, on one set of these files.
+
+    `digests` are the SHA-256 of the files' bytes; where they lie does not matter.
+    """
+    from pathlib import Path
+
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.sts import read_sts, spearman_of
+
+    found = spearman_of(load_encoder(opened(encoder)), read_sts(*map(Path, places)))
+    with written("sts") as draft:
+        (draft.path / "sts.json").write_text(found.model_dump_json(), encoding="utf-8")
+    return draft.ref
+
+
 @stage("diagnose_round", version=1)
 def diagnose_round(
     sentences: ArtifactRef,
@@ -74,10 +92,11 @@ def diagnose_round(
     seed: int,
 ) -> ArtifactRef:
     """What the annotation found and what training made of it: churn, similarities, shape."""
+    from sentemb_core.annotation.clusters import Clusters
+    from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.encoder.shards import Embeddings
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
-    from sentemb_core.idc.shards import Clusters, Pairs
 
     vectors = [Embeddings.open(opened(ref)) if ref else None for ref in (before, after)]
     found = diagnostics(
@@ -98,6 +117,13 @@ def scores_of(artifact: ArtifactRef) -> "Scores":
     from sentemb_core.evaluation.scores import read_scores
 
     return read_scores(opened(artifact))
+
+
+def sts_of(artifact: ArtifactRef) -> "StsScores":
+    """What `score_sts` wrote."""
+    from sentemb_core.evaluation.sts import StsScores
+
+    return StsScores.model_validate_json((opened(artifact) / "sts.json").read_bytes())
 
 
 def recall_at_5(artifact: ArtifactRef) -> float:

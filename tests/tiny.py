@@ -12,10 +12,13 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 
 VOCABULARY = 80
+MASK = VOCABULARY
+"""Behind all words."""
 
 
 def tokenizer() -> Tokenizer:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + [f"w{k}" for k in range(4, VOCABULARY)]
+    words.append("[MASK]")
     made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, "[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     made.post_processor = processors.TemplateProcessing(
@@ -27,7 +30,7 @@ def tokenizer() -> Tokenizer:
 def bert(*, dropout: float = 0.1, seed: int = 0, similarity: str = "cosine") -> Encoder:
     """Two layers, 16 wide."""
     config = BertConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=VOCABULARY + 1,
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -44,7 +47,7 @@ def bert(*, dropout: float = 0.1, seed: int = 0, similarity: str = "cosine") -> 
 
 def static(*, seed: int = 0, similarity: str = "cosine") -> Encoder:
     return Encoder(
-        StaticTable.random(VOCABULARY, 16, seed),
+        StaticTable.random(VOCABULARY + 1, 16, seed),
         tokenizer(),
         pooling="mean",
         similarity=similarity,

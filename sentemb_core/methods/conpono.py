@@ -1,23 +1,29 @@
 """CONPONO as seed 000 needs it (Iter et al. 2020): a sentence predicts its neighbours."""
 
-from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.heads.bilinear import bilinear
+from sentemb_core.method_settings import CONPONO
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources
 from sentemb_core.views.sentences import first, second
 
 
-def conpono(config: TrainingConfig, encoder: Encoder) -> Method:
+def conpono(settings: CONPONO, encoder: Encoder) -> Method:
     """Isolated bi-encoder, one sentence of context, W_k = I (METHODS.md 1.6)."""
+    term = contrast(
+        "anchor",
+        "positive",
+        settings.temperature,
+        encoder.similarity,
+        bilinear=settings.bilinear,
+    )
     return Method(
         name="conpono",
-        pairs=sources.neighbours(config.window),
+        pairs=sources.neighbours(settings.window),
         views={"anchor": first, "positive": second},
-        terms={
-            "contrast": (
-                1.0,
-                contrast("anchor", "positive", config.temperature, encoder.similarity),
-            )
-        },
+        terms={"contrast": (1.0, term)},
+        networks=(lambda encoder: {"bilinear": bilinear(encoder.dim)})
+        if settings.bilinear
+        else None,
     )

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
 from sentemb_core.methods.conpono import conpono
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
@@ -11,21 +11,14 @@ from sentemb_core.pairs import sources
 from sentemb_core.views.sentences import first
 
 
-def infocse_idc(config: TrainingConfig, encoder: Encoder) -> Method:
+def infocse_idc(settings: InfoCSEIDCPairs, encoder: Encoder) -> Method:
     """CONPONO's loss over pairs of one cluster in place of neighbours.
 
     With cluster batches every sentence is its own view once, anchor and candidate alike.
     """
-    paired = replace(conpono(config, encoder), name="infocse_idc", pairs=sources.cluster_pairs)
-    if config.batches == "pair":
+    neighbours = conpono(CONPONO(temperature=settings.temperature), encoder)
+    paired = replace(neighbours, name="infocse_idc", pairs=sources.cluster_pairs)
+    if settings.batches == "pair":
         return paired
-    return replace(
-        paired,
-        views={"sentence": first},
-        terms={
-            "contrast": (
-                1.0,
-                contrast("sentence", "sentence", config.temperature, encoder.similarity),
-            )
-        },
-    )
+    term = contrast("sentence", "sentence", settings.temperature, encoder.similarity)
+    return replace(paired, views={"sentence": first}, terms={"contrast": (1.0, term)})

@@ -1,16 +1,95 @@
 """What a method is made of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
+from jaxtyping import Int
 from torch import Tensor, nn
 
+from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.pairs.table import PairSource
 from sentemb_core.views.batch import Batch, ViewMaker
 
-CrossSampleTerm = Callable[[Mapping[str, Tensor], Batch], tuple[Tensor, Mapping[str, float]]]
-"""(vectors of every view [rows, dim], batch) -> (loss, metrics). It sees the whole batch at once,
-so under a gradient cache it runs on the loss side of the boundary."""
+
+@dataclass(frozen=True)
+class Learner:
+    """An encoder that learns, and what helps it to.
+
+    Attributes:
+        encoder: All that is left when the training is over.
+        head: On every view's vectors, before the terms see them.
+        networks: Whatever else a method needs, by name: copies, queues, decoders.
+    """
+
+    encoder: Encoder
+    head: nn.Module = field(default_factory=nn.Identity)
+    networks: nn.ModuleDict = field(default_factory=nn.ModuleDict)
+
+    @property
+    def modules(self) -> tuple[nn.Module, nn.Module, nn.ModuleDict]:
+        return self.encoder, self.head, self.networks
+
+
+Networks = Callable[[Encoder], Mapping[str, nn.Module]]
+"""From the encoder that will learn to fresh modules that help it."""
+
+AfterStep = Callable[[Learner, Mapping[str, Tensor]], None]
+"""(learner, detached vectors of the step's views after the head)."""
+
+EMPTY: Mapping[str, Any] = {}
+
+HeadState = Mapping[str, Tensor]
+"""Weights of the head that a Condenser stage trained, by name."""
+
+Reader = Callable[
+    [Learner, Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None, bool], Reading
+]
+"""(learner, ids, mask, whether layers are wanted) -> what reading these rows gave."""
+
+CrossSampleTerm = Callable[
+    [Mapping[str, Tensor], Batch, Learner], tuple[Tensor, Mapping[str, float]]
+]
+"""(vectors of every view, batch, learner) -> (loss, metrics). It sees the whole batch at once, so
+under a gradient cache it runs on the loss side of the boundary."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a view as a per-sample loss sees them, padded at the right.
+
+    Attributes:
+        ids: What the encoder read.
+        mask: 1 on real tokens.
+        inputs: What an auxiliary network reads instead (as long as `ids`).
+        targets: What it must predict, `IGNORED` elsewhere; of a length of its own.
+        reading: What reading `ids` gave, with all layers.
+    """
+
+    ids: Int[Tensor, "rows time"]
+    mask: Int[Tensor, "rows time"]
+    inputs: Int[Tensor, "rows time"]
+    targets: Int[Tensor, "rows _"]
+    reading: Reading
+
+
+SampleLoss = Callable[[Learner, Rows], Tensor]
+"""The sum over targets or rows: a scalar."""
+
+
+@dataclass(frozen=True)
+class SampleTerm:
+    """A loss of single rows: it runs inside the chunks of a gradient cache.
+
+    Attributes:
+        view: Whose rows it judges.
+        loss: Its sum.
+        per: What the batch's sum is divided by: all its targets, or all its rows.
+    """
+
+    view: str
+    loss: SampleLoss
+    per: Literal["target", "row"] = "target"
 
 
 @dataclass(frozen=True)
@@ -18,28 +97,90 @@ class Method:
     """A way to train: which texts are positives, how they become views, what the loss adds up.
 
     Attributes:
-        name: As in the configuration and the paper index.
+        name: As in the settings and the paper index.
         pairs: Documents to positive pairs.
         views: Under each name, how drawn sentences become token sequences.
-        terms: Under each name, (weight, term); the loss is their weighted sum.
-        head: From the encoder's dimension to a train-only module on its vectors.
+        terms: Under each name, (weight, term) of losses between rows.
+        sample_terms: Under each name, (weight, term) of losses of single rows.
+        readers: View -> who reads it, and how; absent, the encoder reads it plainly.
+        aggregate: New view -> the view whose rows are added up by owner and weight.
+        head: From the encoder's dimension to a train-only module on all views' vectors.
+        networks: Other train-only modules by name; checkpointed, and dropped at the end.
+        frozen: Beginnings of the names of encoder parameters that do not learn.
+        dropout: Whether the encoder trains with its dropout.
+        after_step: Called after every step with the vectors its loss saw: averages, queues.
     """
 
     name: str
     pairs: PairSource
     views: Mapping[str, ViewMaker]
-    terms: Mapping[str, tuple[float, CrossSampleTerm]]
+    terms: Mapping[str, tuple[float, CrossSampleTerm]] = field(
+        default_factory=dict[str, tuple[float, CrossSampleTerm]]
+    )
+    sample_terms: Mapping[str, tuple[float, SampleTerm]] = field(
+        default_factory=dict[str, tuple[float, SampleTerm]]
+    )
+    readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
+    aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
+    networks: Networks | None = None
+    frozen: tuple[str, ...] = ()
+    dropout: bool = True
+    after_step: AfterStep | None = None
+
+    def joined(
+        self,
+        *,
+        name: str | None = None,
+        views: Mapping[str, ViewMaker] = EMPTY,
+        terms: Mapping[str, tuple[float, CrossSampleTerm]] = EMPTY,
+        sample_terms: Mapping[str, tuple[float, SampleTerm]] = EMPTY,
+        readers: Mapping[str, Reader] = EMPTY,
+        head: Callable[[int], nn.Module] | None = None,
+        networks: Networks | None = None,
+        after_step: AfterStep | None = None,
+    ) -> "Method":
+        """This method with more: mappings and networks are added to its own, the rest replaced."""
+        return replace(
+            self,
+            name=name or self.name,
+            views={**self.views, **views},
+            terms={**self.terms, **terms},
+            sample_terms={**self.sample_terms, **sample_terms},
+            readers={**self.readers, **readers},
+            head=head or self.head,
+            networks=together(self.networks, networks),
+            after_step=after_step or self.after_step,
+        )
+
+
+def together(one: Networks | None, other: Networks | None) -> Networks | None:
+    """The networks of both."""
+    if one is None or other is None:
+        return one or other
+    return lambda encoder: {**one(encoder), **other(encoder)}
+
+
+def plainly(
+    learner: Learner,
+    ids: Int[Tensor, "rows time"],
+    mask: Int[Tensor, "rows time"] | None,
+    layers: bool,
+) -> Reading:
+    """The reader of views that name none."""
+    return learner.encoder.read(ids, mask, layers=layers)
 
 
 def loss_of(
-    method: Method, vectors: Mapping[str, Tensor], batch: Batch
+    method: Method, vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
 ) -> tuple[Tensor, dict[str, float]]:
-    """The weighted sum of the method's terms, and their metrics."""
+    """The weighted sum of the terms between rows, and their metrics."""
     metrics: dict[str, float] = {}
     losses: list[Tensor] = []
     for name, (weight, term) in method.terms.items():
-        value, found = term(vectors, batch)
+        value, found = term(vectors, batch, learner)
         losses.append(weight * value)
         metrics |= {name: value.item(), **found}
+    if not losses:  # every loss of such a method is one of single rows
+        return sum(vector.sum() * 0.0 for vector in vectors.values()), metrics  # pyright: ignore[reportReturnType]
     return sum(losses[1:], start=losses[0]), metrics

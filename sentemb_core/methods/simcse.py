@@ -2,32 +2,63 @@
 
 from torch import nn
 
-from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
+from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.mlp import mlp
+from sentemb_core.heads.sample_losses import masked_language
+from sentemb_core.method_settings import SimCSE
 from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method
+from sentemb_core.methods.method import Method, SampleTerm
+from sentemb_core.methods.words import masking
 from sentemb_core.pairs import sources
-from sentemb_core.views.sentences import first, second
+from sentemb_core.views.batch import ViewMaker
+from sentemb_core.views.masked import masked
+from sentemb_core.views.sentences import first
 
 
-def simcse(config: TrainingConfig, encoder: Encoder) -> Method:
-    """Positive: the second pass over the same sentence. Negatives: the others' second passes."""
-    if not any(isinstance(part, nn.Dropout) and part.p > 0 for part in encoder.modules()):
-        raise RecipeError(
-            f"simcse makes its two views by dropout; this encoder ({encoder.kind}) has none, so "
-            "both views would be equal: take conpono or ict, or start from a transformer"
-        )
-    return Method(
+def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
+    """Positive: the second pass over the same sentence. Negatives: the others' second passes.
+
+    Args:
+        settings: With `mlm`, a third pass reads the sentence with masks.
+        encoder: It must have dropout.
+        text: What a row is a pass over.
+    """
+    require_dropout(encoder, "simcse")
+    method = Method(
         name="simcse",
         pairs=sources.identity,
-        views={"anchor": first, "positive": second},
+        views={"anchor": text, "positive": text},
         terms={
             "contrast": (
                 1.0,
-                contrast("anchor", "positive", config.temperature, encoder.similarity),
+                contrast("anchor", "positive", settings.temperature, encoder.similarity),
             )
         },
         head=mlp,
     )
+    return with_mlm(method, settings, encoder, text) if settings.mlm else method
+
+
+def with_mlm(method: Method, settings: SimCSE, encoder: Encoder, text: ViewMaker) -> Method:
+    """The method, and a masked-language term on a pass of its own ("w/ MLM")."""
+    hidden = masked(text, masking(encoder, settings.mask_rate))
+    return method.joined(
+        views={"masked": hidden},
+        sample_terms={"mlm": (settings.mlm, SampleTerm("masked", masked_language()))},
+        networks=lambda encoder: {"language": LanguageHead(encoder)},
+    )
+
+
+def require_dropout(encoder: Encoder, method: str) -> None:
+    """That two passes over one sentence differ.
+
+    Raises:
+        RecipeError: the encoder has no dropout.
+    """
+    if not any(isinstance(part, nn.Dropout) and part.p > 0 for part in encoder.modules()):
+        raise RecipeError(
+            f"{method} makes its two views by dropout; this encoder ({encoder.kind}) has none, so "
+            "both views would be equal: take conpono or ict, or start from a transformer"
+        )

@@ -8,11 +8,12 @@ from jaxtyping import Bool, Int64
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
+from sentemb_core.method_settings import InfoCSEIDCPairs
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.sources import cluster_pairs
 from sentemb_core.pairs.table import Annotation, PairTable
-from sentemb_core.views.batch import Batch, Draw
+from sentemb_core.views.batch import Batch, Draw, owners
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def sampler_for(
         NoNegativesError: fewer than two documents give one.
         RecipeError: the method needs an annotation and there is none.
     """
-    if config.batches == "cluster":
+    if isinstance(config.method, InfoCSEIDCPairs) and config.method.batches == "cluster":
         cluster_pairs(corpus, annotation)
         assert annotation is not None
         return ClusterBatches(
@@ -48,7 +49,7 @@ def sampler_for(
             corpus,
             annotation.labels.astype(np.int64),
             config.batch_size,
-            config.max_per_cluster,
+            config.method.max_per_cluster,
             config.seed,
         )
     pairs = method.pairs(corpus, annotation)
@@ -180,7 +181,8 @@ def _viewed(
     method: Method, corpus: Documents, draw: Draw, rng: np.random.Generator, *, pairs: int
 ) -> Batch:
     views = {name: make(corpus, draw, rng) for name, make in method.views.items()}
-    return Batch(views, pairs)
+    sums = {name: owners(views[segments]) for name, segments in method.aggregate.items()}
+    return Batch(views | sums, pairs)
 
 
 def _spread(

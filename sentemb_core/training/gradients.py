@@ -1,17 +1,19 @@
-"""One step's gradients: a batch through the encoder, the head and the method's loss."""
+"""One step's gradients: a batch through its readers, the head and the method's losses."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from jaxtyping import Int64
+from torch import Tensor
 
-from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.methods.method import Method, loss_of
+from sentemb_core.encoder.encoder import Encoder, Reading
+from sentemb_core.methods.method import Learner, Method, Reader, Rows, loss_of, plainly
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.groups import length_groups, padded
-from sentemb_core.views.batch import Batch
+from sentemb_core.views.batch import IGNORED, Batch, View
 
 TRANSFORMER_SLACK = 64
 """Measured on MiniLM, batches of 128-1,024 sentences: 16-256 are alike, 0 is 1-25 % slower."""
@@ -21,67 +23,185 @@ STATIC_SLACK = 4096
 
 
 @dataclass(frozen=True)
+class Step:
+    """What one step came to.
+
+    Attributes:
+        loss: All terms together.
+        metrics: Of every term by its name, and what the terms report.
+        vectors: Of every view after the head, detached.
+    """
+
+    loss: float
+    metrics: dict[str, float]
+    vectors: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Views that one reader reads together, as one list of rows."""
+
+    reader: Reader
+    views: Mapping[str, View]
+    judged: bool
+
+    @property
+    def tokens(self) -> list[Tokens]:
+        return [tokens for view in self.views.values() for tokens in view.tokens]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Rows of one share that go through its reader at once."""
+
+    share: Share
+    rows: Int64[np.ndarray, " rows"]
+
+
+@dataclass(frozen=True)
 class GradientJob:
     """All that stays the same from step to step.
 
     Attributes:
-        encoder: Its parameters receive gradients.
-        head: On the loss side of a gradient cache, so it sees the batch as a whole.
-        method: Gives the loss.
-        bfloat16: Autocast of the encoder's forward; losses are always float32.
+        learner: Its parameters receive gradients.
+        method: Gives the losses.
+        bfloat16: Autocast of forwards; losses between rows are always float32.
         seed: Of dropout; a step derives its own from it.
     """
 
-    encoder: Encoder
-    head: nn.Module
+    learner: Learner
     method: Method
     bfloat16: bool
     seed: int
 
-    def run(self, batch: Batch, step: int, chunk: int | None) -> tuple[float, dict[str, float]]:
-        """Leave the gradients of step `step` in the parameters; return the loss and its metrics.
+    def run(self, batch: Batch, step: int, chunk: int | None) -> Step:
+        """Leave the gradients of step `step` in the parameters.
 
-        All views go through the encoder together, in groups of similar length.
+        Views of one reader go through it together, in passes of similar length.
 
         Args:
             batch: The step's views.
             step: Counted from 0.
             chunk: Rows encoded at once under a gradient cache; none keeps all activations.
         """
-        rows = [tokens for view in batch.views.values() for tokens in view.tokens]
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        groups = length_groups(lengths, slack_of(self.encoder), chunk)
-        seeds = np.random.SeedSequence([self.seed, 2, step]).generate_state(len(groups) + 1)
-        device = next(self.encoder.parameters()).device
+        shares = list(self._shares(batch))
+        passes = [part for share in shares for part in self._passes(share, chunk)]
+        seeds = np.random.SeedSequence([self.seed, 2, step]).generate_state(len(passes) + 1)
+        device = next(self.learner.encoder.parameters()).device
         metrics: dict[str, float] = {}
+        seen: dict[str, Tensor] = {}
 
-        def encode(index: int) -> Tensor:
+        def encode(index: int, judged: bool) -> tuple[Tensor, Tensor | None]:
             _seed(device, int(seeds[index]))  # both passes of a gradient cache draw the same
-            return self._vectors([rows[row] for row in groups[index].tolist()], device)
+            return self._encoded(passes[index], batch, metrics if judged else None, device)
 
-        def loss(vectors: Tensor) -> Tensor:
+        def loss(parts: list[Tensor]) -> Tensor:
             _seed(device, int(seeds[-1]))
-            sizes = [len(view) for view in batch.views.values()]
-            parts = zip(batch.views, vectors.split(sizes), strict=True)
-            value, found = loss_of(
-                self.method, {name: self.head(part) for name, part in parts}, batch
-            )
+            vectors = self._by_view(passes, parts, batch)
+            seen.update({name: rows.detach() for name, rows in vectors.items()})
+            value, found = loss_of(self.method, vectors, batch, self.learner)
             metrics.update(found)
             return value
 
         gradients = plain_gradients if chunk is None else cached_gradients
-        return gradients(encode, groups, loss).item(), metrics
+        return Step(gradients(encode, len(passes), loss).item(), metrics, seen)
 
-    def _vectors(self, sequences: list[Tokens], device: torch.device) -> Tensor:
-        ids, mask = padded(sequences, self.encoder.pad_id)
+    def _shares(self, batch: Batch) -> Iterator[Share]:
+        """Rows with losses of their own apart: they alone need the states of all layers."""
+        judged = {term.view for _, term in self.method.sample_terms.values()}
+        together: dict[Reader, dict[str, View]] = {}
+        for name in self.method.views:
+            reader = self.method.readers.get(name, plainly)
+            if name in judged:
+                yield Share(reader, {name: batch.views[name]}, judged=True)
+            else:
+                together.setdefault(reader, {})[name] = batch.views[name]
+        for reader, views in together.items():
+            yield Share(reader, views, judged=False)
+
+    def _passes(self, share: Share, chunk: int | None) -> Iterator[Pass]:
+        lengths = np.fromiter(map(len, share.tokens), np.int64)
+        for rows in length_groups(lengths, slack_of(self.learner.encoder), chunk):
+            yield Pass(share, rows)
+
+    def _encoded(
+        self, part: Pass, batch: Batch, metrics: dict[str, float] | None, device: torch.device
+    ) -> tuple[Tensor, Tensor | None]:
+        """Vectors of a pass, and the weighted loss of its single rows if `metrics` wants it."""
+        ids, mask = self._padded(_chosen(part.share.tokens, part.rows), device)
         with torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16):
-            pooled = self.encoder(ids.to(device), mask if mask is None else mask.to(device))
-        return pooled.float()
+            reading = part.share.reader(self.learner, ids, mask, part.share.judged)
+            own = None
+            if part.share.judged and metrics is not None:
+                rows = self._rows(part, ids, mask, reading)
+                own = self._own_loss(next(iter(part.share.views)), rows, batch, metrics)
+        return reading.pooled.float(), own
+
+    def _own_loss(self, view: str, rows: Rows, batch: Batch, metrics: dict[str, float]) -> Tensor:
+        """This pass's part of the losses of single rows: all passes together make their mean."""
+        total = torch.zeros((), device=rows.ids.device)
+        for name, (weight, term) in self.method.sample_terms.items():
+            if term.view != view:
+                continue
+            count = _targets(batch.views[view]) if term.per == "target" else len(batch.views[view])
+            value = term.loss(self.learner, rows).float() / max(1, count)
+            metrics[name] = metrics.get(name, 0.0) + value.item()
+            total = total + weight * value
+        return total
+
+    def _rows(self, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading) -> Rows:
+        view = next(iter(part.share.views.values()))
+        inputs = ids
+        if view.inputs is not None:
+            inputs = self._padded(_chosen(view.inputs, part.rows), ids.device)[0]
+        targets = torch.full_like(ids, IGNORED)
+        if view.targets is not None:
+            targets = padded(_chosen(view.targets, part.rows), IGNORED)[0].to(ids.device)
+        return Rows(ids, torch.ones_like(ids) if mask is None else mask, inputs, targets, reading)
+
+    def _padded(
+        self, sequences: Sequence[Tokens], device: torch.device
+    ) -> tuple[Tensor, Tensor | None]:
+        ids, mask = padded(sequences, self.learner.encoder.pad_id)
+        return ids.to(device), mask if mask is None else mask.to(device)
+
+    def _by_view(
+        self, passes: Sequence[Pass], parts: Sequence[Tensor], batch: Batch
+    ) -> dict[str, Tensor]:
+        """Every view's vectors in its own order, added up where asked, after the head."""
+        vectors: dict[str, Tensor] = {}
+        for share in {id(part.share): part.share for part in passes}.values():
+            mine = [index for index, part in enumerate(passes) if part.share is share]
+            place = np.argsort(np.concatenate([passes[index].rows for index in mine]))
+            rows = torch.cat([parts[index] for index in mine])[torch.from_numpy(place)]
+            sizes = [len(view) for view in share.views.values()]
+            vectors |= dict(zip(share.views, rows.split(sizes), strict=True))
+        for name, segments in self.method.aggregate.items():
+            vectors[name] = added_up(vectors[segments], batch.views[segments])
+        return {name: self.learner.head(rows) for name, rows in vectors.items()}
 
 
 def slack_of(encoder: Encoder) -> int:
     """Padding tokens worth one pass more through the encoder."""
     return TRANSFORMER_SLACK if encoder.kind == "transformer" else STATIC_SLACK
+
+
+def added_up(vectors: Tensor, view: View) -> Tensor:
+    """[rows, dim] to [owners, dim]: the rows of each owner by their weights."""
+    assert view.owner is not None, "an aggregated view names owners"
+    assert view.weight is not None, "an aggregated view has weights"
+    owner = torch.from_numpy(view.owner).to(vectors.device)
+    weight = torch.from_numpy(view.weight).to(vectors)
+    sums = vectors.new_zeros(int(view.owner.max()) + 1, vectors.shape[1])
+    return sums.index_add(0, owner, weight[:, None] * vectors)
+
+
+def _chosen(sequences: Sequence[Tokens], rows: Int64[np.ndarray, " rows"]) -> list[Tokens]:
+    return [sequences[row] for row in rows.tolist()]
+
+
+def _targets(view: View) -> int:
+    return sum(int((row != IGNORED).sum()) for row in view.targets or ())
 
 
 def _seed(device: torch.device, seed: int) -> None:

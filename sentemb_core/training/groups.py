@@ -8,7 +8,9 @@ from jaxtyping import Int, Int64
 from torch import Tensor
 
 from sentemb_core.pairs.documents import Tokens
-from sentemb_core.training.cached_gradients import Groups
+
+Groups = Sequence[Int64[np.ndarray, " _"]]
+"""Which rows each group holds; together all rows, each once."""
 
 
 def length_groups(

@@ -25,12 +25,11 @@ class LossLog:
         """
         log = cls(work / "steps.jsonl")
         if log.path.exists():
-            for line in log.path.read_text("utf-8").splitlines():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError:
-                    continue
-                log.rows[row["step"]] = row
+            text = log.path.read_text("utf-8")
+            whole = text[: text.rfind("\n") + 1]
+            log.path.write_text(whole, encoding="utf-8")
+            rows = [json.loads(line) for line in whole.splitlines()]
+            log.rows = {row["step"]: row for row in rows}
         return log
 
     def add(self, step: int, metrics: Mapping[str, float]) -> None:

@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -14,10 +14,10 @@ from torch import nn
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError
-from sentemb_core.methods.method import Method
+from sentemb_core.methods.method import Learner, Method
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import last_checkpoint, save_checkpoint
-from sentemb_core.training.gradients import GradientJob
+from sentemb_core.training.gradients import GradientJob, Step
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import TrainingReport, TrainingState, recipe_digest
 from sentemb_core.types import OnStep
@@ -28,8 +28,18 @@ log = logging.getLogger(__name__)
 Validate = Callable[[Encoder], float]
 
 
+def learner_of(method: Method, encoder: Encoder, seed: int) -> Learner:
+    """The encoder with fresh heads and networks of a method, on the encoder's device."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        head = nn.Identity() if method.head is None else method.head(encoder.dim)
+        networks = {} if method.networks is None else method.networks(encoder)
+    device = next(encoder.parameters()).device
+    return Learner(encoder, head.to(device), nn.ModuleDict(networks).to(device))
+
+
 def train(
-    encoder: Encoder,
+    learner: Learner,
     method: Method,
     sampler: Sampler,
     config: TrainingConfig,
@@ -38,13 +48,13 @@ def train(
     validate: Validate | None = None,
     on_step: OnStep | None = None,
 ) -> TrainingReport:
-    """Train `encoder` in place; called again after an interruption it goes on where it was.
+    """Train `learner` in place; called again after an interruption it goes on where it was.
 
     On a CPU with the same number of threads the resumed run ends in the same bits.
 
     Args:
-        encoder: Holds the best weights at the end if `validate` is given, else the last ones.
-            Heads are dropped.
+        learner: Fresh from `learner_of`. Its encoder holds the best weights at the end if
+            `validate` is given, else the last ones.
         method: The recipe, made for this encoder.
         sampler: Its batches.
         config: Steps, rates and the rest.
@@ -57,35 +67,36 @@ def train(
         DivergedError: a loss or a gradient is not finite.
         StorageError: a checkpoint could not be written.
     """
-    with _threads(config.threads), torch.random.fork_rng():
-        torch.manual_seed(config.seed)
-        state = _started(encoder, method, config, work)
+    with ExitStack() as stack:
+        stack.enter_context(_threads(config.threads))
+        stack.enter_context(torch.random.fork_rng())
+        stack.enter_context(_frozen(learner.encoder, method.frozen))
+        state = _started(learner, method, config, work)
         go_on = _unfinished(state, config)
-        encoder.train()
+        _begin_training(learner, method)
         while go_on:
             metrics = _step(state, method, sampler, config, work)
             go_on = state.report.steps < config.steps
             if validate is not None and _is_due(state.report.steps, config):
                 metrics["validation"], patient = _validated(state, validate, config)
+                _begin_training(learner, method)
                 go_on = go_on and patient
+            if on_step is not None:  # before the checkpoint: a step it holds is never told again
+                on_step(state.report.steps, metrics)
             if state.report.steps % config.checkpoint_every == 0:
                 save_checkpoint(work, state.report.steps, state.checkpoint())
-            if on_step is not None:
-                on_step(state.report.steps, metrics)
         if state.best:
-            encoder.load_state_dict(state.best)
-        encoder.eval()
+            learner.encoder.load_state_dict(state.best)
+        for module in learner.modules:
+            module.eval()
     return state.report
 
 
-def _started(encoder: Encoder, method: Method, config: TrainingConfig, work: Path) -> TrainingState:
+def _started(learner: Learner, method: Method, config: TrainingConfig, work: Path) -> TrainingState:
     """A fresh state, or that of the last whole checkpoint."""
-    head = nn.Identity() if method.head is None else method.head(encoder.dim)
-    head.to(next(encoder.parameters()).device)
     state = TrainingState(
-        encoder=encoder,
-        head=head,
-        optimiser=optimiser_for([encoder, head], config),
+        learner=learner,
+        optimiser=optimiser_for(learner.modules, config),
         recipe=recipe_digest(method.name, config.model_dump_json()),
         report=TrainingReport(chunk=config.chunk),
     )
@@ -109,9 +120,8 @@ def _is_due(step: int, config: TrainingConfig) -> bool:
 def _validated(
     state: TrainingState, validate: Validate, config: TrainingConfig
 ) -> tuple[float, bool]:
-    state.encoder.eval()
-    score = validate(state.encoder)
-    state.encoder.train()
+    state.learner.encoder.eval()
+    score = validate(state.learner.encoder)
     state.score(score)
     return score, state.patient(config.patience)
 
@@ -125,42 +135,45 @@ def _step(
     rate = learning_rate(step, config)
     for group in state.optimiser.param_groups:
         group["lr"] = rate
-    loss, metrics = _gradients_within_memory(state, method, batch, config)
+    done = _gradients_within_memory(state, method, batch, config)
     norm = _clipped_norm(state, config.clip)
-    if not (math.isfinite(loss) and math.isfinite(norm)):
-        raise _diverged(step, loss, norm, batch, config, work)
+    if not (math.isfinite(done.loss) and math.isfinite(norm)):
+        raise _diverged(step, done.loss, norm, batch, config, work)
     state.optimiser.step()
+    if method.after_step is not None:
+        method.after_step(state.learner, done.vectors)
+    unopposed = int(done.metrics.get("unopposed_anchors", 0))
     seconds = time.perf_counter() - began
     state.count(
         steps=step + 1,
         pairs=state.report.pairs + batch.pairs,
-        sentences=state.report.sentences + sum(map(len, batch.views.values())),
-        unopposed_anchors=state.report.unopposed_anchors + int(metrics["unopposed_anchors"]),
-        loss=loss,
+        sentences=state.report.sentences + batch.texts,
+        unopposed_anchors=state.report.unopposed_anchors + unopposed,
+        loss=done.loss,
     )
     return {
-        "loss": loss,
+        "loss": done.loss,
         "learning_rate": rate,
         "gradient_norm": norm,
         "pairs_per_second": batch.pairs / seconds,
-        **metrics,
+        **done.metrics,
     }
 
 
 def _gradients_within_memory(
     state: TrainingState, method: Method, batch: Batch, config: TrainingConfig
-) -> tuple[float, dict[str, float]]:
-    """The step's loss; where memory runs out, chunks are halved for the rest of the run.
+) -> Step:
+    """The step's gradients; where memory runs out, chunks are halved for the rest of the run.
 
     The effective batch stays the same.
     """
-    job = GradientJob(state.encoder, state.head, method, config.dtype == "bfloat16", config.seed)
+    job = GradientJob(state.learner, method, config.dtype == "bfloat16", config.seed)
     while True:
         state.optimiser.zero_grad(set_to_none=True)
         try:
             return job.run(batch, state.report.steps, state.report.chunk)
         except (RuntimeError, MemoryError) as error:
-            rows = state.report.chunk or sum(map(len, batch.views.values()))
+            rows = state.report.chunk or batch.texts
             if not _is_out_of_memory(error) or rows == 1:
                 raise
             state.count(chunk=rows // 2)
@@ -202,8 +215,29 @@ def _diverged(
     return DivergedError(
         f"Loss and gradient must be finite; step {step} has loss {loss} and gradient norm {norm}. "
         f"Its batch is in {path}. Lower learning_rate (now {config.learning_rate}), raise "
-        f"temperature (now {config.temperature}), or take dtype float32"
+        "the temperature, or take dtype float32"
     )
+
+
+def _begin_training(learner: Learner, method: Method) -> None:
+    """Train mode, but without dropout where a method wants none."""
+    learner.head.train()
+    for network in (learner.encoder, learner.networks):
+        network.train(method.dropout)
+
+
+@contextmanager
+def _frozen(encoder: Encoder, prefixes: tuple[str, ...]) -> Generator[None]:
+    """Parameters whose names begin with one of `prefixes` do not learn."""
+    named = encoder.named_parameters()
+    held = [weight for name, weight in named if prefixes and name.startswith(prefixes)]
+    for weight in held:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weight in held:
+            weight.requires_grad_(True)
 
 
 @contextmanager

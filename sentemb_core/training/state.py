@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor, nn, optim
+from torch import Tensor, optim
 
-from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.methods.method import Learner
 from sentemb_core.stopping import verdict
 from sentemb_core.training.checkpoint import Checkpoint
 
@@ -31,8 +31,7 @@ class TrainingReport(BaseModel):
 class TrainingState:
     """Weights, optimiser and counters. Dropout needs no memory: a step seeds its own."""
 
-    encoder: Encoder
-    head: nn.Module
+    learner: Learner
     optimiser: optim.Optimizer
     recipe: str
     report: TrainingReport
@@ -41,8 +40,9 @@ class TrainingState:
     def checkpoint(self) -> Checkpoint:
         """A snapshot, with the name of the recipe it belongs to."""
         tensors = {
-            **_prefixed("encoder.", self.encoder.state_dict()),
-            **_prefixed("head.", self.head.state_dict()),
+            **_prefixed("encoder.", self.learner.encoder.state_dict()),
+            **_prefixed("head.", self.learner.head.state_dict()),
+            **_prefixed("networks.", self.learner.networks.state_dict()),
             **_prefixed("best.", self.best),
         }
         for index, memory in self.optimiser.state_dict()["state"].items():
@@ -54,8 +54,9 @@ class TrainingState:
         recipe, report = checkpoint.facts.split("\n", 1)
         if recipe != self.recipe:
             return False
-        self.encoder.load_state_dict(_under("encoder.", checkpoint.tensors))
-        self.head.load_state_dict(_under("head.", checkpoint.tensors))
+        self.learner.encoder.load_state_dict(_under("encoder.", checkpoint.tensors))
+        self.learner.head.load_state_dict(_under("head.", checkpoint.tensors))
+        self.learner.networks.load_state_dict(_under("networks.", checkpoint.tensors))
         memories: dict[int, dict[str, Tensor]] = {}
         for name, tensor in _under("optimiser.", checkpoint.tensors).items():
             index, key = name.split(".", 1)
@@ -75,7 +76,7 @@ class TrainingState:
         scores = (*self.report.scores, (self.report.steps, value))
         best = verdict([score for _, score in scores]).best
         if best == len(scores) - 1:
-            weights = self.encoder.state_dict()
+            weights = self.learner.encoder.state_dict()
             self.best = {name: weight.detach().clone() for name, weight in weights.items()}
         self.count(scores=scores, best_step=scores[best][0])
 

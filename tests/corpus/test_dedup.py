@@ -31,6 +31,17 @@ def test_more_keys_than_one_query_takes_are_all_found() -> None:
         assert seen.first_rows(keys[::-1], range(2_000, 4_000)) == list(range(2_000))[::-1]
 
 
+def test_batches_of_any_size_share_one_compiled_query() -> None:
+    asked: list[str] = []
+    with FirstSeen() as seen:
+        seen._db.set_trace_callback(asked.append)
+        for size in (1, 7, 40, 600):
+            seen.first_rows([digest(str(k)) for k in range(size)], range(size))
+        seen._db.set_trace_callback(None)
+    variables = {query.count(",") for query in asked if query.startswith("SELECT")}
+    assert len(variables) == 1
+
+
 def test_a_digest_tells_where_one_text_ends() -> None:
     assert digest("ab", "c") != digest("a", "bc") != digest("abc")
 

@@ -1,5 +1,6 @@
 """The token cache gives back what the tokenizer says, from any shard, in any order."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,25 @@ def test_shards_hold_whole_documents_and_all_of_them(tmp_path: Path) -> None:
     assert corpus.document_of.tolist() == [0] * 3 + [1] * 2 + [2] * 5 + [3] * 2
     assert (len(corpus), corpus.n_documents) == (12, 4)
     assert corpus.doc_ids == ["d0", "d1", "d2", "d3"]
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_a_pass_over_the_shards_gives_all_tokens_and_offsets(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    shards = range(len(corpus.shards))
+    passed = [ids.tolist() for k in shards for ids in corpus.shard_tokens(k)]
+    assert passed == [ids.tolist() for ids in corpus.tokens(range(12))]
+    assert [corpus.shard_offsets(k).tolist() for k in shards] == [[0, 3, 5], [5, 10], [10, 12]]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_pass_over_the_shards_leaves_none_mapped(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    kept = corpus.shard_tokens(0), corpus.shard_offsets(0), corpus.texts([0]), corpus.text_hashes
+    assert all(map(len, kept))
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    corpus.tokens([0])  # training comes back: this one stays
+    assert str(tmp_path / "tokens") in Path("/proc/self/maps").read_text()
 
 
 @pytest.mark.usefixtures("small_shards")

@@ -2,9 +2,10 @@
 
     python tests/faults/killed_runs.py CORPUS HOME SEED
 
-Child after child is killed with SIGKILL at a random moment of the stage it is meant to reach, one
-for every stage of the flow and three for trainings that have written a checkpoint; each goes on
-where the last one died. Prints a JSON line: kills by stage, and what the survivor returned.
+Child after child is killed with SIGKILL: at a random moment of the stage it is meant to reach, one
+for every stage of the flow; or a few disk operations after a training has written its first
+checkpoint, in three trainings. Each goes on where the last one died. Prints a JSON line: kills by
+target, and what the survivor returned.
 """
 
 import json
@@ -15,16 +16,20 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from flows.infocse_idc import self_train
+from sentemb_core.store import disk
 from sentemb_core.store.objects import Store
 from tasks.caching import without_prefect
 from tests.flows.corpora import tiny_run
 
-STAGES = [
+CHECKPOINT = "past a checkpoint"
+TARGETS = [
     "read_corpus",
     "draw_benchmark",
     "start_encoder",
@@ -34,11 +39,14 @@ STAGES = [
     "encode_sentences",
     "validate_encoder",
     "train_encoder",
+    CHECKPOINT,
     "build_graph",
     "prune_graph",
     "cluster_sentences",
     "export_pairs",
     "diagnose_round",
+    CHECKPOINT,
+    CHECKPOINT,
 ]
 
 
@@ -58,18 +66,29 @@ class KillOn(logging.Handler):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_after_checkpoint(home: Path, delay: float) -> None:
-    """Kills this process a moment after some training has written a checkpoint that is new."""
-    known = set(home.glob("work/train_encoder-*/*"))
-    while True:
-        fresh = set(home.glob("work/train_encoder-*/*")) - known
-        if any(path.suffix == ".json" for path in fresh):
-            time.sleep(delay)
+class KillPastCheckpoint:
+    """Carries out disk operations; some after a training's first checkpoint kills this process."""
+
+    def __init__(self, known: set[Path], patience: int) -> None:
+        self.known, self.left = known, patience
+        self.reached = False
+
+    def __call__(self, operation, path, *args):
+        result = operation(path, *args)
+        self.reached = self.reached or bool(checkpoints(path.parents[1]) - self.known)
+        if self.reached:
+            self.left -= 1
+        if self.left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(0.001)
+        return result
 
 
-def attempt(source: Path, kill: object) -> int | None:
+def checkpoints(work: Path) -> set[Path]:
+    """Folders of trainings that have written one."""
+    return {path.parent for path in work.glob("train_encoder-*/step-*.json")}
+
+
+def attempt(source: Path, kill: Callable[[], object]) -> int | None:
     """Run in a fork; the signal that killed it, or none. What it returned is on the disk."""
     child = os.fork()
     if child == 0:
@@ -88,21 +107,18 @@ def main() -> None:
     source, home, seed = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     os.environ["SENTEMB_HOME"] = str(home)
     torch.set_num_threads(1)
-    logging.getLogger("sentemb_core").setLevel(logging.INFO)
+    logger = logging.getLogger("sentemb_core")
+    logger.setLevel(logging.INFO)
     rng = random.Random(seed)
-    kills: dict[str, int] = {}
-    for stage in STAGES:
-        handler = KillOn(stage, rng.choice([0.0, rng.random() * 0.02]))
-        logger = logging.getLogger("sentemb_core")
-        if attempt(source, lambda handler=handler, logger=logger: logger.addHandler(handler)):
-            kills[stage] = kills.get(stage, 0) + 1
-    for _ in range(12):
-        if kills.get("past a checkpoint", 0) >= 3:
-            break
-        delay = rng.random() * 0.01
-        watch = threading.Thread(target=kill_after_checkpoint, args=(home, delay), daemon=True)
-        if attempt(source, watch.start):
-            kills["past a checkpoint"] = kills.get("past a checkpoint", 0) + 1
+    kills: Counter[str] = Counter()
+    for target in TARGETS:
+        if target == CHECKPOINT:
+            perform = KillPastCheckpoint(checkpoints(home / "work"), rng.randrange(4))
+            killed = attempt(source, lambda perform=perform: setattr(disk, "perform", perform))
+        else:
+            handler = KillOn(target, rng.choice([0.0, rng.random() * 0.02]))
+            killed = attempt(source, lambda handler=handler: logger.addHandler(handler))
+        kills[target] += killed is not None
     with without_prefect(Store.default()):
         survivor = self_train(tiny_run(source), lambda row: None)
     sys.stdout.write(json.dumps({"kills": kills, "survivor": survivor.model_dump(mode="json")}))

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.faults.killed_runs import STAGES
+from tests.faults.killed_runs import TARGETS
 from tests.flows.corpora import write_corpus
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,5 @@ def test_a_run_killed_in_every_stage_ends_as_an_undisturbed_one(tmp_path: Path):
     source = write_corpus(tmp_path / "documents.jsonl")
     killed = run_of(source, tmp_path / "killed", seed=int.from_bytes(os.urandom(2)))
     undisturbed = run_of(source, tmp_path / "undisturbed", 0, "undisturbed_run.py")
-    assert sum(killed["kills"].values()) >= 10
-    assert set(STAGES) <= set(killed["kills"])
-    assert killed["kills"]["past a checkpoint"] >= 3
+    assert killed["kills"] == Counter(TARGETS)
     assert killed["survivor"] == undisturbed["survivor"]

@@ -124,7 +124,8 @@ def test_kmeans_is_the_other_clustering(corpus_file: Path):
 
 def test_cluster_batches_train_on_the_same_annotation(corpus_file: Path):
     base = tiny_run(corpus_file)
-    settings = base.training.model_dump() | {"batches": "cluster", "batch_size": 48}
+    by_cluster = {"name": "infocse_idc", "batches": "cluster"}
+    settings = base.training.model_dump() | {"method": by_cluster, "batch_size": 48}
     found = trained(tiny_run(corpus_file, training=settings))
     assert found.rows[2].annotation == trained(base).rows[2].annotation
     assert recall_at_5(found.rows[-1].scores) > recall_at_5(found.rows[0].scores)

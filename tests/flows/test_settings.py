@@ -48,7 +48,8 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("trainin.steps=3", "did you mean 'training'"),
         ("training.steps=0", "training.steps"),
         ("training.steps=many", "found 'many'"),
-        ("training.method=simcse", "another method can be the initialiser"),
+        ("initialiser.method=infocse_idc", "the initialiser runs before any annotation"),
+        ("training.method=simcsee", "did you mean 'simcse'"),
         ("training.steps", "KEY=VALUE"),
     ],
 )

@@ -10,10 +10,10 @@ import torch
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.catalogue import CATALOGUE, method_for
-from sentemb_core.methods.method import loss_of
+from sentemb_core.methods.method import Learner, loss_of
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import train
+from sentemb_core.training.loop import learner_of, train
 from tests import tiny
 
 INDEX = (Path(__file__).parents[2] / "sentemb_core" / "methods" / "README.md").read_text()
@@ -47,12 +47,11 @@ def prepared(name, batches, kind, counts, **settings):
     encoder = encoder_of(kind)
     corpus = tiny.corpus(counts, special=kind == "transformer")
     config = TrainingConfig(
-        method=name,
-        batches=batches,
+        method={"name": name} | ({"batches": batches} if name == "infocse_idc" else {}),
         threads=1,
         **{"batch_size": 16, "learning_rate": 1e-2, **settings},
     )
-    method = method_for(config, encoder)
+    method = method_for(config.method, encoder)
     return encoder, method, sampler_for(config, method, corpus, annotation_of(corpus)), config
 
 
@@ -83,7 +82,7 @@ def slow_loss(vectors, batch, temperature):
 
 @every_recipe
 def test_loss_and_gradient_equal_a_slow_loop(name, batches, kind):
-    _, method, sampler, config = prepared(name, batches, kind, [4] * 6)
+    encoder, method, sampler, config = prepared(name, batches, kind, [4] * 6)
     batch = sampler.batch(0)
     generator = torch.Generator().manual_seed(0)
     drawn = {
@@ -92,8 +91,8 @@ def test_loss_and_gradient_equal_a_slow_loop(name, batches, kind):
     }
     fast_in = {view: rows.clone().requires_grad_() for view, rows in drawn.items()}
     slow_in = {view: rows.clone().requires_grad_() for view, rows in drawn.items()}
-    fast, metrics = loss_of(method, fast_in, batch)
-    slow = slow_loss(slow_in, batch, config.temperature)
+    fast, metrics = loss_of(method, fast_in, batch, Learner(encoder))
+    slow = slow_loss(slow_in, batch, config.method.temperature)
     fast.backward()
     slow.backward()
     torch.testing.assert_close(fast, slow, atol=1e-9, rtol=0)
@@ -107,7 +106,7 @@ def test_thirty_steps_on_64_sentences_lower_the_loss(name, batches, kind, tmp_pa
     encoder, method, sampler, config = prepared(name, batches, kind, [4] * 16, steps=30)
     losses = []
     train(
-        encoder,
+        learner_of(method, encoder, 0),
         method,
         sampler,
         config,
@@ -126,9 +125,9 @@ def test_every_method_is_in_the_paper_index(name):
 def test_simcse_refuses_an_encoder_without_dropout():
     config = TrainingConfig(method="simcse")
     with pytest.raises(RecipeError, match=r"E303 simcse makes its two views by dropout; .*static"):
-        method_for(config, tiny.static())
+        method_for(config.method, tiny.static())
     with pytest.raises(RecipeError, match="both views would be equal"):
-        method_for(config, tiny.bert(dropout=0.0))
+        method_for(config.method, tiny.bert(dropout=0.0))
 
 
 def test_dropout_makes_the_two_views_of_simcse_differ_in_training_alone():
@@ -148,22 +147,27 @@ def test_the_loss_follows_the_similarity_of_the_encoder():
     long_vectors = {"anchor": 3 * torch.randn(8, 4), "positive": torch.randn(8, 4)}
     values = {}
     for similarity in ("cosine", "dot"):
-        method = method_for(config, tiny.bert(similarity=similarity))
+        encoder = tiny.bert(similarity=similarity)
+        method = method_for(config.method, encoder)
         batch = sampler_for(config, method, corpus).batch(0)
         scaled = {name: 2 * vector for name, vector in long_vectors.items()}
-        values[similarity] = [loss_of(method, v, batch)[0].item() for v in (long_vectors, scaled)]
+        values[similarity] = [
+            loss_of(method, vectors, batch, Learner(encoder))[0].item()
+            for vectors in (long_vectors, scaled)
+        ]
     assert values["cosine"][0] == pytest.approx(values["cosine"][1], rel=1e-5)
     assert values["dot"][0] != pytest.approx(values["dot"][1], rel=1e-2)
 
 
 def test_terms_add_up_by_their_weights():
     config = TrainingConfig(method="conpono", batch_size=8)
-    method = method_for(config, tiny.bert())
+    learner = Learner(tiny.bert())
+    method = method_for(config.method, learner.encoder)
     batch = sampler_for(config, method, tiny.corpus([4] * 6)).batch(0)
     vectors = {"anchor": torch.randn(8, 4), "positive": torch.randn(8, 4)}
     term = method.terms["contrast"][1]
     doubled = replace(method, terms={"one": (0.5, term), "two": (1.5, term)})
-    single, _ = loss_of(method, vectors, batch)
-    both, metrics = loss_of(doubled, vectors, batch)
+    single, _ = loss_of(method, vectors, batch, learner)
+    both, metrics = loss_of(doubled, vectors, batch, learner)
     torch.testing.assert_close(both, 2 * single)
     assert {"one", "two", "unopposed_anchors"} == set(metrics)

@@ -17,8 +17,9 @@ from sentemb_core.training.batches import ClusterBatches, PairBatches, sampler_f
 from sentemb_core.views.batch import negatives, positives
 from tests import tiny
 
-CONPONO = method_for(TrainingConfig(method="conpono"), tiny.static())
-CLUSTERS = method_for(TrainingConfig(batches="cluster"), tiny.static())
+CONPONO = method_for(TrainingConfig(method="conpono").method, tiny.static())
+BY_CLUSTER = {"name": "infocse_idc", "batches": "cluster"}
+CLUSTERS = method_for(TrainingConfig(method=BY_CLUSTER).method, tiny.static())
 
 
 def unique_corpus(counts, held_out=()):
@@ -222,7 +223,7 @@ def test_a_batch_larger_than_the_data_shrinks_with_a_warning(caplog):
 
 
 def test_cluster_batches_without_an_annotation_are_refused():
-    config = TrainingConfig(batches="cluster")
+    config = TrainingConfig(method=BY_CLUSTER)
     with pytest.raises(RecipeError, match="no annotation was given"):
         sampler_for(config, CLUSTERS, unique_corpus([4, 4]))
 
@@ -231,7 +232,7 @@ def test_the_configuration_chooses_the_sampler():
     corpus = unique_corpus([4] * 4)
     annotation = Annotation(np.array([0, 4]), np.array([1, 5]), np.zeros(16, dtype=np.int32))
     config = TrainingConfig(batch_size=8)
-    method = method_for(config, tiny.static())
+    method = method_for(config.method, tiny.static())
     assert isinstance(sampler_for(config, method, corpus, annotation), PairBatches)
-    config = TrainingConfig(batch_size=8, batches="cluster")
+    config = TrainingConfig(batch_size=8, method=BY_CLUSTER)
     assert isinstance(sampler_for(config, CLUSTERS, corpus, annotation), ClusterBatches)

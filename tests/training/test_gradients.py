@@ -9,7 +9,7 @@ from torch import nn
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.method import loss_of
+from sentemb_core.methods.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.gradients import GradientJob
@@ -19,20 +19,20 @@ from tests import tiny
 
 def job_and_batch(encoder, *, head=True, method="conpono", bfloat16=False):
     config = TrainingConfig(method=method, batch_size=12)
-    recipe = method_for(config, encoder)
+    recipe = method_for(config.method, encoder)
     batch = sampler_for(config, recipe, tiny.corpus([5] * 8)).batch(0)
     module = nn.Identity()
     if head:
         torch.manual_seed(3)
         module = nn.Sequential(nn.Linear(16, 16), nn.Tanh())
     encoder.train()
-    return GradientJob(encoder, module, recipe, bfloat16, seed=7), batch
+    return GradientJob(Learner(encoder, module), recipe, bfloat16, seed=7), batch
 
 
 def gradients_of(job, batch, chunk, step=5):
-    modules = nn.ModuleList([job.encoder, job.head])
+    modules = nn.ModuleList([job.learner.encoder, job.learner.head])
     modules.zero_grad()
-    loss, _ = job.run(batch, step, chunk)
+    loss = job.run(batch, step, chunk).loss
     found = {
         name: weight.grad.clone()
         for name, weight in modules.named_parameters()
@@ -62,15 +62,17 @@ def encoding(job, batch, groups, *, replay):
     """Vectors of a group with dropout on; with replay each group draws from its own seed."""
     rows = [tokens for view in batch.views.values() for tokens in view.tokens]
 
-    def encode(index):
+    def encode(index, _):
         if replay:
             torch.manual_seed(index)
         ids, mask = padded([rows[k] for k in groups[index]], 0)
-        return job.encoder(ids, mask)
+        return job.learner.encoder(ids, mask), None
 
-    def loss(vectors):
+    def loss(parts):
+        vectors = torch.cat(parts)[np.argsort(np.concatenate(groups))]
         parts = zip(batch.views, vectors.split([len(v) for v in batch.views.values()]), strict=True)
-        return loss_of(job.method, {name: job.head(part) for name, part in parts}, batch)[0]
+        headed = {name: job.learner.head(part) for name, part in parts}
+        return loss_of(job.method, headed, batch, job.learner)[0]
 
     return encode, loss
 
@@ -78,14 +80,14 @@ def encoding(job, batch, groups, *, replay):
 @pytest.mark.parametrize("replay", [True, False])
 def test_cached_gradients_need_dropout_to_be_replayed(replay):
     job, batch = job_and_batch(tiny.bert())
-    modules = nn.ModuleList([job.encoder, job.head])
+    modules = nn.ModuleList([job.learner.encoder, job.learner.head])
     groups = np.array_split(np.random.default_rng(0).permutation(24), 4)
     found = []
     for gradients in (plain_gradients, cached_gradients):
         modules.zero_grad()
         torch.manual_seed(0)
         encode, loss = encoding(job, batch, groups, replay=replay)
-        gradients(encode, groups, loss)
+        gradients(encode, len(groups), loss)
         weights = modules.named_parameters()
         found.append({name: w.grad.clone() for name, w in weights if w.grad is not None})
     difference = largest_difference(*found)
@@ -110,7 +112,7 @@ def test_the_loop_replays_dropout_by_itself():
 def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
     job, batch = job_and_batch(tiny.bert(), bfloat16=True)
     seen = []
-    dense = job.encoder.backbone.encoder.layer[0].attention.self.query
+    dense = job.learner.encoder.backbone.encoder.layer[0].attention.self.query
     dense.register_forward_hook(
         lambda _, __, out: seen.append((out.dtype, torch.is_grad_enabled()))
     )

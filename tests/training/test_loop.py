@@ -20,7 +20,7 @@ from sentemb_core.errors import DivergedError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import train
+from sentemb_core.training.loop import learner_of, train
 from tests import tiny
 
 STEPS = 14
@@ -64,9 +64,10 @@ def trained(config, work, *, kind="transformer", validate=some_score, on_step=No
     position = np.arange(64) % 4
     i = np.flatnonzero(position < 2)
     annotation = Annotation(i, i + 2, (position % 2).astype(np.int32))
-    method = method_for(config, encoder)
+    method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus, annotation)
-    report = train(encoder, method, sampler, config, work, validate=validate, on_step=on_step)
+    learner = learner_of(method, encoder, config.seed)
+    report = train(learner, method, sampler, config, work, validate=validate, on_step=on_step)
     return encoder, report
 
 
@@ -74,7 +75,7 @@ KINDS = [
     {"method": "simcse"},
     {"method": "simcse", "chunk": 3, "dtype": "bfloat16"},
     {"method": "ict", "optimizer": "adam", "schedule": "constant"},
-    {"method": "infocse_idc", "batches": "cluster", "schedule": "slanted"},
+    {"method": {"name": "infocse_idc", "batches": "cluster"}, "schedule": "slanted"},
 ]
 
 
@@ -313,14 +314,14 @@ def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(error, tmp_path, mo
     config = config_of(method="conpono", steps=6, chunk=None)
     roomy, expected = trained(config, tmp_path / "roomy", encoder=tiny.bert(dropout=0.0))
     encoder = tiny.bert(dropout=0.0)
-    forward = encoder.forward
+    read = encoder.read
 
-    def cramped(ids, mask=None):
+    def cramped(ids, mask=None, **options):
         if len(ids) > 5 and torch.is_grad_enabled():
             raise error
-        return forward(ids, mask)
+        return read(ids, mask, **options)
 
-    monkeypatch.setattr(encoder, "forward", cramped)
+    monkeypatch.setattr(encoder, "read", cramped)
     with caplog.at_level(logging.WARNING):
         _, report = trained(config, tmp_path / "cramped", encoder=encoder)
     assert report.chunk == 4
@@ -333,10 +334,10 @@ def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(error, tmp_path, mo
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
     encoder = tiny.bert()
 
-    def broken(ids, mask=None):
+    def broken(ids, mask=None, **options):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
-    monkeypatch.setattr(encoder, "forward", broken)
+    monkeypatch.setattr(encoder, "read", broken)
     with pytest.raises(RuntimeError, match="shapes"):
         trained(config_of(), tmp_path, encoder=encoder)
 
@@ -344,9 +345,9 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
 def test_a_single_sentence_that_does_not_fit_is_an_error(tmp_path, monkeypatch):
     encoder = tiny.bert()
 
-    def full(ids, mask=None):
+    def full(ids, mask=None, **options):
         raise MemoryError
 
-    monkeypatch.setattr(encoder, "forward", full)
+    monkeypatch.setattr(encoder, "read", full)
     with pytest.raises(MemoryError):
         trained(config_of(), tmp_path, encoder=encoder)

@@ -1,0 +1,77 @@
+"""What a run says: one line an error on the console, all of it in a file."""
+
+import copy
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from sentemb_core.console import debugging, remark
+
+LOG_BYTES = 4 << 20
+"""Kept of the log, and as much again of what came before."""
+
+LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
+
+
+@contextmanager
+def logged(file: Path) -> Generator[None, None, None]:
+    """Append all that the block logs to a file; an error that ends the block names it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    handler.setFormatter(logging.Formatter(LINE))
+    logging.getLogger().addHandler(handler)
+    if not debugging():
+        shorten_console()
+    try:
+        yield
+    except Exception:
+        remark(f"log {file}")
+        raise
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def shorten_console() -> None:
+    """Prefect's console without tracebacks and without what it says twice."""
+    from prefect.logging.handlers import PrefectConsoleHandler
+
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, PrefectConsoleHandler) and not handler.filters:
+            handler.addFilter(Once())
+            handler.setFormatter(OneLine(handler.formatter or logging.Formatter()))
+
+
+REPEATS = ("Finished in state Failed", "Finished in state Crashed", "Stopping temporary server")
+"""How lines begin that tell what another line has told, or nothing."""
+
+
+class Once(logging.Filter):
+    """Lets an error pass where it happened; tasks, rounds and flow each tell it again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: BaseException | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.getMessage().startswith(REPEATS):
+            return False
+        error = record.exc_info[1] if record.exc_info else None
+        again = error is not None and error is self._told
+        self._told = error or self._told
+        return not again
+
+
+class OneLine(logging.Formatter):
+    """Another formatter's line, without the traceback behind it."""
+
+    def __init__(self, line: logging.Formatter) -> None:
+        super().__init__()
+        self._line = line
+
+    def format(self, record: logging.LogRecord) -> str:
+        short = copy.copy(record)  # the next handler wants the traceback
+        short.exc_info = short.exc_text = None
+        return self._line.format(short)

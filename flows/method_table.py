@@ -1,0 +1,109 @@
+"""What `reproduce methods-small` asks for: corpora, start encoders, methods, and equal budgets."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from flows.presets import method_preset
+from flows.settings import nearest
+from sentemb_core.configs import Config, CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.method_settings import METHOD_NAMES
+from sentemb_core.types import Json
+
+Corpus = Literal["blog_usgov", "news_reuters21578", "long_elife", "plain_sentences"]
+Start = Literal["transformer", "minilm"]
+
+TITLED: Json = {"id_column": "doc_id", "counterpart_column": "title", "max_sentences": 12}
+CORPORA: Mapping[Corpus, Json] = {
+    "blog_usgov": TITLED | {"sentences_column": "sentences"},
+    "news_reuters21578": TITLED | {"sentences_column": "sentences"},
+    "long_elife": TITLED | {"text_column": "text", "max_sentences": 120},
+    "plain_sentences": {"text_column": "text", "splitter": "none"},
+}
+"""Files of the data folder. Twelve sentences of a document are what the encoders' time allows;
+eLife's articles stay long enough for spans."""
+
+STS: Mapping[str, str] = {"STS-B dev": "stsb_dev", "SICK-R test": "sickr_test"}
+"""What judges encoders trained on plain sentences, which nothing looks for."""
+
+STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200}
+
+CONTEXT = 128
+"""Tokens of the texts that methods of contexts read: what a CPU has time for."""
+
+METHODS: Mapping[str, Json] = {name: {"name": name} for name in METHOD_NAMES} | {
+    "ict": {"name": "ict", "context_tokens": CONTEXT},
+    "cpc": {"name": "cpc", "context_tokens": CONTEXT},
+    "declutr": {"name": "declutr", "longest": CONTEXT - 2},
+    "hicl": {"name": "hicl", "longest": CONTEXT},
+    "simcse + mlm": {"name": "simcse", "mlm": 0.1},
+    "hicl v2": {"name": "hicl", "longest": CONTEXT, "beta": 3e-5},
+    "tsdae": {"name": "clm_autoencoder", "noise": 0.6},
+    "simcse + clm_autoencoder": {"name": "clm_autoencoder", "simcse": 1.0, "weight": 0.01},
+    "simcse + mlm_autoencoder": {"name": "mlm_autoencoder", "simcse": 1.0, "weight": 0.01},
+    "infocse_aux, random head": {"name": "infocse_aux", "random_head": True},
+    "diffcse, random generator": {"name": "diffcse", "random_head": True},
+}
+"""Row of the table -> the method's settings; what is left out has the default of its card."""
+
+
+class MethodTable(Config):
+    """A table of methods in cells of equal budget."""
+
+    data: str = Field(description="Folder of the corpora and the STS files.")
+    corpora: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
+    encoders: tuple[Start, ...] = ("transformer", "minilm")
+    methods: tuple[str, ...] = tuple(METHODS)
+    seeds: tuple[int, ...] = (42,)
+    steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
+    batch_size: int = Field(default=64, ge=2)
+    candidates: int = Field(default=1_000, ge=2, description="Documents in each pool.")
+    max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")
+
+    @field_validator("methods")
+    @classmethod
+    def _known(cls, methods: tuple[str, ...]) -> tuple[str, ...]:
+        for name in methods:
+            if name not in METHODS:
+                raise ValueError(f"there is no method {name!r}{nearest(name, list(METHODS))}")
+        return methods
+
+    def blocks(self) -> Iterator[tuple[Corpus, Start, int]]:
+        """Corpus, start encoder and seed of each group of rows, in the table's order."""
+        return product(self.corpora, self.encoders, self.seeds)
+
+    def file(self, name: str) -> Path:
+        return Path(self.data) / f"{name}.parquet"
+
+    def corpus(self, name: Corpus) -> CorpusConfig:
+        sample = {"source": str(self.file(name)), "max_documents": self.max_documents}
+        return CorpusConfig.model_validate(CORPORA[name] | sample)
+
+    def training(self, method: str, start: Start, seed: int) -> TrainingConfig:
+        """The preset of the start encoder with the table's budget."""
+        budget = {"steps": self.steps or STEPS[start], "batch_size": self.batch_size}
+        preset = method_preset(start)["training"]
+        return TrainingConfig.model_validate(
+            preset | budget | {"method": METHODS[method], "seed": seed}
+        )
+
+    def start(self, name: Start, seed: int) -> EncoderConfig:
+        return EncoderConfig(name=name, seed=seed, positions=CONTEXT)
+
+    def check_files(self) -> None:
+        """Before anything runs.
+
+        Raises:
+            UnreadableSourceError: E103, a file is not in the folder.
+        """
+        judges = STS.values() if "plain_sentences" in self.corpora else ()
+        for name in (*self.corpora, *judges):
+            if not self.file(name).is_file():
+                raise UnreadableSourceError(
+                    f"The table wants {name}.parquet, and there is none in {self.data}: name the "
+                    "folder that has it with --data, or leave the corpus out with --corpora."
+                )

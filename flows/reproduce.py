@@ -1,0 +1,182 @@
+"""Tables of the papers' methods: every cell one training and its scores, each a cached stage."""
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from prefect import flow
+
+from flows.infocse_idc import documents_of, encoder_from
+from flows.method_table import STS, Corpus, MethodTable, Start
+from flows.subflow import sub_flow
+from sentemb_core.configs import AnnotationConfig, TrainingConfig, ValidationConfig
+from sentemb_core.errors import SentembError
+from sentemb_core.method_settings import (
+    CONPONO,
+    RTDMLM,
+    Condenser,
+    DiffCSE,
+    InfoCSEAux,
+    InfoCSEIDCPairs,
+)
+from sentemb_core.store.objects import Store, file_digest
+from sentemb_core.store.runs import recording
+from sentemb_core.types import ArtifactRef
+from tasks.annotate import cluster_sentences, encode_and_build_graph, export_pairs, prune_graph
+from tasks.cells import Cell
+from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.rows import Annotation, Value
+from tasks.train import train_encoder
+from tasks.validate import bm25_scores, random_scores, score_sts, validate_encoder
+
+log = logging.getLogger("sentemb_core.run")
+
+UNTIMED = ("validate_encoder", "score_sts")
+"""Stages of a cell that are no part of its training."""
+
+
+class Ground(Value):
+    """What all cells of a block share: texts, the start encoder, and who judges."""
+
+    start: ArtifactRef
+    documents: ArtifactRef
+    sentences: ArtifactRef
+    benchmark: ArtifactRef | None
+    sts: dict[str, tuple[str, str]]
+    """Set -> (file, SHA-256 of its bytes)."""
+
+
+@flow(name="reproduce", flow_run_name="methods-small")
+def methods_small(table: MethodTable) -> list[Cell]:
+    """Every method in cells of equal budget; a second run computes only what is missing."""
+    run_id = f"methods-small-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
+    command = ["python", "-m", "flows", "resume", run_id]
+    made: list[Cell] = []
+    with recording(Store.default(), run_id, command, table.model_dump(mode="json")) as record:
+        known = 0
+        for cell in cells(table):
+            fresh, known = record.run.stages[known:], len(record.run.stages)
+            seconds = sum(used.seconds for used in fresh if used.stage not in UNTIMED)
+            made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
+            log.info("%s on %s from %s: %s", cell.method, cell.corpus, cell.start,
+                     cell.error or "done")  # fmt: skip
+    return made
+
+
+def cells(table: MethodTable) -> Iterator[Cell]:
+    """Block by block: the fixed rows, then every method."""
+    for corpus, start, seed in table.blocks():
+        ground = ground_of(table, corpus, start, seed)
+        yield from fixed_cells(ground, Cell(corpus=corpus, start=start, method="", seed=seed))
+        for method in table.methods:
+            training = table.training(method, start, seed)
+            cell = Cell(
+                corpus=corpus,
+                start=start,
+                method=method,
+                seed=seed,
+                steps=training.steps,
+                batch_size=training.batch_size,
+            )
+            yield tried(cell, training, ground)
+
+
+def ground_of(table: MethodTable, corpus: Corpus, start: Start, seed: int) -> Ground:
+    """Documents with titles look for them; plain sentences are judged by similar sentences."""
+    plain = corpus == "plain_sentences"
+    documents = documents_of(table.corpus(corpus))
+    pool = ValidationConfig(candidates=table.candidates)
+    benchmark = None if plain else draw_benchmark(documents, pool)
+    encoder = encoder_from(table.start(start, seed), documents)
+    files = {name: table.file(file) for name, file in STS.items()} if plain else {}
+    return Ground(
+        start=encoder,
+        documents=documents,
+        sentences=tokenise_sentences(documents, benchmark, encoder),
+        benchmark=benchmark,
+        sts={name: (str(file), file_digest(file)) for name, file in files.items()},
+    )
+
+
+def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
+    """Rows that no method moves: chance and words alone where there are queries, and the start."""
+    if ground.benchmark:
+        random = random_scores(ground.sentences, ground.benchmark, cell.seed)
+        bm25 = bm25_scores(ground.documents, ground.benchmark)
+        yield cell.model_copy(update={"method": "random vectors", "scores": random})
+        yield cell.model_copy(update={"method": "BM25", "scores": bm25})
+    yield judged(ground.start, ground, cell.model_copy(update={"method": "start encoder"}))
+
+
+def tried(cell: Cell, training: TrainingConfig, ground: Ground) -> Cell:
+    """The cell; one that is refused or fails says why, and the others go on."""
+    label = f"{cell.method} on {cell.corpus} from {cell.start}, seed {cell.seed}"
+    try:
+        return finished(label, cell, training, ground)
+    except SentembError as error:
+        return cell.model_copy(update={"error": str(error)})
+    except Exception as error:
+        log.exception("%s failed", label)
+        told = f"{SentembError.code} {type(error).__name__}: {error}"
+        return cell.model_copy(update={"error": told})
+
+
+@sub_flow(name="cell", flow_run_name="{label}")
+def finished(label: str, cell: Cell, training: TrainingConfig, ground: Ground) -> Cell:
+    """Train and judge."""
+    return judged(learnt(training, cell.start, ground), ground, cell)
+
+
+def judged(encoder: ArtifactRef, ground: Ground, cell: Cell) -> Cell:
+    """The cell with the scores of its encoder."""
+    if ground.benchmark:
+        scores = validate_encoder(encoder, ground.sentences, ground.benchmark)
+        return cell.model_copy(update={"scores": scores})
+    sts = {
+        name: score_sts([place], [digest], encoder) for name, (place, digest) in ground.sts.items()
+    }
+    return cell.model_copy(update={"sts": sts})
+
+
+def learnt(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
+    """What a method makes of the start encoder."""
+    match training.method:
+        case InfoCSEIDCPairs():
+            return self_annotated(training, start, ground)
+        case InfoCSEAux(random_head=False) | DiffCSE(random_head=False) | RTDMLM():
+            return condensed(training, ground)
+        case _:
+            return train_encoder(ground.start, ground.sentences, training).model
+
+
+def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
+    """After a Condenser stage of as many steps, with the head that it leaves (seed 001)."""
+    stage = training.model_copy(update={"method": Condenser()})
+    first = train_encoder(ground.start, ground.sentences, stage)
+    return train_encoder(first.model, ground.sentences, training, head=first.head).model
+
+
+def self_annotated(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
+    """One round; random weights learn from neighbours for the first half of the steps (seed 000)."""
+    annotator = ground.start
+    if start == "transformer":
+        training = training.model_copy(update={"steps": max(1, training.steps // 2)})
+        neighbours = training.model_copy(update={"method": CONPONO()})
+        annotator = train_encoder(annotator, ground.sentences, neighbours).model
+    found = annotation_of(annotator, ground.sentences, AnnotationConfig())
+    return train_encoder(
+        annotator, ground.sentences, training, clusters=found.clusters, pairs=found.pairs
+    ).model
+
+
+def annotation_of(
+    annotator: ArtifactRef, sentences: ArtifactRef, config: AnnotationConfig
+) -> Annotation:
+    """Partition of the pruned graph; the vectors are not kept."""
+    graph = encode_and_build_graph(
+        annotator, sentences, config.degree, config.dtype, config.storage
+    )
+    clusters = cluster_sentences(prune_graph(graph, config.top_k, config.mutual), sentences)
+    pairs = export_pairs(clusters, sentences, config.max_partners, config.seed)
+    return Annotation(clusters=clusters, pairs=pairs)

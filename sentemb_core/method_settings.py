@@ -1,0 +1,400 @@
+"""What each method lets you set. A default is the paper's, or the code's where they differ.
+
+`METHODS.md`'s cards, by number, name every disagreement; the paper index (methods/README.md) says
+which side each default takes, and `PRESETS` holds the other one.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from sentemb_core.types import Json
+
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Temperature = Annotated[float, Field(gt=0, description="Divides the similarity.")]
+Weight = Annotated[float, Field(ge=0, description="Of this term in the loss.")]
+Augmentation = Literal["shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
+
+
+class Settings(BaseModel):
+    """Frozen; a misspelt key is an error that names its path."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SimCSE(Settings):
+    """A sentence and itself under another dropout (card 1.1)."""
+
+    name: Literal["simcse"] = "simcse"
+    temperature: Temperature = 0.05
+    mlm: Weight = Field(default=0.0, description="Of a masked-language term; SimCSE: .1 or none.")
+    mask_rate: Rate = Field(default=0.15, description="BERT's.")
+
+
+class ConSERT(Settings):
+    """Two perturbations of one sentence (card 1.2); the encoder's own dropout is off."""
+
+    name: Literal["consert"] = "consert"
+    first: tuple[Augmentation, ...] = Field(
+        default=("feature_cutoff",), description="unsup-consert-base.sh."
+    )
+    second: tuple[Augmentation, ...] = Field(
+        default=("shuffle",), description="unsup-consert-base.sh."
+    )
+    rate: Rate = Field(default=0.2, description="Of what is cut off or dropped.")
+    epsilon: float = Field(default=1.0, gt=0, description="Length of an adversarial change.")
+    temperature: Temperature = 0.1
+    weight: Weight = Field(default=0.15, description="The code's cl_rate.")
+
+
+class MirrorBERT(Settings):
+    """A sentence and itself with one masked span (card 1.3)."""
+
+    name: Literal["mirror_bert"] = "mirror_bert"
+    span: int = Field(default=5, ge=0, description="Characters masked; 0: none.")
+    drophead: Rate = Field(default=0.0, description="Heads dropped in place of dropout: .2.")
+    temperature: Temperature = 0.04
+
+
+class ICT(Settings):
+    """Inverse cloze: a sentence and the rest of its document (card 1.4)."""
+
+    name: Literal["ict"] = "ict"
+    removal: float = Field(
+        default=0.9, ge=0, le=1, description="How often the sentence leaves its context (ORQA)."
+    )
+    context_tokens: int = Field(default=288, ge=4, description="ORQA's block.")
+    temperature: Temperature = 0.05
+
+
+class CPC(Settings):
+    """A sentence and what precedes it (card 1.5)."""
+
+    name: Literal["cpc"] = "cpc"
+    context_tokens: int = Field(default=288, ge=4, description="As for inverse cloze.")
+    bilinear: bool = Field(default=False, description="The original's W; seed 000 gives none.")
+    temperature: Temperature = 0.05
+
+
+class CONPONO(Settings):
+    """A sentence and its neighbours (card 1.6)."""
+
+    name: Literal["conpono"] = "conpono"
+    window: int = Field(default=1, ge=1, description="1 as in seed 000's case study; paper: 4.")
+    bilinear: bool = Field(default=False, description="The isolated model's W_k, one for all k.")
+    temperature: Temperature = 0.05
+
+
+class DeCLUTR(Settings):
+    """Spans of one long document (card 1.7)."""
+
+    name: Literal["declutr"] = "declutr"
+    anchors: int = Field(default=2, ge=1, description="A, spans a document.")
+    positives: int = Field(default=2, ge=1, description="P, spans near each anchor, averaged.")
+    shortest: int = Field(default=32, ge=1, description="l_min, tokens.")
+    longest: int = Field(default=512, ge=2, description="l_max, tokens.")
+    strategy: Literal["adjacent", "subsuming", "any"] = Field(
+        default="any", description="How positives lie to their anchor."
+    )
+    temperature: Temperature = 0.05
+    mlm: Weight = Field(default=1.0, description="On the anchors, in the same forward.")
+    mask_rate: Rate = 0.15
+
+
+class InfoCSEIDCPairs(Settings):
+    """Sentences of one document that the last encoder put into one cluster (card 1.8)."""
+
+    name: Literal["infocse_idc"] = "infocse_idc"
+    batches: Literal["pair", "cluster"] = Field(
+        default="pair",
+        description="cluster: whole documents, each sentence encoded once, every pair inside a "
+        "cluster positive.",
+    )
+    max_per_cluster: int = Field(
+        default=6, ge=2, description="Cluster batches: sentences drawn from one cluster a step."
+    )
+    temperature: Temperature = Field(
+        default=0.05, description=".05 as in SimCSE; 1 for the literal Eq. 1."
+    )
+
+
+class Condenser(Settings):
+    """Pre-training whose masked tokens lean on the sentence vector (card 1.10, stage 1)."""
+
+    name: Literal["condenser"] = "condenser"
+    mask_rate: float = Field(default=0.15, gt=0, lt=1)
+    skip_from: int | None = Field(
+        default=None, ge=1, description="Layer whose tokens the head sees; none: the middle one."
+    )
+    head_layers: int = Field(default=2, ge=1)
+
+
+class InfoCSEAux(Settings):
+    """SimCSE with an auxiliary network that must fill masks from the sentence vector (1.10)."""
+
+    name: Literal["infocse_aux"] = "infocse_aux"
+    temperature: Temperature = 0.05
+    weight: Weight = Field(default=1e-5, description="lambda: ablation and code (erratum E16).")
+    mask_rate: float = Field(default=0.4, gt=0, lt=1, description="Seed 001, Table 7.")
+    detach: bool = Field(default=True, description="Seed 001, Table 6.")
+    random_head: bool = Field(
+        default=False, description="Start without a pre-trained head (seed 001, Table 4)."
+    )
+    skip_from: int | None = Field(default=None, ge=1, description="As the Condenser stage.")
+    head_layers: int = Field(default=2, ge=1)
+
+
+class DiffCSE(Settings):
+    """SimCSE with a discriminator of edits that sees the sentence vector (card 1.11)."""
+
+    name: Literal["diffcse"] = "diffcse"
+    temperature: Temperature = 0.05
+    weight: Weight = 0.005
+    mask_rate: float = Field(default=0.3, gt=0, lt=1)
+    sample: Literal["argmax", "multinomial"] = Field(
+        default="argmax", description="The code's; the paper draws from the generator."
+    )
+    random_head: bool = Field(
+        default=False, description="Start with a generator that was never trained."
+    )
+
+
+class RTDMLM(Settings):
+    """Both auxiliary losses of InfoCSE-aux and DiffCSE on one sentence vector (card 1.12)."""
+
+    name: Literal["rtd_mlm"] = "rtd_mlm"
+    temperature: Temperature = 0.05
+    rtd: Weight = Field(default=0.005, description="DiffCSE's lambda.")
+    mlm: Weight = Field(default=1e-5, description="InfoCSE-aux's lambda.")
+    mask_rate: float = Field(
+        default=0.4, gt=0, lt=1, description="InfoCSE-aux's; both losses read the same masks."
+    )
+    random_head: bool = Field(default=False, description="As for both.")
+
+
+class ESimCSE(Settings):
+    """SimCSE with repeated sub-words and a queue of negatives (card 1.13)."""
+
+    name: Literal["esimcse"] = "esimcse"
+    temperature: Temperature = 0.05
+    repetition: float = Field(default=0.32, ge=0, lt=1, description="Share of repeated tokens.")
+    queue: int = Field(default=160, ge=0, description="Past momentum vectors: 2.5 batches of 64.")
+    momentum: float = Field(default=0.995, ge=0, lt=1)
+    momentum_init: Literal["copy", "random"] = Field(
+        default="copy", description="random: what the official log shows, a bug."
+    )
+
+
+class SNCSE(Settings):
+    """A prompted sentence, itself, and its negation as a soft negative (card 1.14)."""
+
+    name: Literal["sncse"] = "sncse"
+    temperature: Temperature = 0.05
+    weight: Weight = Field(default=1e-3, description="Of the margin loss, BERT.")
+    alpha: float = Field(default=0.1, ge=0, description="Least margin to the negation.")
+    beta: float = Field(default=0.3, ge=0, description="Largest margin to the negation.")
+    before: str = Field(default='This sentence : "', description="The code's first prompt.")
+    before_positive: str = Field(default='This sentence of "', description="Its second.")
+    behind: str = Field(default='" means', description="Then the mask.")
+    end: str = Field(default=".", description="Behind the mask.")
+
+
+class HiCL(Settings):
+    """Segments beside whole texts, over another method (card 1.15)."""
+
+    name: Literal["hicl"] = "hicl"
+    base: Annotated[SimCSE | ESimCSE | SNCSE, Field(discriminator="name")] = SimCSE()
+    segment: int = Field(default=32, ge=4, description="Tokens of a segment, special ones too.")
+    longest: int = Field(default=512, ge=8, description="Tokens of a text.")
+    alpha: Weight = Field(default=0.05, description="Of the segments' loss.")
+    beta: Weight = Field(default=0.0, description="HiCLv2: of segments against texts (3e-5).")
+    siblings: Literal["ignored", "negative", "positive"] = Field(
+        default="ignored", description="What segments of one text are to each other."
+    )
+    pooling: Literal["weighted", "plain"] = "weighted"
+    denominator: Literal["sum", "average"] = "sum"
+
+
+class CLMAutoencoder(Settings):
+    """A decoder writes the sentence again from its vector (cards 1.16 and 1.18)."""
+
+    name: Literal["clm_autoencoder"] = "clm_autoencoder"
+    noise: Rate = Field(default=0.0, description="Tokens deleted first; TSDAE: .6.")
+    layers: int = Field(default=2, ge=1, description="Of the decoder's own (seed 002).")
+    tied: bool = Field(default=False, description="TSDAE: the encoder's layers in their place.")
+    per: Literal["row", "target"] = Field(
+        default="row", description="Mean over sentences of sums (seed 002), or over tokens."
+    )
+    simcse: Weight = Field(default=0.0, description="Of SimCSE beside it (multi-task).")
+    weight: Weight = Field(default=1.0, description="Of the decoder; multi-task: .1 to .0001.")
+    temperature: Temperature = 0.05
+
+
+class MLMAutoencoder(Settings):
+    """A decoder fills the masks of the sentence from its vector (cards 1.17 and 1.18)."""
+
+    name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
+    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="Not stated by seed 002.")
+    layers: int = Field(default=2, ge=1)
+    simcse: Weight = Field(default=0.0, description="Of SimCSE beside it (multi-task).")
+    weight: Weight = Field(default=1.0, description="Of the decoder.")
+    temperature: Temperature = 0.05
+
+
+class BCE(Settings):
+    """SimCSE's pairs under a binary loss (card 1.19)."""
+
+    name: Literal["bce"] = "bce"
+    temperature: Temperature = 0.05
+
+
+class CT(Settings):
+    """Contrastive Tension: two encoders agree on a sentence and on no other (card 1.24)."""
+
+    name: Literal["ct"] = "ct"
+    negatives: int = Field(default=7, ge=1, description="Other sentences per anchor.")
+
+
+class ISBERT(Settings):
+    """Mutual information of a sentence and its tokens (card 1.25)."""
+
+    name: Literal["is_bert"] = "is_bert"
+
+
+class SGOPT(Settings):
+    """Self-guided: the sentence vector agrees with all layers of a frozen copy (card 1.26)."""
+
+    name: Literal["sg_opt"] = "sg_opt"
+    temperature: Temperature = 0.01
+    l2: Weight = Field(default=0.1, description="Of the distance to the weights at the start.")
+    width: int = Field(default=4096, ge=8, description="Of the projection.")
+
+
+AnyMethod = (
+    SimCSE
+    | ConSERT
+    | MirrorBERT
+    | ICT
+    | CPC
+    | CONPONO
+    | DeCLUTR
+    | InfoCSEIDCPairs
+    | Condenser
+    | InfoCSEAux
+    | DiffCSE
+    | RTDMLM
+    | ESimCSE
+    | SNCSE
+    | HiCL
+    | CLMAutoencoder
+    | MLMAutoencoder
+    | BCE
+    | CT
+    | ISBERT
+    | SGOPT
+)
+
+METHOD_NAMES: tuple[str, ...] = tuple(
+    one.model_fields["name"].default for one in get_args(AnyMethod)
+)
+
+
+def _named(value: object) -> object:
+    """A bare name stands for a method with its defaults."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+MethodSettings = Annotated[AnyMethod, Field(discriminator="name"), BeforeValidator(_named)]
+"""Settings of one method; `simcse` is short for `{name = "simcse"}`."""
+
+_SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0}
+_CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
+
+PRESETS: Mapping[str, Mapping[str, Json]] = {
+    "simcse": {
+        "paper": {**_SIMCSE, "learning_rate": 3e-5},
+        "mlm": {**_SIMCSE, "learning_rate": 3e-5, "method": {"name": "simcse", "mlm": 0.1}},
+    },
+    "consert": {
+        "code": {"batch_size": 96, "learning_rate": 5e-7, "warmup": 0.1},
+    },
+    "mirror_bert": {
+        "paper": {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0},
+        "drophead": {
+            "batch_size": 200,
+            "learning_rate": 2e-5,
+            "schedule": "constant",
+            "warmup": 0.0,
+            "method": {"name": "mirror_bert", "drophead": 0.2},
+        },
+    },
+    "conpono": {"paper": {"batch_size": 32, "learning_rate": 5e-5, "method": {"window": 4}}},
+    "infocse_idc": {
+        "paper": {
+            "batch_size": 3200,
+            "chunk": 128,
+            "learning_rate": 2e-5,
+            "optimizer": "adam",
+            "schedule": "constant",
+            "warmup": 0.0,
+            "method": {"temperature": 1.0},
+        }
+    },
+    "condenser": {"paper": {"batch_size": 1024, "chunk": 128, "learning_rate": 1e-4}},
+    "infocse_aux": {
+        "code": _CONDENSED,
+        "paper": {**_SIMCSE, "learning_rate": 3e-5, "method": {"weight": 0.005}},
+    },
+    "diffcse": {
+        "code": _CONDENSED,
+        "paper": {**_CONDENSED, "method": {"sample": "multinomial"}},
+    },
+    "rtd_mlm": {"paper": _CONDENSED},
+    "esimcse": {
+        "code": {**_SIMCSE, "learning_rate": 3e-5},
+    },
+    "sncse": {"code": {**_SIMCSE, "batch_size": 256, "learning_rate": 1e-5}},
+    "hicl": {
+        "paper": {**_SIMCSE, "learning_rate": 3e-5},
+        "v2": {**_SIMCSE, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
+    },
+    "clm_autoencoder": {
+        "paper": {"batch_size": 64, "learning_rate": 3e-5},
+        "tsdae": {
+            "batch_size": 8,
+            "learning_rate": 3e-5,
+            "weight_decay": 0.0,
+            "method": {"noise": 0.6, "tied": True, "per": "target"},
+        },
+        "multi_task": {
+            "batch_size": 64,
+            "learning_rate": 3e-5,
+            "method": {"simcse": 1.0, "weight": 0.01},
+        },
+    },
+    "mlm_autoencoder": {
+        "paper": {"batch_size": 64, "learning_rate": 3e-5},
+        "multi_task": {
+            "batch_size": 64,
+            "learning_rate": 3e-5,
+            "method": {"simcse": 1.0, "weight": 0.01},
+        },
+    },
+    "bce": {"paper": {"batch_size": 64, "learning_rate": 3e-5}},
+    "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
+    "is_bert": {"paper": {"batch_size": 32}},
+    "sg_opt": {"paper": {"batch_size": 16, "learning_rate": 5e-5, "warmup": 0.1}},
+    "declutr": {"paper": {"batch_size": 16, "learning_rate": 5e-5, "schedule": "slanted"}},
+}
+"""Method -> preset -> what it changes in a training, after the cards of METHODS.md section 1."""
+
+
+def preset_of(method: str, name: str) -> Json:
+    """A training with a method's named settings, ready to be checked.
+
+    Raises:
+        KeyError: there is no such preset.
+    """
+    chosen = PRESETS[method][name]
+    return {**chosen, "method": {"name": method, **chosen.get("method", {})}}

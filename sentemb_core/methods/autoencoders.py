@@ -1,0 +1,61 @@
+"""Autoencoders (seed 002): a small decoder has to tell the sentence from its vector."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.heads.causal_decoder import CausalDecoder
+from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.heads.sample_losses import filled_in, rewritten
+from sentemb_core.method_settings import CLMAutoencoder, MLMAutoencoder
+from sentemb_core.methods.contrast import contrast
+from sentemb_core.methods.method import Method, SampleTerm
+from sentemb_core.methods.simcse import require_dropout
+from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.pairs import sources
+from sentemb_core.views.autoencoding import deleted, reconstructed
+from sentemb_core.views.masked import with_masked_inputs
+from sentemb_core.views.sentences import first
+
+
+def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
+    """The decoder writes the sentence word by word; with `noise` it is TSDAE's form."""
+    require_transformer(encoder, "clm_autoencoder")
+    special = encoder.add_special_tokens
+    text = (
+        deleted(first, settings.noise, special_tokens=special)
+        if settings.noise
+        else reconstructed(first)
+    )
+    layers = None if settings.tied else settings.layers
+    method = Method(
+        name="clm_autoencoder",
+        pairs=sources.identity,
+        views={"anchor": text},
+        sample_terms={
+            "rewritten": (settings.weight, SampleTerm("anchor", rewritten(), settings.per))
+        },
+        networks=lambda encoder: {"decoder": CausalDecoder(encoder, layers)},
+    )
+    return beside_simcse(method, settings, encoder)
+
+
+def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
+    """The decoder fills masks of the bare embeddings."""
+    require_transformer(encoder, "mlm_autoencoder")
+    method = Method(
+        name="mlm_autoencoder",
+        pairs=sources.identity,
+        views={"anchor": with_masked_inputs(first, masking(encoder, settings.mask_rate))},
+        sample_terms={"filled_in": (settings.weight, SampleTerm("anchor", filled_in(), "row"))},
+        networks=lambda encoder: {"decoder": MaskFiller(encoder, settings.layers)},
+    )
+    return beside_simcse(method, settings, encoder)
+
+
+def beside_simcse(
+    method: Method, settings: CLMAutoencoder | MLMAutoencoder, encoder: Encoder
+) -> Method:
+    """The multi-task form of seed 002: SimCSE on the same vectors, without a head."""
+    if not settings.simcse:
+        return method
+    require_dropout(encoder, method.name)
+    term = contrast("anchor", "positive", settings.temperature, encoder.similarity)
+    return method.joined(views={"positive": first}, terms={"contrast": (settings.simcse, term)})

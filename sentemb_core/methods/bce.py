@@ -1,0 +1,24 @@
+"""SimCSE's pairs under a binary loss (seed 002)."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.method_settings import BCE
+from sentemb_core.methods.method import Method
+from sentemb_core.methods.simcse import require_dropout
+from sentemb_core.methods.terms.logistic import binary
+from sentemb_core.pairs import sources
+from sentemb_core.views.sentences import first
+
+
+def bce(settings: BCE, encoder: Encoder) -> Method:
+    """The sigmoid of similarity / temperature says yes to the own sentence, and no to others.
+
+    As printed the exponent of a negative cosine has no value (METHODS.md E24).
+    """
+    require_dropout(encoder, "bce")
+    term = binary("anchor", "positive", settings.temperature, encoder.similarity)
+    return Method(
+        name="bce",
+        pairs=sources.identity,
+        views={"anchor": first, "positive": first},
+        terms={"binary": (1.0, term)},
+    )

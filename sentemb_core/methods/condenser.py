@@ -1,0 +1,29 @@
+"""Condenser (Gao & Callan 2021): masks that only the sentence vector helps to fill (seed 001)."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.heads.layers import skip_layer
+from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.heads.sample_losses import condensed, masked_language
+from sentemb_core.method_settings import Condenser
+from sentemb_core.methods.method import Method, SampleTerm
+from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.pairs import sources
+from sentemb_core.views.masked import masked
+from sentemb_core.views.sentences import first
+
+
+def condenser(settings: Condenser, encoder: Encoder) -> Method:
+    """Pre-training: the head's loss and, on the last layer, the encoder's own (late MLM)."""
+    require_transformer(encoder, "condenser")
+    below = skip_layer(encoder, settings.skip_from)
+    late = SampleTerm("masked", masked_language("condenser.language"))
+    return Method(
+        name="condenser",
+        pairs=sources.identity,
+        views={"masked": masked(first, masking(encoder, settings.mask_rate))},
+        sample_terms={
+            "late": (1.0, late),
+            "condensed": (1.0, SampleTerm("masked", condensed(below))),
+        },
+        networks=lambda encoder: {"condenser": MaskFiller(encoder, settings.head_layers)},
+    )

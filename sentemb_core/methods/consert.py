@@ -1,0 +1,55 @@
+"""ConSERT (Yan et al. 2021): two perturbations of what the embedding layer hands on."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
+from sentemb_core.method_settings import Augmentation, ConSERT
+from sentemb_core.methods.contrast import all_pairs
+from sentemb_core.methods.method import Method, Reader
+from sentemb_core.methods.words import require_transformer
+from sentemb_core.pairs import sources
+from sentemb_core.readers.adversarial import adversarial
+from sentemb_core.readers.perturbed import (
+    entry_dropout,
+    feature_cutoff,
+    perturbed,
+    token_cutoff,
+)
+from sentemb_core.views.sentences import first
+
+EDITS = {
+    "token_cutoff": token_cutoff,
+    "feature_cutoff": feature_cutoff,
+    "dropout": entry_dropout,
+}
+
+
+def consert(settings: ConSERT, encoder: Encoder) -> Method:
+    """Both views choose each other among all others (NT-Xent, the sum of both means)."""
+    require_transformer(encoder, "consert")
+    term = all_pairs(
+        "anchor", "positive", settings.temperature, encoder.similarity, reduction="two_means"
+    )
+    return Method(
+        name="consert",
+        pairs=sources.identity,
+        views={"anchor": first, "positive": first},
+        readers={
+            "anchor": augmented(settings.first, settings),
+            "positive": augmented(settings.second, settings),
+        },
+        terms={"contrast": (settings.weight, term)},
+        dropout=False,
+    )
+
+
+def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader:
+    """The encoder under these perturbations, one after the other."""
+    if "adversarial" in names:
+        if len(names) > 1:
+            raise RecipeError(
+                "An adversarial view takes the gradient of the text as it is; found it together "
+                f"with others ({', '.join(names)}): let it stand alone"
+            )
+        return adversarial(settings.epsilon, settings.temperature)
+    edits = [EDITS[name](settings.rate) for name in names if name != "shuffle"]
+    return perturbed(*edits, shuffled="shuffle" in names)

@@ -1,0 +1,63 @@
+"""ESimCSE (Wu et al. 2022): repeated sub-words, and a queue of momentum vectors as negatives."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from torch import Tensor
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.heads.copies import MomentumCopy
+from sentemb_core.heads.mlp import mlp
+from sentemb_core.heads.queue import Queue
+from sentemb_core.method_settings import ESimCSE
+from sentemb_core.methods.contrast import contrast
+from sentemb_core.methods.method import Learner, Method
+from sentemb_core.methods.simcse import require_dropout
+from sentemb_core.pairs import sources
+from sentemb_core.readers.networks import by_network
+from sentemb_core.views.batch import ViewMaker
+from sentemb_core.views.repeated import repeated
+from sentemb_core.views.sentences import first
+
+
+def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
+    """SimCSE whose positive may be longer than its anchor, with negatives of past steps.
+
+    Args:
+        settings: `queue` 0 leaves the queue and its momentum encoder out.
+        encoder: It must have dropout.
+        text: What a row is a pass over.
+    """
+    require_dropout(encoder, "esimcse")
+    longer = repeated(text, settings.repetition, special_tokens=encoder.add_special_tokens)
+    term = contrast(
+        "anchor",
+        "positive",
+        settings.temperature,
+        encoder.similarity,
+        queue=settings.queue > 0,
+    )
+    method = Method(
+        name="esimcse",
+        pairs=sources.identity,
+        views={"anchor": text, "positive": longer},
+        terms={"contrast": (1.0, term)},
+        head=mlp,
+    )
+    if not settings.queue:
+        return method
+    return method.joined(
+        views={"key": text},
+        readers={"key": by_network("momentum")},
+        networks=lambda encoder: {
+            "momentum": MomentumCopy(encoder, settings.momentum, settings.momentum_init),
+            "queue": Queue(settings.queue, encoder.dim),
+        },
+        after_step=remember,
+    )
+
+
+def remember(learner: Learner, vectors: Mapping[str, Tensor]) -> None:
+    """The step's keys join the queue, and the momentum encoder follows."""
+    cast(Queue, learner.networks["queue"]).push(vectors["key"])
+    cast(MomentumCopy, learner.networks["momentum"]).follow(learner.encoder)

@@ -1,0 +1,37 @@
+"""Mirror-BERT (Liu et al. 2021): a sentence and itself with one span hidden."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.method_settings import MirrorBERT
+from sentemb_core.methods.contrast import all_pairs
+from sentemb_core.methods.method import Method
+from sentemb_core.methods.simcse import require_dropout
+from sentemb_core.methods.words import mask_id, require_transformer, vocabulary
+from sentemb_core.pairs import sources
+from sentemb_core.readers.drophead import drophead
+from sentemb_core.views.sentences import first
+from sentemb_core.views.span_masked import piece_lengths, span_masked
+
+
+def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
+    """NT-Xent over both views; dropout, or heads dropped in its place."""
+    if settings.drophead:
+        require_transformer(encoder, "mirror_bert")
+    else:
+        require_dropout(encoder, "mirror_bert")
+    hidden = span_masked(
+        first,
+        piece_lengths(vocabulary(encoder)),
+        mask_id(encoder),
+        special_tokens=encoder.add_special_tokens,
+        span=settings.span,
+    )
+    term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)
+    heads = drophead(settings.drophead)
+    return Method(
+        name="mirror_bert",
+        pairs=sources.identity,
+        views={"anchor": first, "positive": hidden},
+        readers={"anchor": heads, "positive": heads} if settings.drophead else {},
+        terms={"contrast": (1.0, term)},
+        dropout=not settings.drophead,
+    )

@@ -1,0 +1,21 @@
+"""RTD + MLM (seed 001, Table 12): both auxiliary losses on one sentence vector."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.method_settings import RTDMLM, DiffCSE, InfoCSEAux
+from sentemb_core.methods.diffcse import diffcse
+from sentemb_core.methods.infocse_aux import infocse_aux
+from sentemb_core.methods.method import HeadState, Method
+from sentemb_core.methods.words import require_transformer
+
+
+def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
+    """InfoCSE-aux joined by DiffCSE's term; both read the same masks."""
+    require_transformer(encoder, "rtd_mlm")
+    shared = settings.model_dump(include={"temperature", "mask_rate", "random_head"})
+    filling = InfoCSEAux(weight=settings.mlm, **shared)
+    judging = diffcse(DiffCSE(weight=settings.rtd, **shared), encoder, pretrained)
+    return infocse_aux(filling, encoder, pretrained).joined(
+        name="rtd_mlm",
+        terms={"edits": judging.terms["edits"]},
+        networks=judging.networks,
+    )

@@ -1,0 +1,33 @@
+"""SG-OPT (Kim et al. 2021): the sentence vector agrees with the layers of a frozen copy."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.heads.copies import FrozenCopy
+from sentemb_core.heads.gelu_mlp import gelu_mlp
+from sentemb_core.method_settings import SGOPT
+from sentemb_core.methods.method import Method
+from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
+from sentemb_core.methods.words import require_transformer
+from sentemb_core.pairs import sources
+from sentemb_core.readers.networks import all_layers
+from sentemb_core.views.sentences import first
+
+EMBEDDINGS = ("backbone.embeddings.",)
+"""Frozen, and shared with the copy."""
+
+
+def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
+    """Every layer's mean state is a positive; all layers of the others are negatives."""
+    require_transformer(encoder, "sg_opt")
+    return Method(
+        name="sg_opt",
+        pairs=sources.identity,
+        views={"anchor": first, "layers": first},
+        readers={"layers": all_layers("start")},
+        terms={
+            "contrast": (1.0, layer_contrast("anchor", "layers", settings.temperature)),
+            "distance": (settings.l2, distance_to_start()),
+        },
+        head=lambda dim: gelu_mlp(dim, settings.width),
+        networks=lambda encoder: {"start": FrozenCopy(encoder, shared=EMBEDDINGS)},
+        frozen=EMBEDDINGS,
+    )

@@ -1,0 +1,63 @@
+"""SNCSE (Wang et al. 2022): a prompted sentence, itself, and its negation as a soft negative."""
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.heads.mlp import mlp
+from sentemb_core.method_settings import SNCSE
+from sentemb_core.methods.contrast import contrast
+from sentemb_core.methods.method import Method
+from sentemb_core.methods.simcse import require_dropout
+from sentemb_core.methods.terms.margins import soft_negative
+from sentemb_core.methods.words import ids_of, mask_id, texts_of, tokens_of
+from sentemb_core.pairs import sources
+from sentemb_core.readers.at_token import at_token
+from sentemb_core.views.batch import ViewMaker
+from sentemb_core.views.negation import negations
+from sentemb_core.views.prompted import prompted
+from sentemb_core.views.sentences import first
+
+
+def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
+    """SimCSE on the state at [MASK], and a bidirectional margin between positive and negation.
+
+    Args:
+        settings: Prompts, margins and their weight.
+        encoder: Its vocabulary has a mask, and its max_length room for prompt and text.
+        text: What a row is a pass over.
+
+    Raises:
+        RecipeError: the prompt leaves no room for the text.
+    """
+    require_dropout(encoder, "sncse")
+    mask = mask_id(encoder)
+    behind = [*ids_of(encoder, settings.behind), mask, *ids_of(encoder, settings.end)]
+
+    def within(before: str, text: ViewMaker) -> ViewMaker:
+        return prompted(
+            text,
+            ids_of(encoder, before),
+            behind,
+            encoder.max_length,
+            special_tokens=encoder.add_special_tokens,
+        )
+
+    opposite = negations(text, texts_of(encoder), tokens_of(encoder))
+    at_mask = at_token(mask)
+    margin = soft_negative("anchor", "positive", "negation", low=settings.alpha, high=settings.beta)
+    return Method(
+        name="sncse",
+        pairs=sources.identity,
+        views={
+            "anchor": within(settings.before, text),
+            "positive": within(settings.before_positive, text),
+            "negation": within(settings.before_positive, opposite),
+        },
+        readers={"anchor": at_mask, "positive": at_mask, "negation": at_mask},
+        terms={
+            "contrast": (
+                1.0,
+                contrast("anchor", "positive", settings.temperature, encoder.similarity),
+            ),
+            "margin": (settings.weight, margin),
+        },
+        head=mlp,
+    )

@@ -1,0 +1,143 @@
+"""The cells of a table of methods: what each measured, as rows for people and for programs."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import mean, stdev
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from sentemb_core.errors import UsageError
+from sentemb_core.types import ArtifactRef, Json
+from tasks.rows import Value
+from tasks.validate import scores_of, sts_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+RECALLS = ("R@1", "R@5", "R@10")
+
+
+class Cell(Value):
+    """One encoder of a table: how it was made, and its scores or the error that it ended in.
+
+    `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed.
+    """
+
+    corpus: str
+    start: str
+    method: str
+    seed: int
+    steps: int = 0
+    batch_size: int = 0
+    scores: ArtifactRef | None = None
+    sts: dict[str, ArtifactRef] = Field(default_factory=dict[str, ArtifactRef])
+    seconds: float = 0.0
+    error: str = ""
+
+
+def numbers_of(cell: Cell) -> dict[str, float]:
+    """Recalls of the test split, document to title; Spearman's correlation over all pairs."""
+    told = {name: sts_of(ref).all for name, ref in cell.sts.items()}
+    if cell.scores:
+        test = scores_of(cell.scores)["test"].document_to_counterpart.model_dump()
+        told |= {f"R@{k}": test[f"recall_at_{k}"] for k in (1, 5, 10)}
+    return told
+
+
+def cells_json(cells: Sequence[Cell]) -> list[Json]:
+    """Every cell with its numbers."""
+    refs = {"scores", "sts"}
+    return [cell.model_dump(mode="json", exclude=refs) | numbers_of(cell) for cell in cells]
+
+
+def header(cells: Sequence[Cell]) -> list[str]:
+    judges = dict.fromkeys(name for cell in cells for name in cell.sts)
+    return ["corpus", "start", "method", *RECALLS, *judges, "steps", "batch", "seconds"]
+
+
+def lines(cells: Sequence[Cell]) -> list[list[str]]:
+    """One line for all seeds of a corpus, start encoder and method, in the cells' first order."""
+    first = {key_of(cell): place for place, cell in reversed([*enumerate(cells)])}
+    ordered = sorted(cells, key=lambda cell: first[key_of(cell)])
+    columns = header(cells)[3:-3]
+    return [line_of(list(seeds), columns) for _, seeds in groupby(ordered, key_of)]
+
+
+def key_of(cell: Cell) -> tuple[str, str, str]:
+    return cell.corpus, cell.start, cell.method
+
+
+def line_of(seeds: Sequence[Cell], columns: Sequence[str]) -> list[str]:
+    """Means over seeds; where every seed failed, the code of the error in the first column."""
+    told = [numbers_of(cell) for cell in seeds if not cell.error]
+    codes = dict.fromkeys(cell.error.split()[0] for cell in seeds if cell.error)
+    values = [across([one[name] for one in told if name in one]) for name in columns]
+    if codes:
+        values[0] = " ".join([values[0], *codes]).strip()
+    cell = seeds[0]
+    cost = (
+        [f"{cell.steps:,}", str(cell.batch_size), f"{mean(one.seconds for one in seeds):.0f}"]
+        if cell.steps
+        else ["", "", ""]
+    )
+    return [*key_of(cell), *values, *cost]
+
+
+def across(values: Sequence[float]) -> str:
+    """The mean, and the standard deviation where there are several."""
+    if not values:
+        return ""
+    spread = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{mean(values):.3f}{spread}"
+
+
+def cells_table(cells: Sequence[Cell]) -> "Table":
+    """For the terminal."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for number, name in enumerate(header(cells)):
+        table.add_column(name, justify="left" if number < 3 else "right")
+    for line in lines(cells):
+        table.add_row(*line)
+    return table
+
+
+def cells_markdown(cells: Sequence[Cell]) -> str:
+    """The same for a document, and below it why cells have no numbers."""
+    names = header(cells)
+    rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
+    rows = [f"| {' | '.join(row)} |" for row in (names, rule, *lines(cells))]
+    why: Mapping[str, str] = {
+        cell.error: f"{cell.method} on {cell.corpus} from {cell.start}"
+        for cell in reversed(cells)
+        if cell.error
+    }
+    notes = [f"- {where}: {error.splitlines()[0]}" for error, where in reversed(why.items())]
+    return "\n".join([*rows, *(["", *notes] if notes else [])])
+
+
+def around_marks(file: Path, name: str) -> tuple[str, str]:
+    """The text up to `<!-- NAME:begin -->` and the text from `<!-- NAME:end -->` on.
+
+    Raises:
+        UsageError: the file or one of the marks is not there.
+    """
+    begin, end = (f"<!-- {name}:{side} -->" for side in ("begin", "end"))
+    old = file.read_text(encoding="utf-8") if file.is_file() else ""
+    before, found, rest = old.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise UsageError(
+            f"The table goes between the lines {begin} and {end}; {file} does not have them: "
+            "write them where it shall stand."
+        )
+    return before + begin, end + after
+
+
+def write_between_marks(file: Path, name: str, text: str) -> None:
+    """Replace what stands between the marks."""
+    before, after = around_marks(file, name)
+    file.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")

@@ -1,0 +1,133 @@
+"""The door `python -m flows` before anything runs: options, refusals, and an empty store."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from flows.__main__ import RunOptions, app
+from flows.settings import PATHS
+from sentemb_core import console
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import recording
+from tests.flows.corpora import tiny_run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path: Path):
+    """A fresh home; what the door adds to the environment ends with the test."""
+    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path / "home")}):
+        yield
+
+
+@pytest.fixture
+def call(capsys):
+    """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        code = console.run(app, arguments)
+        return code, *capsys.readouterr()
+
+    return called
+
+
+def test_every_option_of_a_run_stands_for_a_setting():
+    assert list(vars(RunOptions())) == list(PATHS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("rnu", 2, 'Did you mean "run"'),
+        ("run CORPUS --stpes 3", 2, "Did you mean --steps"),
+        ("run CORPUS --steps 0", 2, "Must be >= 1"),
+        ("run CORPUS --set training.stps=3", 2, "did you mean 'steps'"),
+        ("run CORPUS --set training.batch_size=1", 2, "E301 training.batch_size: a batch must"),
+        ("run CORPUS --initialiser simcsee", 2, "did you mean 'simcse'"),
+        ("run CORPUS --config nosuch.toml", 2, "no configuration file nosuch.toml"),
+        ("run", 2, "python -m flows run documents.jsonl"),
+        ("run nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
+        ("run CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id', 'title',"),
+        ("run CORPUS --id-column idd --dry-run", 3, "did you mean 'id'"),
+        ("run CORPUS --id-column idd --dry-run --json", 3, "did you mean 'id'"),
+        ("run CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
+        ("gc --keep-runs -1", 2, "Must be >= 0"),
+        ("serve --port 99999", 2, "Must be <= 65535"),
+        ("resume", 2, "no run that is running or failed or killed"),
+        ("status nosuch", 2, "There is no run 'nosuch'"),
+        ("report", 2, "no run that is completed"),
+        ("lineage abcdef", 2, "'abcdef' begins 0 of those in"),
+        ("where /nosuch", 2, "E401 "),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(call, corpus_file, arguments: str, code: int, told: str):
+    words = [str(corpus_file) if word == "CORPUS" else word for word in arguments.split()]
+    found, said, errors = call(*words)
+    assert (found, said) == (code, "")
+    assert told in errors
+    assert errors.startswith("error E")
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file, tmp_path):
+    code = (
+        "import sys\nfrom flows.__main__ import app\nfrom sentemb_core import console\n"
+        "console.run(app, sys.argv[1:])\n"
+        "print(sorted({'prefect', 'mlflow', 'torch'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code, "run", str(corpus_file), "--text-column", "boddy"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout, "E104" in done.stderr) == ("[]\n", True)
+
+
+def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):
+    columns = ("--id-column", "id", "--sentences-column", "sentences")
+    code, said, _ = call("run", str(corpus_file), *columns, "--dry-run", "--json")
+    plan = json.loads(said)
+    assert (code, plan[0]["stage"], plan[0]["verdict"]) == (0, "read_corpus", "MISS")
+    assert not (tmp_path / "home" / "objects").exists()
+
+
+def test_an_empty_store_is_whole_and_has_no_garbage(call):
+    assert json.loads(call("fsck", "--json")[1])["ok"] == 0
+    code, said, _ = call("gc")
+    assert (code, said) == (0, "Removed nothing: 0.0 MB; 0 artifacts stay.\n")
+
+
+def test_a_failed_run_is_the_one_to_resume_and_none_to_report(call, corpus_file):
+    config = tiny_run(corpus_file).model_dump(mode="json")
+    with pytest.raises(KeyError), recording(Store.default(), "broken", [], config):
+        raise KeyError
+    code, said, _ = call("status", "--json")
+    assert (code, json.loads(said)[0]["verdict"]) == (0, "MISS")
+    code, _, told = call("report", "broken")
+    assert (code, "`python -m flows resume broken` finishes it" in told) == (2, True)
+    code, _, told = call("report")
+    assert (code, "The last: broken (failed)" in told) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_ends_with_one_line_and_its_log_has_the_rest(tmp_path: Path):
+    corpus = tmp_path / "empty.jsonl"
+    corpus.write_text('{"id": 1, "sentences": []}\n{"id": 2, "sentences": [" "]}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "flows", "run", str(corpus), "--id-column", "id", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    told = done.stderr.splitlines()
+    log = tmp_path / "home" / "logs" / "sentemb.log"
+    assert told[-2] == f"log {log}"
+    assert told[-1].startswith("error E101 corpus has 0 usable documents (2 read: 2 empty)")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("corpus has 0 usable") == 2  # where it happened, and at the end
+    assert "Traceback" in log.read_text()

@@ -1,0 +1,293 @@
+"""The real flow under a real Prefect server, with MLflow: one run, looked at from all sides."""
+
+import json
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+
+from flows.__main__ import app
+from flows.infocse_idc import infocse_idc
+from sentemb_core import console
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.evaluation.canary import compared
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import Run, last_runs
+from tasks.artifacts import artifact_key
+from tasks.caching import STAGES
+from tasks.mlflow_client import experiment_id, mlflow_client
+from tasks.publish import Outcome
+from tasks.registry import canaries_of, champions, resolve
+from tasks.tracking import plain
+from tests.flows.corpora import tiny_run
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+MLFLOW = "http://127.0.0.1:5000"
+ROWS = ["start", "after conpono", "round 1", "round 2", "control 1", "control 2"]
+
+
+@dataclass
+class Completed:
+    """A finished run of the flow."""
+
+    home: Path
+    config: InfoCSEIDC
+    id: str
+    """Of the Prefect flow run."""
+    outcome: Outcome
+    record: Run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """One home for all tests here; the command line's changes to the environment end with them."""
+    folder = tmp_path_factory.mktemp("runs") / "home"
+    folder.mkdir()
+    (folder / "mlflow.url").write_text(f"{MLFLOW}\n")  # as `serve --mlflow` leaves it
+    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)}):
+        os.environ.pop("MLFLOW_TRACKING_URI", None)
+        yield folder
+
+
+def run(home: Path, config: InfoCSEIDC) -> Completed:
+    torch.set_num_threads(1)
+    state = infocse_idc(config, return_state=True)
+    assert state.is_completed(), state.message
+    outcome = state.result()
+    record = next(one for one in last_runs(Store.default()) if one.id == outcome.run)
+    return Completed(home, config, state.state_details.flow_run_id, outcome, record)
+
+
+@pytest.fixture(scope="module")
+def first(prefect_server, home, corpus_file):
+    return run(home, tiny_run(corpus_file))
+
+
+@pytest.fixture(scope="module")
+def again(first):
+    return run(first.home, first.config)
+
+
+@pytest.fixture(scope="module")
+def worse(again, corpus_file):
+    """The same name, hardly trained, after the good one."""
+    hardly = {"method": "conpono", "steps": 1, "batch_size": 16, "learning_rate": 1e-9}
+    rounds = {"max_rounds": 1, "patience": 1}
+    config = tiny_run(corpus_file, initialiser=hardly, rounds=rounds, control=False)
+    training = config.training.model_copy(update={"steps": 1, "learning_rate": 1e-9})
+    return run(again.home, config.model_copy(update={"training": training}))
+
+
+def call(*arguments: str) -> int:
+    """Exit code of `python -m flows ...`, in this process."""
+    return console.run(app, arguments)
+
+
+@pytest.fixture
+def client(prefect_server):
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        yield client
+
+
+def test_rounds_and_trainings_are_sub_flows_that_completed(first, client):
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
+
+    parent = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[first.id]))
+    inside = client.read_flow_runs(flow_run_filter=parent)
+    assert {one.name for one in inside} == {
+        "after conpono",
+        "round 1",
+        "round 2",
+        "control 1: neighbours only",
+        "control 2: neighbours only",
+    }
+    assert {one.state.name for one in inside} == {"Completed"}
+
+
+def test_the_chain_of_a_round_is_seven_tasks_and_a_look_back(first, client):
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
+    (round_1,) = [
+        one
+        for one in client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(name=FlowRunFilterName(any_=["round 1"]))
+        )
+        if one.parent_task_run_id and one.start_time
+    ][:1]
+    ran = client.read_task_runs(
+        flow_run_filter=FlowRunFilter(id={"any_": [round_1.id]}), sort="EXPECTED_START_TIME_ASC"
+    )
+    assert [task.name for task in ran] == [
+        "build_graph",  # of the vectors that validation of the encoder before has encoded
+        "prune_graph",
+        "cluster_sentences",
+        "export_pairs",
+        "train_encoder",
+        "encode_sentences",
+        "validate_encoder",
+        "diagnose_round",
+    ]
+
+
+def test_the_table_of_rounds_grew_with_every_row(first, client):
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+    key = ArtifactFilter(key=ArtifactFilterKey(any_=[artifact_key(first.outcome.run)]))
+    versions = client.read_artifacts(artifact_filter=key)
+    tables = sorted((json.loads(version.data) for version in versions), key=len)
+    assert [len(table) for table in tables] == [1, 2, 3, 4, 5, 6]
+    assert [row["encoder"].partition(":")[0] for row in tables[-1]] == ROWS
+    assert all(row["R@5"] for row in tables[-1])
+
+
+def test_verdict_and_way_to_mlflow_are_notes_on_the_run_and_trainings_have_bars(first, client):
+    from prefect.client.schemas.filters import (
+        ArtifactFilter,
+        ArtifactFilterFlowRunId,
+        ArtifactFilterKey,
+    )
+
+    mine = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[first.id]))
+    key = ArtifactFilter(key=ArtifactFilterKey(any_=[artifact_key(f"{first.outcome.run}-mlflow")]))
+    notes = [one for one in client.read_artifacts(artifact_filter=mine) if one.type == "markdown"]
+    (note,) = [one for one in notes if one.key.endswith("-report")]
+    assert "is the best of 4 encoders" in note.data
+    (way,) = [one for one in client.read_artifacts(artifact_filter=key) if one.type == "markdown"]
+    assert f"({MLFLOW}/#/experiments/" in way.data
+    bars = ArtifactFilter(key={"any_": ["train-encoder"]})
+    assert {bar.data for bar in client.read_artifacts(artifact_filter=bars)} >= {100.0}
+
+
+def test_mlflow_has_one_parent_with_settings_and_a_child_per_row_with_metrics(first):
+    client = mlflow_client(first.home)
+    found = client.search_runs(
+        [experiment_id(first.home)], f"tags.`prefect.flow_run_id` = '{first.id}'"
+    )
+    (parent,) = [one for one in found if "mlflow.parentRunId" not in one.data.tags]
+    assert parent.info.status == "FINISHED"
+    assert parent.data.params["training.steps"] == "10"
+    assert parent.data.tags["encoder"] == first.outcome.encoder.digest
+    assert parent.data.tags["documents"] == first.outcome.training.texts.documents.digest
+    (folder,) = client.list_artifacts(parent.info.run_id)
+    files = {
+        Path(file.path).name for file in client.list_artifacts(parent.info.run_id, folder.path)
+    }
+    assert files == {"report.html", "report.json", "config.json", "figures"}
+
+    query = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"
+    children = {
+        one.info.run_name: one for one in client.search_runs(parent.info.experiment_id, query)
+    }
+    rows = [*first.outcome.training.rows, *first.outcome.training.controls]
+    assert set(children) == {plain(row.label).replace(" ", "-") for row in rows}
+    child = children["round-1"]
+    assert child.data.metrics["validation/document_to_counterpart/recall_at_5"] > 0
+    history = client.get_metric_history(child.info.run_id, "training/loss")
+    assert [point.step for point in history][-1] == 10
+
+
+def test_the_encoder_is_registered_and_opened_by_the_safe_loader(first):
+    assert first.outcome.landing.alias == "champion"
+    folder = resolve("models:/tiny@champion")
+    assert folder == Store.default().path(first.outcome.encoder)
+    vectors = embed_texts(load_encoder(folder), ["river flood water."])
+    assert vectors.shape == (1, 16)
+
+
+def test_the_registered_version_carries_canaries_that_know_its_encoder(first):
+    canaries = canaries_of("models:/tiny@champion")
+    assert len(canaries.sentences) == 64
+    own, start = first.outcome.encoder, first.outcome.training.rows[0].encoder
+    for artifact, same in ((own, True), (start, False)):
+        encoder = load_encoder(Store.default().path(artifact))
+        vectors = embed_texts(encoder, canaries.sentences)
+        assert compared(canaries, canaries.sentences, vectors).same is same
+
+
+def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
+    card = (resolve("models:/tiny@champion") / "README.md").read_text()
+    training = first.outcome.training
+    assert f"- Corpus: {training.texts.documents.digest}" in card
+    assert f"- Parent: {training.rows[0].encoder.digest}" in card
+    assert "- Start: static" in card
+    assert "- Method: infocse_idc: after conpono, then round 1" in card
+    for row in training.rows[: training.best + 1]:
+        assert re.search(rf"^\| {row.label} \| 0\.\d+ \| [01]\.\d+ \| [01]\.\d+ \|$", card, re.M)
+    assert "test R@5" in card
+    assert "SentenceTransformer(" in card
+    assert "## Licence\n\nIts weights began as random numbers" in card
+    assert str(first.home) not in card
+
+
+def test_the_report_stands_alone_and_tells_the_whole_run(first):
+    page = Path(first.outcome.report).read_text("utf-8")
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
+    for words in (*ROWS, "BM25", "random encoder", "What self-annotation itself was worth"):
+        assert words in page
+    told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+    empty = [name for name, value in told.items() if value in (None, [], {})]
+    assert empty == ["quarantine_counts", "quarantine_rows"]
+    assert "--config" in told["command"]
+    assert told["settings"]["training.steps"] == "10"
+
+
+def test_one_document_is_shown_under_its_title_before_and_after(first):
+    told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+    shown = told["document"]
+    assert [one["label"] for one in shown["rounds"]] == ROWS[:4]
+    lines = Path(first.config.corpus.source).read_text("utf-8").splitlines()
+    rows = {row["id"]: row for row in map(json.loads, lines)}
+    assert shown["counterpart"] == rows[shown["name"]]["title"]
+    assert shown["sentences"] == rows[shown["name"]]["sentences"]
+
+
+def test_lost_queries_name_a_better_ranked_rival_and_the_rank_of_the_answer(first):
+    from sentemb_core.evaluation.scores import read_ranks
+
+    told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+    best = first.outcome.training.rows[first.outcome.training.best]
+    ranks = np.sort(read_ranks(Store.default().path(best.scores), "validation"))[::-1]
+    lost = told["lost_queries"]
+    assert [query["rank"] for query in lost] == [rank for rank in ranks[:10].tolist() if rank > 1]
+    assert all(query["wanted"] != query["found"] for query in lost)
+
+
+def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    assert Counter(used.hit for used in again.record.stages) == {True: len(again.record.stages)}
+    assert again.outcome.encoder == first.outcome.encoder
+    tasks = client.read_task_runs(flow_run_filter=FlowRunFilter(id={"any_": [again.id]}))
+    assert {task.state.name for task in tasks if task.name in STAGES} == {"Cached"}
+    assert again.outcome.landing.uri == first.outcome.landing.uri, "registered once"
+    page = Path(again.outcome.report).read_text("utf-8")
+    assert "0 stages ran in 0.00 s" in page
+
+
+def test_a_worse_encoder_is_a_challenger_and_the_champion_stays(worse, first, capsys):
+    assert worse.outcome.landing.alias == "challenger"
+    assert "Refused: not surely better than the champion" in worse.outcome.landing.reason
+    assert call("promote", worse.outcome.run) == 4
+    assert "E701" in capsys.readouterr().err
+    assert call("promote", first.outcome.run) == 0
+    assert [version.uri for version in champions()] == [first.outcome.landing.uri]
+
+
+def test_verbs_find_the_finished_run(first, capsys):
+    assert call("lineage", "models:/tiny@champion", "--json") == 0
+    assert "read_corpus" in capsys.readouterr().out
+    assert call("status", first.outcome.run, "--json") == 0
+    assert {told["verdict"] for told in json.loads(capsys.readouterr().out)} == {"HIT"}
+    assert call("where", "models:/tiny@champion") == 0
+    assert capsys.readouterr().out.strip() == str(resolve("models:/tiny@champion"))

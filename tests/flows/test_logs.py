@@ -1,0 +1,64 @@
+"""What a failed run says: each error once on the console, all of it in the file."""
+
+import io
+import logging
+from pathlib import Path
+
+import pytest
+
+from flows.logs import Once, OneLine, logged
+
+
+@pytest.fixture
+def console():
+    """A logger with a console as Prefect's would be, and what it printed."""
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.addFilter(Once())
+    handler.setFormatter(OneLine(logging.Formatter("%(levelname)s %(message)s")))
+    logger = logging.getLogger("told")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield logger, out
+    logger.removeHandler(handler)
+
+
+def fail_in_a_task_of_a_round_of_a_flow(logger: logging.Logger) -> None:
+    try:
+        raise ValueError("too small")
+    except ValueError:
+        for who in ("task", "round", "flow"):
+            logger.exception("%s failed", who)
+        logger.info("Finished in state Failed('too small')")
+        raise
+
+
+def test_an_error_is_told_where_it_happened_and_not_again_on_its_way_up(console, tmp_path: Path):
+    logger, out = console
+    file = tmp_path / "logs" / "all.log"
+    with pytest.raises(ValueError, match="too small"), logged(file):
+        fail_in_a_task_of_a_round_of_a_flow(logger)
+    assert out.getvalue() == "ERROR task failed\n"
+    written = file.read_text()
+    assert written.count("Traceback") == 3
+    assert "Finished in state Failed" in written
+
+
+def test_another_error_is_told_too(console):
+    logger, out = console
+    for number in range(2):
+        try:
+            raise ValueError(number)
+        except ValueError:
+            logger.exception("attempt %d", number)
+    assert out.getvalue() == "ERROR attempt 0\nERROR attempt 1\n"
+
+
+def test_the_file_is_named_only_when_something_failed(tmp_path: Path, capsys):
+    file = tmp_path / "all.log"
+    with logged(file):
+        pass
+    assert capsys.readouterr().err == ""
+    with pytest.raises(KeyError), logged(file):
+        raise KeyError
+    assert capsys.readouterr().err == f"log {file}\n"

@@ -1,0 +1,80 @@
+"""What the report of each kind of run can show, whatever that run kept or left out."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.infocse_idc import self_train
+from sentemb_core.annotation.clusters import Clusters
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.report.data import RunReport
+from sentemb_core.store.objects import Store
+from tasks.caching import without_prefect
+from tasks.publish import Outcome, full_report
+from tasks.storing import opened
+from tests.flows.corpora import tiny_run, write_corpus
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def reported(config) -> tuple[Outcome, RunReport]:
+    with without_prefect(Store.default()):
+        training = self_train(config, lambda row: None)
+    best = training.rows[training.best].encoder
+    outcome = Outcome(
+        run="x", training=training, encoder=best, report="r", landing=None, timings=[]
+    )
+    return outcome, full_report(outcome, config)
+
+
+def test_the_document_shown_is_clustered_as_the_annotation_did_it(corpus_file: Path):
+    outcome, report = reported(tiny_run(corpus_file))
+    corpus = TokenCorpus.open(opened(outcome.training.texts.sentences))
+    document = corpus.doc_ids.index(report.document.name)
+    rows = slice(*corpus.offsets[document : document + 2])
+    seen = {labelling.label: labelling.clusters for labelling in report.document.rounds}
+    assert list(seen) == [row.label for row in outcome.training.rows]
+    for annotator, learner in (("after conpono", "round 1"), ("round 1", "round 2")):
+        (row,) = [row for row in outcome.training.rows if row.label == learner]
+        labels = Clusters.open(opened(row.annotation.clusters)).labels[rows]
+        assert seen[annotator] == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "columns"),
+    [
+        ({"clustering": "kmeans", "n_clusters": 4}, ["annotation of round 1"]),
+        ({"keep_embeddings": False}, ["annotation of round 1"]),
+        ({"top_k": 2, "mutual": True}, ["start", "after conpono", "round 1"]),
+    ],
+)
+def test_a_single_round_has_a_before_and_after_as_far_as_vectors_were_kept(
+    corpus_file: Path, annotation: dict, columns: list[str]
+):
+    rounds = {"max_rounds": 1, "patience": 1}
+    outcome, report = reported(tiny_run(corpus_file, annotation=annotation, rounds=rounds))
+    assert [labelling.label for labelling in report.document.rounds] == columns
+    assert len(report.lost_queries) == lost_at_most_ten(outcome)
+    assert "its control" in report.notes[0]
+
+
+def lost_at_most_ten(outcome: Outcome) -> int:
+    best = outcome.training.rows[outcome.training.best]
+    return min(10, int((read_ranks(opened(best.scores), "validation") > 1).sum()))
+
+
+def test_lost_halves_are_told_by_how_they_begin(tmp_path: Path):
+    source = write_corpus(tmp_path / "plain.jsonl", documents=80)
+    columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
+    outcome, report = reported(tiny_run(source, corpus=columns, control=False))
+    assert (report.query, report.candidate) == ("first half", "second half")
+    assert len(report.lost_queries) == lost_at_most_ten(outcome) > 0
+    corpus = TokenCorpus.open(opened(outcome.training.texts.sentences))
+    said = corpus.texts(range(len(corpus)))
+    for query in report.lost_queries:
+        assert said.index(query.query.split(".")[0] + ".") < said.index(
+            query.wanted.split(".")[0] + "."
+        ), "the first half before the second"
+    assert report.notes == []
+    assert report.document.counterpart is None

@@ -1,0 +1,179 @@
+"""The table of methods: cells that fail say why, cells that are there are not made again."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows import reproduce
+from flows.method_table import METHODS, MethodTable
+from flows.reproduce import methods_small
+from flows.settings import checked_as
+from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.method_settings import METHOD_NAMES
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
+from tasks.caching import making_plan, without_prefect
+from tasks.cells import (
+    Cell,
+    cells_json,
+    cells_markdown,
+    cells_table,
+    header,
+    lines,
+    numbers_of,
+    write_between_marks,
+)
+from tests.flows.corpora import write_corpus
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Tiny files under the names that the table wants."""
+    folder = tmp_path_factory.mktemp("data")
+    rows = pa.Table.from_pylist(
+        [
+            {"doc_id": row["id"], "title": row["title"], "sentences": row["sentences"]}
+            for row in documents(folder)
+        ]
+    )
+    pq.write_table(rows, folder / "blog_usgov.parquet")
+    texts = [text for row in documents(folder) for text in row["sentences"]]
+    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
+    pairs = {
+        "sentence1": texts[:20],
+        "sentence2": texts[20:40],
+        "score": [float(k) for k in range(20)],
+    }
+    for name in ("stsb_dev", "sickr_test"):
+        pq.write_table(pa.table(pairs), folder / f"{name}.parquet")
+    return str(folder)
+
+
+def documents(folder: Path) -> list[dict]:
+    import json
+
+    file = write_corpus(folder / "documents.jsonl", documents=30)
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def table(data: str, **changes: object) -> MethodTable:
+    settings = {
+        "data": data,
+        "corpora": ["blog_usgov", "plain_sentences"],
+        "encoders": ["transformer"],
+        "methods": ["conpono", "infocse_idc", "simcse", "infocse_aux"],
+        "steps": 2,
+        "batch_size": 8,
+    }
+    return checked_as(MethodTable, settings | changes)
+
+
+def made(config: MethodTable) -> list[Cell]:
+    with without_prefect(Store.default()):
+        return methods_small.fn(config)
+
+
+def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: str):
+    cells = made(table(data))
+    assert [(cell.corpus, cell.method) for cell in cells] == [
+        *(("blog_usgov", fixed) for fixed in ("random vectors", "BM25", "start encoder")),
+        *(("blog_usgov", method) for method in ("conpono", "infocse_idc", "simcse", "infocse_aux")),
+        ("plain_sentences", "start encoder"),
+        *(
+            ("plain_sentences", method)
+            for method in ("conpono", "infocse_idc", "simcse", "infocse_aux")
+        ),
+    ]
+    assert {cell.method: cell.error[:4] for cell in cells if cell.error} == {
+        "conpono": "E102",
+        "infocse_idc": "E102",
+    }
+    told = [set(numbers_of(cell)) for cell in cells if not cell.error]
+    assert told == [{"R@1", "R@5", "R@10"}] * 7 + [{"STS-B dev", "SICK-R test"}] * 3
+    assert all(cell.seconds > 0 for cell in cells if cell.steps and not cell.error)
+
+    assert made(table(data)) == cells
+    assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
+
+
+def test_a_plan_tells_of_every_cell(data: str):
+    with making_plan(Store.default()) as plan:
+        cells = list(reproduce.cells(table(data)))
+    assert (len(cells), plan.undecided) == (12, False)
+
+
+def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeypatch):
+    learnt = reproduce.learnt
+
+    def fails_for_simcse(training, start, ground):
+        if training.method.name == "simcse":
+            raise ZeroDivisionError("of nothing")
+        return learnt(training, start, ground)
+
+    monkeypatch.setattr(reproduce, "learnt", fails_for_simcse)
+    *_, before, failed = made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
+    assert (before.error, failed.error) == ("", "E000 ZeroDivisionError: of nothing")
+    assert lines([failed])[0][2:4] == ["simcse", "E000"]
+
+
+def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match=r"wants blog_usgov\.parquet.*--data"):
+        table(str(tmp_path)).check_files()
+
+
+def test_a_row_is_any_method_or_a_variant_of_one():
+    assert set(METHOD_NAMES) < set(METHODS)
+    config = MethodTable(data="")
+    for start in config.encoders:
+        for row in config.methods:
+            assert config.training(row, start, seed=1).method.name == METHODS[row]["name"]
+
+
+def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
+    with pytest.raises(UsageError, match="did you mean 'simcse'"):
+        table(data, methods=["simcsee"])
+
+
+def measured(method: str, seed: int, **changes: object) -> Cell:
+    cell = Cell(corpus="c", start="s", method=method, seed=seed, steps=1_000, batch_size=64)
+    return cell.model_copy(update=changes)
+
+
+def test_seeds_are_one_row_with_mean_and_spread(monkeypatch):
+    values = {1: 0.25, 2: 0.5, 3: 0.75}
+    monkeypatch.setattr("tasks.cells.numbers_of", lambda cell: {"R@1": values[cell.seed]})
+    told = [measured(method, seed, seconds=float(seed)) for seed in values for method in "ab"]
+    assert lines(told) == [
+        ["c", "s", method, "0.500 ± 0.250", "", "", "1,000", "64", "2"] for method in "ab"
+    ]
+
+
+def test_where_one_seed_failed_its_code_stands_beside_the_mean(monkeypatch):
+    monkeypatch.setattr("tasks.cells.numbers_of", lambda cell: {"R@1": 0.5})
+    told = [measured("a", 1), measured("a", 2, error="E302 Training met a loss of nan.")]
+    assert lines(told)[0][3] == "0.500 E302"
+
+
+def test_the_document_keeps_everything_outside_the_marks(tmp_path: Path):
+    file = tmp_path / "RESULTS.md"
+    file.write_text("a\n<!-- t:begin -->\nold\n<!-- t:end -->\nz\n", encoding="utf-8")
+    cells = [measured("conpono", 1, error="E102 no pairs.")]
+    for _ in range(2):
+        write_between_marks(file, "t", cells_markdown(cells))
+        text = file.read_text(encoding="utf-8")
+        assert text.startswith("a\n<!-- t:begin -->\n| corpus | start | method | R@1")
+        assert text.endswith("- conpono on c from s: E102 no pairs.\n<!-- t:end -->\nz\n")
+    file.write_text("no marks", encoding="utf-8")
+    with pytest.raises(UsageError, match="<!-- t:begin -->"):
+        write_between_marks(file, "t", "")
+
+
+def test_people_and_programs_read_the_same_rows():
+    cells = [measured("conpono", 1, error="E102 no pairs.")]
+    shown = cells_table(cells)
+    assert [str(column.header) for column in shown.columns] == header(cells)
+    assert (shown.row_count, cells_json(cells)[0]["error"]) == (1, "E102 no pairs.")

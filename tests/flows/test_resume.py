@@ -1,0 +1,98 @@
+"""A run of the command line that is killed in a training, and the one word that goes on with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from flows.infocse_idc import self_train
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
+from tasks.caching import without_prefect
+from tasks.publish import Outcome
+from tests.flows.corpora import tiny_run
+
+ROOT = Path(__file__).parents[2]
+
+
+def flows(home: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """`python -m flows ...` on the test's server."""
+    from prefect.settings import PREFECT_API_URL
+
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows", *arguments],
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "SENTEMB_HOME": str(home),
+            "PREFECT_API_URL": PREFECT_API_URL.value(),
+            "OMP_NUM_THREADS": "1",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed(home: Path, *arguments: str) -> None:
+    """A run that dies by SIGKILL in its second training, past the first checkpoint."""
+    with flows(home, *arguments) as process:
+        trainings = (line for line in process.stderr if "train_encoder runs" in line)
+        assert [next(trainings, None) for _ in range(2)][-1], "the run ended by itself"
+        known = len(list(home.glob("work/train_encoder-*/*.json")))
+        deadline = time.monotonic() + 5
+        while len(list(home.glob("work/train_encoder-*/*.json"))) == known:
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGKILL)
+
+
+def logged(name: str) -> list[str]:
+    """Lines in the log of the latest flow run of this name, as Prefect's pages show them."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName, LogFilter
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    with get_client(sync_client=True) as client:
+        (latest,) = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(name=FlowRunFilterName(any_=[name])),
+            sort=FlowRunSort.START_TIME_DESC,
+            limit=1,
+        )
+        wanted = LogFilter(flow_run_id={"any_": [str(latest.id)]})
+        return [line.message for line in client.read_logs(wanted)]
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
+    prefect_server, corpus_file, home, tmp_path, monkeypatch
+):
+    rounds = {"max_rounds": 1, "patience": 1}
+    config = tiny_run(corpus_file, name="killed", rounds=rounds, control=False)
+    training = config.training.model_copy(update={"steps": 200, "checkpoint_every": 10})
+    config = config.model_copy(update={"training": training, "register_model": False})
+    file = tmp_path / "config.json"
+    file.write_text(config.model_dump_json())
+
+    killed(home, "run", "--config", str(file))
+    assert [run.state for run in last_runs(Store.default())] == ["killed"]
+    with flows(home, "resume", "--json") as process:
+        said, log = process.communicate()
+    assert process.returncode == 0, log[-2000:]
+    outcome = Outcome.model_validate_json(said)
+    last, first = last_runs(Store.default())
+    assert (last.state, first.state) == ("completed", "killed")
+    hits = {used.key for used in last.stages if used.hit}
+    assert hits >= {used.key for used in first.stages}, "nothing finished was done twice"
+    assert any("is the best of" in line for line in logged("killed")), "our lines are in its log"
+
+    monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "undisturbed"))
+    with without_prefect(Store.default()):
+        undisturbed = self_train(config, lambda row: None)
+    assert [row.encoder for row in outcome.training.rows] == [
+        row.encoder for row in undisturbed.rows
+    ]

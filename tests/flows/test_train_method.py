@@ -1,0 +1,114 @@
+"""A run of one training: any method through the same door, stages, report and record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.settings import checked, settings
+from flows.train_method import train_method, trained_once
+from sentemb_core.configs import InfoCSEIDC, MethodRun
+from sentemb_core.errors import RecipeError, UsageError
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs, recording
+from tasks.caching import making_plan, without_prefect
+from tasks.publish import Outcome, full_report
+from tasks.rows import SelfTraining
+from tasks.validate import recall_at_5
+from tests.flows.corpora import tiny_run
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def tiny_method(source: Path, method: str = "conpono", **changes: object) -> MethodRun:
+    """The corpus and the encoder of `tiny_run`, and one training."""
+    whole = tiny_run(source).model_dump(include={"name", "corpus", "encoder", "initialiser"})
+    training = whole.pop("initialiser") | {"method": {"name": method}, "steps": 30}
+    return MethodRun.model_validate(whole | {"training": training} | changes)
+
+
+def trained(config: MethodRun) -> SelfTraining:
+    with without_prefect(Store.default()):
+        return trained_once(config, lambda row: None)
+
+
+def test_a_run_trains_once_and_keeps_what_validation_prefers(corpus_file: Path):
+    found = trained(tiny_method(corpus_file))
+    assert [row.label for row in found.rows] == ["start", "after conpono"]
+    start, after = (recall_at_5(row.scores) for row in found.rows)
+    assert after > start
+    assert (found.best, found.controls) == (1, [])
+
+
+def test_a_training_that_harms_leaves_the_start_encoder(corpus_file: Path):
+    hardly = {"method": "conpono", "steps": 1, "batch_size": 16, "learning_rate": 1e-9}
+    assert trained(tiny_method(corpus_file, training=hardly)).best == 0
+
+
+def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
+    trained(tiny_method(corpus_file))
+    with recording(Store.default(), "probe", [], {}) as log:
+        trained(tiny_method(corpus_file))
+    assert {used.stage for used in log.run.stages if not used.hit} == set()
+
+
+def test_a_plan_walks_the_flow(corpus_file: Path):
+    trained(tiny_method(corpus_file))
+    with making_plan(Store.default()) as plan:
+        trained_once(tiny_method(corpus_file, "ict"), lambda row: None)
+    told = {status.stage: status.verdict for status in plan.told}
+    assert (told["start_encoder"], told["train_encoder"]) == ("HIT", "MISS")
+
+
+def test_a_method_that_a_table_of_vectors_cannot_learn_is_refused(corpus_file: Path):
+    with pytest.raises(RecipeError, match="E303"):
+        trained(tiny_method(corpus_file, "simcse"))
+
+
+def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_file: Path):
+    config = tiny_method(corpus_file)
+    training = trained(config)
+    encoder = training.rows[1].encoder
+    outcome = Outcome(
+        run="x", training=training, encoder=encoder, report="r", landing=None, timings=[]
+    )
+    report = full_report(outcome, config)
+    assert [row.label for row in report.rounds] == ["start", "after conpono"]
+    assert [curve.label for curve in report.curves] == ["after conpono"]
+    assert (report.notes, report.settings["training.method.name"]) == ([], "conpono")
+
+
+def test_the_method_says_which_flow_it_is(corpus_file: Path):
+    for config in (tiny_method(corpus_file), tiny_run(corpus_file)):
+        record = json.loads(config.model_dump_json())
+        assert checked(record) == config
+
+
+def test_a_method_is_named_by_an_option_and_set_by_its_path():
+    options = {"corpus.source": "docs.jsonl", "training.method": "simcse"}
+    run = settings(None, options, ["training.method.temperature=0.1"])
+    assert isinstance(run, MethodRun)
+    assert run.training.method.model_dump(include={"name", "temperature"}) == {
+        "name": "simcse",
+        "temperature": 0.1,
+    }
+    assert isinstance(settings(None, {"corpus.source": "docs.jsonl"}, []), InfoCSEIDC)
+
+
+def test_rounds_are_no_setting_of_one_training():
+    options = {"corpus.source": "docs.jsonl", "training.method": "simcse", "rounds.max_rounds": 2}
+    with pytest.raises(UsageError, match="rounds: there is no such setting"):
+        settings(None, options, [])
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_whole_run_is_reported_recorded_and_registered(prefect_server, corpus_file, home):
+    outcome = train_method(tiny_method(corpus_file))
+    (record,) = last_runs(Store.default())
+    assert (record.id, record.state) == (outcome.run, "completed")
+    assert Path(outcome.report).is_file()
+    assert outcome.landing is not None
+    assert outcome.landing.alias == "champion"
+    card = (Store.default().path(outcome.encoder) / "README.md").read_text()
+    assert "conpono: after conpono" in card

@@ -1,0 +1,183 @@
+"""The door `sentemb`: results on stdout, words on stderr, a person's mistakes told in one line."""
+
+import json
+import logging
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sentemb_core import console
+from sentemb_core.cli import app
+from sentemb_core.encoder.card import CardFacts, model_card
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from tests import tiny
+
+COLUMNS = ("--id-column", "id", "--sentences-column", "sentences")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    save_encoder(tiny.static(), folder, model_card(CardFacts(name="tiny", base="tiny")))
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> str:
+    """Eight documents, each about its own two words, which its title has too."""
+    path = tmp_path_factory.mktemp("corpus") / "documents.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for k in range(8):
+            first, second = f"w{4 + 2 * k}", f"w{5 + 2 * k}"
+            row = {
+                "id": f"d{k}",
+                "title": f"{first} {second}",
+                "sentences": [first, second, f"{second} {second} {first}"],
+            }
+            file.write(json.dumps(row) + "\n")
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _own_log():
+    """The door sends the core's log to stderr; other tests have it as it was."""
+    logger = logging.getLogger("sentemb_core")
+    handlers, propagate, level = logger.handlers, logger.propagate, logger.level
+    yield
+    logger.handlers, logger.propagate = handlers, propagate
+    logger.setLevel(level)
+
+
+@pytest.fixture
+def call(capsys):
+    """Exit code, stdout and stderr of `sentemb ...`, in this process."""
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        code = console.run(app, arguments)
+        return code, *capsys.readouterr()
+
+    return called
+
+
+def test_vectors_of_documents_and_of_sentences_go_to_a_file(call, model, corpus, tmp_path):
+    out = tmp_path / "vectors.parquet"
+    code, said, _ = call("encode", model, corpus, str(out), *COLUMNS)
+    assert (code, pq.read_table(out).num_rows) == (0, 8)
+    assert said == f"8 vectors of 16 dimensions, one a document: {out}\n"
+    code, said, _ = call("encode", model, corpus, str(out), "--by", "sentence", "--json", *COLUMNS)
+    assert json.loads(said) == {"out": str(out), "rows": 24, "dim": 16, "by": "sentence"}
+    table = pq.read_table(out)
+    assert table.column_names == ["doc_id", "position", "sentence", "embedding"]
+    assert table["position"].to_pylist() == [0, 1, 2] * 8
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.parquet"]
+
+
+def test_a_document_is_found_by_its_own_words(call, model, corpus):
+    code, said, _ = call("search", model, "w8 w9", corpus, "--top", "2", "--json", *COLUMNS)
+    hits = json.loads(said)
+    assert (code, len(hits), hits[0]["doc_id"]) == (0, 2, "d2")
+    assert hits[0]["score"] >= hits[1]["score"]
+
+
+def test_documents_find_their_titles(call, model, corpus):
+    column = ("--counterpart-column", "title")
+    code, said, _ = call("evaluate", model, corpus, "--json", *column, *COLUMNS)
+    scores = json.loads(said)
+    assert (code, [*scores]) == (0, ["this encoder", "BM25", "random encoder"])
+    assert scores["this encoder"]["document_to_counterpart"]["recall_at_5"] == 1.0
+
+
+def test_one_document_is_drawn_with_its_clusters(call, model, corpus, tmp_path):
+    picture = tmp_path / "graph.svg"
+    code, said, _ = call(
+        "annotate", model, corpus, "--document", "d3", "--picture", str(picture), *COLUMNS
+    )
+    assert code == 0
+    assert f"Drawn: {picture}\n" in said
+    assert picture.read_text().count("<svg") == 1
+
+
+def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model, tmp_path):
+    folder = tmp_path / "copy"
+    assert call("export", model, str(folder))[0] == 0
+    assert load_encoder(folder).dim == load_encoder(Path(model)).dim
+    assert (folder / "README.md").read_text() == (Path(model) / "README.md").read_text()
+    code, _, told = call("export", model, str(folder))
+    assert (code, "is not empty" in told) == (2, True)
+
+
+def test_methods_are_listed_with_what_they_need(call):
+    code, said, _ = call("methods", "--json")
+    assert code == 0
+    assert {"name": "conpono", "needs": "documents"}.items() <= json.loads(said)[1].items()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("serch MODEL word CORPUS", 2, 'Did you mean "search"'),
+        ("search MODEL word CORPUS --tpo 3", 2, "Did you mean --top"),
+        ("search MODEL word CORPUS --top 0", 2, "--top. Must be >= 1"),
+        ("search MODEL word CORPUS --on-duplicate erorr", 2, 'Did you mean "error"'),
+        ("search MODEL word CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
+        ("search MODEL", 2, "--query requires an argument"),
+        ("search nosuch word CORPUS", 2, "E401 "),
+        ("search static word CORPUS", 2, "learns its vocabulary from a corpus"),
+        ("search MODEL word nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
+        ("search MODEL word CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id',"),
+        ("search MODEL word CORPUS --sentences-column sentense", 3, "did you mean 'sentences'"),
+        ("annotate MODEL CORPUS --document d99", 3, "No document has the id 'd99'"),
+        ("annotate MODEL CORPUS --document d1 --picture graph.xyz", 2, "extensions"),
+        ("evaluate MODEL CORPUS --candidates 1", 2, "--candidates. Must be >= 2"),
+        ("encode MODEL CORPUS nofolder/vectors.parquet", 2, "There is no folder nofolder"),
+        ("encode MODEL CORPUS vectors.txt", 2, "must have extension"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(call, model, corpus, arguments: str, code: int, told: str):
+    words = [{"MODEL": model, "CORPUS": corpus}.get(word, word) for word in arguments.split()]
+    named = ("--id-column", "id") if code == 3 and "--document" in words else ()
+    found, said, errors = call(*words, *named)
+    assert (found, said) == (code, "")
+    assert told in errors
+    assert errors.splitlines()[-1].startswith("error E")
+    assert "Traceback" not in errors
+
+
+def test_an_empty_query_is_refused(call, model, corpus):
+    code, _, told = call("search", model, " ", corpus, *COLUMNS)
+    assert (code, "E001 A query is a text" in told) == (2, True)
+
+
+def test_a_repeated_id_is_an_error_if_one_asks_for_it(call, model, tmp_path):
+    twice = tmp_path / "twice.jsonl"
+    twice.write_text('{"id": "a", "sentences": ["w5 w6", "w7"]}\n' * 2)
+    assert call("search", model, "w5", str(twice), *COLUMNS)[0] == 0
+    code, _, told = call("search", model, "w5", str(twice), "--on-duplicate", "error", *COLUMNS)
+    assert code == 3
+    assert "E105 A document id occurs once: found again 'a' (rows 0 and 1)" in told
+
+
+def test_debug_shows_where_an_error_came_from(call, corpus, model):
+    code, _, told = call("search", model, "word", corpus, "--id-column", "idd", "--debug")
+    assert (code, told.count("Traceback")) == (3, 1)
+    assert told.splitlines()[-1].startswith("error E104 ")
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_too(call, model, corpus, monkeypatch):
+    def broken(*_: object) -> None:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr("sentemb_core.document_vectors.nearest_documents", broken)
+    code, _, told = call("search", model, "word", corpus, *COLUMNS)
+    assert code == 1
+    assert told.splitlines()[-1].startswith("error E000 KeyError: 'unforeseen' (broken in ")
+
+
+def test_an_interrupt_is_an_exit_code(call, model, corpus, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sentemb_core.document_vectors.nearest_documents", interrupted)
+    code, _, told = call("search", model, "word", corpus, *COLUMNS)
+    assert (code, told.splitlines()[-1]) == (130, "error interrupted")
