@@ -7,7 +7,7 @@ which side each default takes, and `PRESETS` holds the other one.
 from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from sentemb_core.types import Json
 
@@ -99,7 +99,7 @@ class DeCLUTR(Settings):
     )
     temperature: Temperature = 0.05
     mlm: Weight = Field(default=1.0, description="On the anchors, in the same forward.")
-    mask_rate: Rate = 0.15
+    mask_rate: Rate = Field(default=0.15, description="BERT's.")
 
 
 class InfoCSEIDCPairs(Settings):
@@ -123,11 +123,11 @@ class Condenser(Settings):
     """Pre-training whose masked tokens lean on the sentence vector (card 1.10, stage 1)."""
 
     name: Literal["condenser"] = "condenser"
-    mask_rate: float = Field(default=0.15, gt=0, lt=1)
+    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="BERT's.")
     skip_from: int | None = Field(
         default=None, ge=1, description="Layer whose tokens the head sees; none: the middle one."
     )
-    head_layers: int = Field(default=2, ge=1)
+    head_layers: int = Field(default=2, ge=1, description="The paper's.")
 
 
 class InfoCSEAux(Settings):
@@ -142,7 +142,7 @@ class InfoCSEAux(Settings):
         default=False, description="Start without a pre-trained head (seed 001, Table 4)."
     )
     skip_from: int | None = Field(default=None, ge=1, description="As the Condenser stage.")
-    head_layers: int = Field(default=2, ge=1)
+    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage.")
 
 
 class DiffCSE(Settings):
@@ -151,7 +151,7 @@ class DiffCSE(Settings):
     name: Literal["diffcse"] = "diffcse"
     temperature: Temperature = 0.05
     weight: Weight = 0.005
-    mask_rate: float = Field(default=0.3, gt=0, lt=1)
+    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="Paper and code.")
     sample: Literal["argmax", "multinomial"] = Field(
         default="argmax", description="The code's; the paper draws from the generator."
     )
@@ -180,7 +180,7 @@ class ESimCSE(Settings):
     temperature: Temperature = 0.05
     repetition: float = Field(default=0.32, ge=0, lt=1, description="Share of repeated tokens.")
     queue: int = Field(default=160, ge=0, description="Past momentum vectors: 2.5 batches of 64.")
-    momentum: float = Field(default=0.995, ge=0, lt=1)
+    momentum: float = Field(default=0.995, ge=0, lt=1, description="gamma; paper and code.")
     momentum_init: Literal["copy", "random"] = Field(
         default="copy", description="random: what the official log shows, a bug."
     )
@@ -204,7 +204,10 @@ class HiCL(Settings):
     """Segments beside whole texts, over another method (card 1.15)."""
 
     name: Literal["hicl"] = "hicl"
-    base: Annotated[SimCSE | ESimCSE | SNCSE, Field(discriminator="name")] = SimCSE()
+    base: Annotated[
+        SimCSE | ESimCSE | SNCSE,
+        Field(discriminator="name", description="What compares whole texts (seed 004)."),
+    ] = SimCSE()
     segment: int = Field(default=32, ge=4, description="Tokens of a segment, special ones too.")
     longest: int = Field(default=512, ge=8, description="Tokens of a text.")
     alpha: Weight = Field(default=0.05, description="Of the segments' loss.")
@@ -212,8 +215,21 @@ class HiCL(Settings):
     siblings: Literal["ignored", "negative", "positive"] = Field(
         default="ignored", description="What segments of one text are to each other."
     )
-    pooling: Literal["weighted", "plain"] = "weighted"
-    denominator: Literal["sum", "average"] = "sum"
+    pooling: Literal["weighted", "plain"] = Field(
+        default="weighted", description="How segments add up to their text; weighted: by length."
+    )
+    denominator: Literal["sum", "average"] = Field(
+        default="sum", description="sum: each segment of another text is a negative of its own."
+    )
+
+    @model_validator(mode="after")
+    def _shares_of_one(self) -> "HiCL":
+        if self.alpha + self.beta > 1:
+            raise ValueError(
+                f"alpha and beta are shares, the rest is the base method's: {self.alpha} + "
+                f"{self.beta} is above 1"
+            )
+        return self
 
 
 class CLMAutoencoder(Settings):
@@ -236,7 +252,7 @@ class MLMAutoencoder(Settings):
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
     mask_rate: float = Field(default=0.15, gt=0, lt=1, description="Not stated by seed 002.")
-    layers: int = Field(default=2, ge=1)
+    layers: int = Field(default=2, ge=1, description="Of the decoder (seed 002).")
     simcse: Weight = Field(default=0.0, description="Of SimCSE beside it (multi-task).")
     weight: Weight = Field(default=1.0, description="Of the decoder.")
     temperature: Temperature = 0.05
@@ -329,6 +345,8 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
             "method": {"name": "mirror_bert", "drophead": 0.2},
         },
     },
+    "ict": {"paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}}},
+    "cpc": {"paper": {"method": {"bilinear": True, "temperature": 1.0}}},
     "conpono": {"paper": {"batch_size": 32, "learning_rate": 5e-5, "method": {"window": 4}}},
     "infocse_idc": {
         "paper": {

@@ -58,7 +58,6 @@ RECIPES = (
     Recipe("conpono", {"bilinear": True}),
     Recipe("ict"),
     Recipe("cpc"),
-    Recipe("cpc", {"bilinear": True}),
     Recipe("declutr", SPANS),
     Recipe("declutr", SPANS | {"longest": 4, "anchors": 2, "mlm": 0.0}),
     Recipe("simcse"),

@@ -1,0 +1,82 @@
+"""Settings of the methods: each default explained, each mistake named, each preset whole."""
+
+import re
+from typing import get_args
+
+import pytest
+from pydantic import ValidationError
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.method_settings import METHOD_NAMES, PRESETS, AnyMethod, HiCL, preset_of
+from sentemb_core.methods.catalogue import CATALOGUE
+
+every_method = pytest.mark.parametrize("settings", get_args(AnyMethod), ids=METHOD_NAMES)
+every_preset = pytest.mark.parametrize(
+    ("method", "name"), [(method, name) for method, named in PRESETS.items() for name in named]
+)
+
+
+def test_every_method_has_settings_and_every_settings_a_method():
+    assert sorted(METHOD_NAMES) == sorted(entry.name for entry in CATALOGUE)
+    assert len(set(METHOD_NAMES)) == len(METHOD_NAMES)
+
+
+@every_method
+def test_a_method_says_what_it_is_and_which_card_has_its_sources(settings):
+    assert re.search(r"^.{20,}\((cards? )?1\.\d+", settings.__doc__)
+
+
+@every_method
+def test_every_default_is_explained(settings):
+    unexplained = [name for name, field in settings.model_fields.items() if not field.description]
+    assert unexplained == ["name"]
+
+
+@every_method
+def test_a_bare_name_is_the_method_with_its_defaults(settings):
+    name = settings.model_fields["name"].default
+    assert TrainingConfig(method=name).method == settings()
+    assert TrainingConfig(method={"name": name}).method == settings()
+
+
+@every_method
+def test_a_misspelt_key_is_named_with_its_path(settings):
+    name = settings.model_fields["name"].default
+    with pytest.raises(ValidationError, match=rf"method\.{name}\.temprature\n.*not permitted"):
+        TrainingConfig(method={"name": name, "temprature": 0.1})
+
+
+def test_an_unknown_method_is_told_the_known_ones():
+    with pytest.raises(ValidationError, match=r"method\n.*'simsce'.*'simcse'"):
+        TrainingConfig(method="simsce")
+
+
+@every_preset
+def test_every_preset_is_a_training_of_its_method(method, name):
+    chosen = preset_of(method, name)
+    config = TrainingConfig.model_validate(chosen)
+    assert config.method.name == method
+    for key, value in chosen.items():
+        if key != "method":
+            assert getattr(config, key) == value
+    for key, value in chosen["method"].items():
+        assert getattr(config.method, key) == value
+
+
+@every_preset
+def test_a_preset_changes_something(method, name):
+    assert TrainingConfig.model_validate(preset_of(method, name)) != TrainingConfig(method=method)
+
+
+def test_presets_are_of_methods_there_are():
+    assert PRESETS.keys() <= set(METHOD_NAMES)
+
+
+def test_an_unknown_preset_is_an_error():
+    with pytest.raises(KeyError):
+        preset_of("simcse", "nature")
+
+
+def test_the_shares_of_hicl_leave_something_to_its_base():
+    with pytest.raises(ValidationError, match="alpha and beta are shares"):
+        HiCL(alpha=0.7, beta=0.4)
