@@ -9,6 +9,7 @@ from prefect import flow
 from flows.infocse_idc import infocse_idc
 from flows.presets import preset
 from sentemb_core.configs import CorpusConfig, InfoCSEIDC
+from sentemb_core.types import Json
 from tasks.publish import Outcome
 from tasks.tables import add_row, add_run, scores_table
 
@@ -26,9 +27,12 @@ SAMPLE = CorpusConfig(
     sentences_column="sentences",
     counterpart_column="title",
     min_sentences=5,
-    max_sentences=12,
+    max_sentences=8,
     max_documents=1_000,
 )
+
+BUDGETS: dict[Way, Json] = {"nothing": {}, "minilm": {"batch_size": 32}}
+"""Half of MiniLM's usual batch, so that two rounds and their controls fit into six minutes."""
 
 WAYS: dict[Way, InfoCSEIDC] = {
     way: InfoCSEIDC.model_validate(
@@ -39,6 +43,7 @@ WAYS: dict[Way, InfoCSEIDC] = {
             "encoder": {"name": encoder},
             "validation": {"candidates": 1_000},
             "rounds": {"max_rounds": 2, "patience": 2},
+            "training": preset(encoder)["training"] | BUDGETS[way],
         }
     )
     for way, encoder in (("nothing", "static"), ("minilm", "minilm"))

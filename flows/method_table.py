@@ -40,13 +40,13 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in METHOD_NAMES} | 
     "cpc": {"name": "cpc", "context_tokens": CONTEXT},
     "declutr": {"name": "declutr", "longest": CONTEXT - 2},
     "hicl": {"name": "hicl", "longest": CONTEXT},
-    "simcse + mlm": {"name": "simcse", "mlm": 0.1},
-    "hicl v2": {"name": "hicl", "longest": CONTEXT, "beta": 3e-5},
+    "simcse+mlm": {"name": "simcse", "mlm": 0.1},
+    "hicl_v2": {"name": "hicl", "longest": CONTEXT, "beta": 3e-5},
     "tsdae": {"name": "clm_autoencoder", "noise": 0.6},
-    "simcse + clm_autoencoder": {"name": "clm_autoencoder", "simcse": 1.0, "weight": 0.01},
-    "simcse + mlm_autoencoder": {"name": "mlm_autoencoder", "simcse": 1.0, "weight": 0.01},
-    "infocse_aux, random head": {"name": "infocse_aux", "random_head": True},
-    "diffcse, random generator": {"name": "diffcse", "random_head": True},
+    "simcse+clm_autoencoder": {"name": "clm_autoencoder", "simcse": 1.0, "weight": 0.01},
+    "simcse+mlm_autoencoder": {"name": "mlm_autoencoder", "simcse": 1.0, "weight": 0.01},
+    "infocse_aux_random_head": {"name": "infocse_aux", "random_head": True},
+    "diffcse_random_generator": {"name": "diffcse", "random_head": True},
 }
 """Row of the table -> the method's settings; what is left out has the default of its card."""
 

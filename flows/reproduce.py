@@ -158,7 +158,7 @@ def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
 
 
 def self_annotated(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
-    """One round; random weights learn from neighbours for the first half of the steps (seed 000)."""
+    """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
     annotator = ground.start
     if start == "transformer":
         training = training.model_copy(update={"steps": max(1, training.steps // 2)})

@@ -1,5 +1,6 @@
 """The table of methods: cells that fail say why, cells that are there are not made again."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,8 +55,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def documents(folder: Path) -> list[dict]:
-    import json
-
     file = write_corpus(folder / "documents.jsonl", documents=30)
     return [json.loads(line) for line in file.read_text().splitlines()]
 

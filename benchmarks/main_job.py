@@ -1,0 +1,95 @@
+"""The main job on four corpora, seed by seed: the tables of RESULTS.md, from runs alone.
+
+    python -m benchmarks.main_job --corpora blog sessions --seeds 42 43 44 --write
+
+A run that is in the store costs seconds; the others take minutes each.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import mean, stdev
+
+from tasks.cells import write_between_marks
+from tasks.publish import Outcome
+from tasks.validate import scores_of
+
+RESULTS = Path(__file__).parents[1] / "RESULTS.md"
+
+TITLED = "--id-column doc_id --sentences-column sentences --counterpart-column title"
+CORPORA = {
+    "blog": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
+    "--set corpus.max_sentences=40",
+    "sessions": "$SENTEMB_DATA/session_mixed_titles.parquet --id-column session_id "
+    "--sentences-column titles --counterpart-column ad_title",
+    "reuters": f"$SENTEMB_DATA/news_reuters21578.parquet {TITLED} --set corpus.min_sentences=5",
+    "arxiv": f"$SENTEMB_DATA/sci_arxiv_cs.parquet {TITLED} --set corpus.min_sentences=5",
+}
+RULE = "--rounds 2 --set rounds.patience=2 --set validation.candidates=1000"
+
+
+def command(corpus: str, seed: str, more: str) -> str:
+    """What a person would type."""
+    return f"python -m flows run {CORPORA[corpus]} --name {corpus} {RULE} --seed {seed}{more}"
+
+
+def outcome(corpus: str, seed: int, more: str) -> Outcome:
+    """Of one run; what it says on the way goes to this program's stderr."""
+    words = os.path.expandvars(command(corpus, str(seed), more)).split()[1:]
+    done = subprocess.run([sys.executable, *words, "--json"], stdout=subprocess.PIPE, check=True)
+    return Outcome.model_validate(json.loads(done.stdout))
+
+
+def recalls(outcome: Outcome, k: int) -> dict[str, tuple[float, float]]:
+    """Row -> recall on the test split, document to counterpart and back."""
+    run = outcome.training
+    refs = {"random encoder": run.random, "BM25": run.bm25}
+    refs |= {row.label: row.scores for row in [*run.rows, *run.controls]}
+    found = {label: scores_of(ref)["test"] for label, ref in refs.items() if ref}
+    return {
+        label: (
+            getattr(test.document_to_counterpart, f"recall_at_{k}"),
+            getattr(test.counterpart_to_document, f"recall_at_{k}"),
+        )
+        for label, test in found.items()
+    }
+
+
+def table(corpus: str, seeds: list[int], more: str) -> str:
+    """Means and standard deviations over the seeds, and the command."""
+    k = 20 if corpus == "sessions" else 5
+    runs = [recalls(outcome(corpus, seed, more), k) for seed in seeds]
+    head = f"| encoder | document → counterpart R@{k} | counterpart → document R@{k} |"
+    rows = [
+        f"| {label} | {spread([run[label][0] for run in runs if label in run])} "
+        f"| {spread([run[label][1] for run in runs if label in run])} |"
+        for label in dict.fromkeys(label for run in runs for label in run)
+    ]
+    lines = [head, "|---|---|---|", *rows, "", f"Seeds {', '.join(map(str, seeds))}:"]
+    return "\n".join([*lines, "", "```", command(corpus, "S", more), "```"])
+
+
+def spread(values: list[float]) -> str:
+    return f"{mean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
+    parser.add_argument("--more", default="", help="Options for every run, as --encoder minilm.")
+    parser.add_argument("--write", action="store_true", help="Into RESULTS.md, between its marks.")
+    asked = parser.parse_args()
+    more = f" {asked.more}" if asked.more else ""
+    for corpus in asked.corpora:
+        made = table(corpus, asked.seeds, more)
+        print(f"{corpus}\n{made}\n", flush=True)
+        if asked.write:
+            write_between_marks(RESULTS, f"main-job {corpus}{more}", made)
+
+
+if __name__ == "__main__":
+    main()
