@@ -21,13 +21,10 @@ def write_graph(corpus: Corpus, vectors: Vectors, degree: int, out: Path) -> Non
     Raises BadEmbeddingError if a vector is not finite.
     """
     for shard in corpus.shards:
-        near = neighbours(vectors.shard(shard.index), corpus.shard_offsets(shard.index), degree)
-        schema = schemas.graph(degree).with_metadata({"first_sentence": str(near.first)})
-        columns = [
-            pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), degree)
-            for column in (near.index, near.weight)
-        ]
-        write_arrow(out / f"graph-{shard.index:05d}.arrow", columns, schema)
+        offsets = corpus.shard_offsets(shard.index)
+        near = neighbours(vectors.shard(shard.index), offsets, degree)
+        _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
+        del near  # else two shards are held while the next is compared
 
 
 def write_graph_fused(
@@ -92,3 +89,13 @@ class PrunedGraph:
     def shard(self, k: int) -> Edges:
         i, j, weight = (column.to_numpy() for column in read_arrow(self.files[k]).columns)
         return Edges(i, j, weight)
+
+
+def _write_neighbours(near: Neighbours, path: Path) -> None:
+    degree = near.index.shape[1]
+    schema = schemas.graph(degree).with_metadata({"first_sentence": str(near.first)})
+    columns = [
+        pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), degree)
+        for column in (near.index, near.weight)
+    ]
+    write_arrow(path, columns, schema)

@@ -81,8 +81,8 @@ class Pairs:
     def chunks(self) -> Iterator[Chunk]:
         """All pairs in order, a bounded number at a time."""
         for file in self.files:
-            with pq.ParquetFile(file) as pairs:
-                for batch in pairs.iter_batches():
+            with pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as pairs:
+                for batch in pairs.iter_batches(use_threads=False):
                     yield batch.column("i").to_numpy(), batch.column("j").to_numpy()
 
     def take(self, rows: Int64[np.ndarray, " rows"]) -> Chunk:
