@@ -42,7 +42,12 @@ from sentemb_core.encoder.start import start_encoder
 
 SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
 DIM = 128
-THREADS = {f"{library}_NUM_THREADS": "2" for library in ("OMP", "MKL", "OPENBLAS", "RAYON")}
+ENVIRONMENT = {
+    **{f"{library}_NUM_THREADS": "2" for library in ("OMP", "MKL", "OPENBLAS")},
+    "TOKENIZERS_PARALLELISM": "false",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""Two threads; the rest as flows/environment.py sets it."""
 SETTINGS = AnnotationConfig()
 
 
@@ -153,7 +158,7 @@ def measured(size: float, parent: Path | None) -> Found:
         for stage in STAGES:
             command = [sys.executable, __file__, "--stage", stage, "--folder", name]
             run = subprocess.run(
-                command, check=True, stdout=subprocess.PIPE, env=os.environ | THREADS
+                command, check=True, stdout=subprocess.PIPE, env=os.environ | ENVIRONMENT
             )
             found[stage] = json.loads(run.stdout)
             print(f"{size / 1e6:.0f} MB, {stage}: {found[stage]}", file=sys.stderr)

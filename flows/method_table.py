@@ -42,7 +42,7 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in METHOD_NAMES} | 
     "hicl": {"name": "hicl", "longest": CONTEXT},
     "simcse+mlm": {"name": "simcse", "mlm": 0.1},
     "hicl_v2": {"name": "hicl", "longest": CONTEXT, "beta": 3e-5},
-    "tsdae": {"name": "clm_autoencoder", "noise": 0.6},
+    "tsdae": {"name": "clm_autoencoder", "noise": 0.6, "tied": True, "per": "target"},
     "simcse+clm_autoencoder": {"name": "clm_autoencoder", "simcse": 1.0, "weight": 0.01},
     "simcse+mlm_autoencoder": {"name": "mlm_autoencoder", "simcse": 1.0, "weight": 0.01},
     "infocse_aux_random_head": {"name": "infocse_aux", "random_head": True},

@@ -151,7 +151,8 @@ def learnt(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
 
 
 def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
-    """After a Condenser stage of as many steps, with the head that it leaves (seed 001)."""
+    """Half of the steps on a Condenser stage, the rest with the head that it leaves (seed 001)."""
+    training = training.model_copy(update={"steps": max(1, training.steps // 2)})
     stage = training.model_copy(update={"method": Condenser()})
     first = train_encoder(ground.start, ground.sentences, stage)
     return train_encoder(first.model, ground.sentences, training, head=first.head).model

@@ -347,7 +347,13 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     },
     "ict": {"paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}}},
     "cpc": {"paper": {"method": {"bilinear": True, "temperature": 1.0}}},
-    "conpono": {"paper": {"batch_size": 32, "learning_rate": 5e-5, "method": {"window": 4}}},
+    "conpono": {
+        "paper": {
+            "batch_size": 32,
+            "learning_rate": 5e-5,
+            "method": {"window": 4, "bilinear": True, "temperature": 1.0},
+        }
+    },
     "infocse_idc": {
         "paper": {
             "batch_size": 3200,
@@ -403,9 +409,20 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
     "is_bert": {"paper": {"batch_size": 32}},
     "sg_opt": {"paper": {"batch_size": 16, "learning_rate": 5e-5, "warmup": 0.1}},
-    "declutr": {"paper": {"batch_size": 16, "learning_rate": 5e-5, "schedule": "slanted"}},
+    "declutr": {
+        "paper": {
+            "batch_size": 16,
+            "learning_rate": 5e-5,
+            "schedule": "slanted",
+            "warmup": 0.1,
+            "weight_decay": 0.1,
+        }
+    },
 }
-"""Method -> preset -> what it changes in a training, after the cards of METHODS.md section 1."""
+"""Method -> preset -> what it changes in a training, after the cards of METHODS.md section 1.
+
+A temperature of 1 goes with inner products: `encoder.similarity=dot`.
+"""
 
 
 def preset_of(method: str, name: str) -> Json:

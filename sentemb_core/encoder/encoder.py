@@ -101,6 +101,11 @@ class Encoder(nn.Module):
         return self.kind == "transformer"
 
     @property
+    def positions(self) -> int | None:
+        """Tokens a text may have; none where positions are not a table."""
+        return positions_of(self.backbone)
+
+    @property
     def pad_id(self) -> int:
         """Fills the places that a mask hides."""
         return self._special_id("pad_token", "[PAD]")
@@ -208,3 +213,12 @@ class Encoder(nn.Module):
 
     def _special_id(self, name: str, usual: str) -> int:
         return self.tokenizer.token_to_id(self.tokenizer_config.get(name, usual)) or 0
+
+
+def positions_of(backbone: nn.Module) -> int | None:
+    """Tokens a sentence may have; none where positions are not a table."""
+    for name, module in backbone.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            padding = module.padding_idx  # RoBERTa and its kin count from behind it
+            return module.num_embeddings - (0 if padding is None else padding + 1)
+    return None

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
-from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.encoder import Encoder, positions_of
 from sentemb_core.encoder.modules import (
     Settings,
     layers_of,
@@ -208,7 +208,7 @@ def _encoder(parts: Parts, settings: Settings, layers: nn.Sequential | None = No
 
 
 def _require_fit(backbone: Any, settings: Settings) -> None:
-    pooling, longest = settings["pooling"], _positions(backbone)
+    pooling, longest = settings["pooling"], positions_of(backbone)
     if isinstance(backbone, StaticTable) and pooling != "mean":
         raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
     if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
@@ -221,12 +221,3 @@ def _require_fit(backbone: Any, settings: Settings) -> None:
             f"max_length is {settings['max_length']}, and this encoder knows {longest} positions: "
             "lower it."
         )
-
-
-def _positions(backbone: nn.Module) -> int | None:
-    """Tokens a sentence may have; none where positions are not a table."""
-    for name, module in backbone.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            padding = module.padding_idx  # RoBERTa and its kin count from behind it
-            return module.num_embeddings - (0 if padding is None else padding + 1)
-    return None

@@ -29,7 +29,12 @@ def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Met
         text: What a row is a pass over.
     """
     require_dropout(encoder, "esimcse")
-    longer = repeated(text, settings.repetition, special_tokens=encoder.add_special_tokens)
+    longer = repeated(
+        text,
+        settings.repetition,
+        special_tokens=encoder.add_special_tokens,
+        longest=encoder.positions,
+    )
     term = contrast(
         "anchor",
         "positive",

@@ -50,6 +50,9 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
         terms={name: (rest * weight, term) for name, (weight, term) in base.terms.items()}
         | {"local": (settings.alpha, local)}
         | ({"entailment": (settings.beta, entailment)} if settings.beta else {}),
+        sample_terms={
+            name: (rest * weight, term) for name, (weight, term) in base.sample_terms.items()
+        },
     )
 
 

@@ -1,7 +1,6 @@
 """Inverse cloze task (Lee et al. 2019, ORQA): a sentence looks for the document it comes from."""
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
 from sentemb_core.method_settings import ICT
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
@@ -32,6 +31,4 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
 
 def context_tokens(wanted: int, encoder: Encoder) -> int:
     """As many as the encoder has positions for, at most `wanted`."""
-    if isinstance(encoder.backbone, StaticTable):
-        return wanted
-    return min(wanted, getattr(encoder.backbone.config, "max_position_embeddings", wanted))
+    return min(wanted, encoder.positions or wanted)

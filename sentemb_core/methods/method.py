@@ -180,7 +180,9 @@ def loss_of(
     for name, (weight, term) in method.terms.items():
         value, found = term(vectors, batch, learner)
         losses.append(weight * value)
-        metrics |= {name: value.item(), **found}
+        metrics[name] = value.item()
+        for told, amount in found.items():
+            metrics[told] = metrics.get(told, 0.0) + amount
     if not losses:  # every loss of such a method is one of single rows
         return sum(vector.sum() * 0.0 for vector in vectors.values()), metrics  # pyright: ignore[reportReturnType]
     return sum(losses[1:], start=losses[0]), metrics

@@ -19,6 +19,7 @@ def repeated(
     rate: float,
     *,
     special_tokens: bool,
+    longest: int | None = None,
     rule: Literal["code", "paper"] = "code",
 ) -> ViewMaker:
     """Some content tokens of `text` stand twice, in place; a text may outgrow its limit by them.
@@ -27,6 +28,7 @@ def repeated(
         text: Whose tokens.
         rate: rho. METHODS.md 1.13: .32 for base models.
         special_tokens: Rows begin and end with one, which is never repeated.
+        longest: Tokens a row may have afterwards: positions of the encoder.
         rule: How many, always uniform: `code` from 0 to min(10, int(rho L)) - 1 with L counting
             special tokens; `paper` from 0 to max(2, int(rho N)) with N counting content.
     """
@@ -36,6 +38,8 @@ def repeated(
         content = content_of(seen.tokens, frame_of(seen, special_tokens=special_tokens))
         bound = _first_too_many(content, rate, rule)
         count = np.minimum(rng.integers(0, bound), content.counts)
+        if longest is not None:
+            count = np.minimum(count, np.maximum(0, longest - content.lengths))
         key = np.where(content.inner, rng.random(len(content.ids)), np.inf)
         twice = ranks(content.row, key) < count[content.row]
         return replace(
