@@ -12,9 +12,6 @@ export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
-ifneq ($(wildcard ../shared/data),)
-export SENTEMB_DATA ?= $(realpath ../shared/data)
-endif
 
 .PHONY: demo test check fix ui bench lock clean
 
