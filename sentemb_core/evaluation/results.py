@@ -1,0 +1,63 @@
+"""What an encoder reached on one task, and what of it a bootstrap may resample."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Float64
+
+from sentemb_core.types import Json
+
+Statistic = Literal["mean", "spearman"]
+"""How the main measure comes out of the units: the mean of their one column, or Spearman's
+correlation of their two."""
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The measures of one encoder on one task.
+
+    Attributes:
+        task: Its name, as in the suite.
+        main: The measure that stands for the task.
+        measures: Every measure, by name; shares and correlations, not percentages.
+        units: One row a query, pair or example, in the task's own fixed order: its value of the
+            main measure, or its cosine and gold score.
+        statistic: How `measures[main]` comes out of `units`.
+    """
+
+    task: str
+    main: str
+    measures: Mapping[str, float]
+    units: Float64[np.ndarray, "units columns"]
+    statistic: Statistic = "mean"
+
+    @property
+    def value(self) -> float:
+        return self.measures[self.main]
+
+
+def write_result(result: TaskResult, folder: Path) -> None:
+    """result.json and units.parquet."""
+    columns = {f"{k}": result.units[:, k] for k in range(result.units.shape[1])}
+    pq.write_table(pa.table(columns), folder / "units.parquet", compression="zstd")
+    told = {
+        "task": result.task,
+        "main": result.main,
+        "measures": dict(result.measures),
+        "statistic": result.statistic,
+    }
+    (folder / "result.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+def read_result(folder: Path) -> TaskResult:
+    """What `write_result` wrote."""
+    told: Json = json.loads((folder / "result.json").read_text("utf-8"))
+    table = pq.read_table(folder / "units.parquet")
+    columns = [column.to_numpy() for column in table.columns]
+    return TaskResult(**told, units=np.stack(columns, axis=1).astype(np.float64))
