@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.options import DEFAULTS, By, CorpusOptions, Json, Out, Picture, Source, Top
+from sentemb_core.options import (
+    DEFAULTS,
+    By,
+    CorpusOptions,
+    Index,
+    Json,
+    Out,
+    Picture,
+    Source,
+    Top,
+)
 
 if TYPE_CHECKING:
     from sentemb_core.configs import CorpusConfig
+    from sentemb_core.evaluation.canary import Comparison
 
 app = console.door(
     "sentemb",
@@ -145,6 +156,14 @@ def annotate(
 
 
 @app.command
+def canary(model: Model, index: Index, *, json: Json = False) -> int:
+    """Whether an index is this encoder's: 64 of its sentences, encoded again (else exit 3)."""
+    from sentemb_core.evaluation.canary import compare_encoder
+
+    return tell_match(compare_encoder(_encoder(model), index), index, model, json=json)
+
+
+@app.command
 def export(
     model: Model,
     folder: Annotated[Path, Parameter(help="The new folder.")],
@@ -174,18 +193,40 @@ def export(
 
 @app.command
 def methods(*, json: Json = False) -> int:
-    """Every training method: what it is and what data it needs."""
-    from sentemb_core.methods.catalogue import CATALOGUE
+    """Every training method: what it is, what data it needs, its presets (`--preset`)."""
+    from sentemb_core.method_settings import PRESETS
+    from sentemb_core.methods.listing import LISTING
 
+    presets = {entry.name: list(PRESETS.get(entry.name, ())) for entry in LISTING}
     if json:
-        console.emit([{"name": m.name, "needs": m.needs, "what": m.what} for m in CATALOGUE])
+        console.emit([vars(entry) | {"presets": presets[entry.name]} for entry in LISTING])
         return 0
     from rich.table import Table
 
-    table = Table("method", "needs", "what it takes for positives", box=None)
-    for entry in CATALOGUE:
-        table.add_row(entry.name, entry.needs, entry.what)
+    table = Table("method", "needs", "what it takes for positives", "presets", box=None)
+    for entry in LISTING:
+        table.add_row(entry.name, entry.needs, entry.what, ", ".join(presets[entry.name]))
     console.show(table)
+    return 0
+
+
+def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> int:
+    """Print whether an index is a model's.
+
+    Raises:
+        OtherEncoderError: it is another one's.
+    """
+    from sentemb_core.errors import OtherEncoderError
+
+    if json:
+        console.emit({"index": str(index), "model": model} | found.model_dump())
+    if not found.same:
+        raise OtherEncoderError(
+            f"{index} is not of {model}. {found.reason} Search it with the encoder that wrote it, "
+            "or encode it anew."
+        )
+    if not json:
+        console.show(f"{index} is of {model}. {found.reason}")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
+from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
 from sentemb_core.types import Pooling, Similarity
 
 
@@ -238,6 +238,13 @@ class ValidationConfig(Config):
         default=False,
         description="Held-out halves retrieve each other, even if there are counterparts.",
     )
+    label_share: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Of the documents with a counterpart, drawn by a hash of their id: theirs are "
+        "labels to train on, and never in the pool.",
+    )
 
     @model_validator(mode="after")
     def _something_is_left_to_test(self) -> "ValidationConfig":
@@ -259,6 +266,39 @@ class RoundsConfig(Config):
         description="Seed 000, Table 3: best at round 2.",
     )
     patience: int = Field(default=1, ge=1, description="Rounds without growth before stopping.")
+    min_delta: float = Field(default=0.0, ge=0, description="Growth of R@5 that counts as growth.")
+
+
+class LabelsConfig(Config):
+    """Labelled pairs, each a document and the text that people matched with it."""
+
+    source: str | None = Field(
+        default=None,
+        description="A file as of a corpus, one pair a row: they judge in place of the "
+        "counterpart column, and fine-tuning learns from them. None: that column.",
+    )
+    id_column: str = Field(default="doc_id", description="The document's id in the corpus.")
+    counterpart_column: str = Field(default="counterpart", description="The text that it matches.")
+    encoding: str = Field(default="utf-8", description="Never guessed.")
+    count: int | None = Field(
+        default=None,
+        ge=0,
+        description="Pairs to train on, the first by hash, so that 1,000 are among 2,000. None: "
+        "all outside the pool; 0: none (InfoCSE++ is then InfoCSE).",
+    )
+    epochs: int = Field(default=10, ge=1, description="Passes over the labels at most.")
+    patience: int = Field(
+        default=3, ge=1, description="Epochs without growth of R@5 before stopping (appendix C)."
+    )
+
+
+class CyclesConfig(Config):
+    """When InfoCSE++ stops: the fine-tuned encoder no longer grows (seed 000, section 3.3)."""
+
+    max_cycles: int = Field(
+        default=3, ge=0, le=20, description="0: self-training alone, without labels."
+    )
+    patience: int = Field(default=1, ge=1, description="Cycles without growth before stopping.")
     min_delta: float = Field(default=0.0, ge=0, description="Growth of R@5 that counts as growth.")
 
 
@@ -284,6 +324,7 @@ class RunConfig(Config):
     )
     training: TrainingConfig = TrainingConfig()
     validation: ValidationConfig = ValidationConfig()
+    labels: LabelsConfig = LabelsConfig()
     register_model: bool = Field(
         default=True,
         description="Register the best encoder and ask the gate.",
@@ -307,7 +348,39 @@ class MethodRun(RunConfig):
             raise ValueError(  # noqa: TRY004 - pydantic reports no other
                 "'infocse_idc' trains on self-annotation, in rounds: it is a run of InfoCSEIDC"
             )
+        if isinstance(self.training.method, FineTune):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
+                "'fine_tune' trains on labelled pairs: it is a run of FineTuneRun"
+            )
         return self
+
+
+class FineTuneRun(RunConfig):
+    """A run of one fine-tuning on labelled pairs."""
+
+    training: TrainingConfig = Field(
+        default=TrainingConfig(method=FineTune()),
+        description="Its steps and validations follow from the epochs of `labels`.",
+    )
+
+    @model_validator(mode="after")
+    def _there_are_labels(self) -> "FineTuneRun":
+        if not isinstance(self.training.method, FineTune):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
+                f"labelled pairs train the method 'fine_tune', found {self.training.method.name!r}"
+            )
+        if self.labels.count == 0:
+            raise ValueError("labels.count is 0, and fine-tuning needs labels: take at least 2")
+        _check_label_share(self.validation)
+        return self
+
+
+def _check_label_share(validation: ValidationConfig) -> None:
+    if validation.label_share == 0 or validation.halves:
+        raise ValueError(
+            "labels are counterparts outside the pool: set validation.label_share above 0 (0.5) "
+            "and leave validation.halves off"
+        )
 
 
 class InfoCSEIDC(RunConfig):
@@ -331,4 +404,30 @@ class InfoCSEIDC(RunConfig):
                 f"the rounds train on self-annotation: training.method must be 'infocse_idc', "
                 f"found {self.training.method.name!r}; another method can be the initialiser"
             )
+        return self
+
+
+class InfoCSEPlus(InfoCSEIDC):
+    """Cycles of InfoCSE with intra-document clustering and fine-tuning (seed 000, section 3.3)."""
+
+    fine_tuning: TrainingConfig = Field(
+        default=TrainingConfig(method=FineTune()),
+        description="Ends every cycle; its steps and validations follow from the labels' epochs.",
+    )
+    cycles: CyclesConfig = CyclesConfig()
+
+    @property
+    def uses_labels(self) -> bool:
+        """Without labels or cycles it is InfoCSE (METHODS.md 1.9)."""
+        return self.labels.count != 0 and self.cycles.max_cycles > 0
+
+    @model_validator(mode="after")
+    def _cycles_fine_tune(self) -> "InfoCSEPlus":
+        if not isinstance(self.fine_tuning.method, FineTune):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
+                "a cycle ends in fine-tuning: fine_tuning.method must be 'fine_tune', found "
+                f"{self.fine_tuning.method.name!r}"
+            )
+        if self.uses_labels:
+            _check_label_share(self.validation)
         return self

@@ -2,12 +2,14 @@
 
 import json
 import logging
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core import console
 from sentemb_core.cli import app
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
@@ -50,14 +52,9 @@ def _own_log():
 
 
 @pytest.fixture
-def call(capsys):
+def call(answer):
     """Exit code, stdout and stderr of `sentemb ...`, in this process."""
-
-    def called(*arguments: str) -> tuple[int, str, str]:
-        code = console.run(app, arguments)
-        return code, *capsys.readouterr()
-
-    return called
+    return partial(answer, app)
 
 
 def test_vectors_of_documents_and_of_sentences_go_to_a_file(call, model, corpus, tmp_path):
@@ -98,6 +95,19 @@ def test_one_document_is_drawn_with_its_clusters(call, model, corpus, tmp_path):
     assert picture.read_text().count("<svg") == 1
 
 
+def test_an_index_is_known_by_its_encoder_and_no_other(call, model, corpus, tmp_path):
+    index, other = tmp_path / "index.parquet", tmp_path / "other"
+    call("encode", model, corpus, str(index), "--by", "sentence", *COLUMNS)
+    code, said, _ = call("canary", model, str(index))
+    assert (code, said.startswith(f"{index} is of {model}. The same encoder: 24 canaries")) == (
+        0,
+        True,
+    )
+    save_encoder(tiny.static(seed=1), other, model_card(CardFacts(name="other", base="tiny")))
+    code, said, told = call("canary", str(other), str(index), "--json")
+    assert (code, json.loads(said)["same"], "E202 " in told) == (3, False, True)
+
+
 def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model, tmp_path):
     folder = tmp_path / "copy"
     assert call("export", model, str(folder))[0] == 0
@@ -110,7 +120,15 @@ def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model,
 def test_methods_are_listed_with_what_they_need(call):
     code, said, _ = call("methods", "--json")
     assert code == 0
-    assert {"name": "conpono", "needs": "documents"}.items() <= json.loads(said)[1].items()
+    listed = {entry["name"]: entry for entry in json.loads(said)}
+    assert listed["conpono"]["needs"] == "documents"
+    assert listed["simcse"]["presets"] == ["paper", "mlm"]
+
+
+def test_methods_are_listed_without_waiting_for_torch():
+    listing = "import sys; from sentemb_core.cli import methods; methods()"
+    script = f"{listing}; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -132,6 +150,8 @@ def test_methods_are_listed_with_what_they_need(call):
         ("evaluate MODEL CORPUS --candidates 1", 2, "--candidates. Must be >= 2"),
         ("encode MODEL CORPUS nofolder/vectors.parquet", 2, "There is no folder nofolder"),
         ("encode MODEL CORPUS vectors.txt", 2, "must have extension"),
+        ("canary MODEL nosuch.parquet", 3, "E103 An index is a Parquet file as"),
+        ("canary MODEL CORPUS", 3, "E103 An index is a Parquet file as"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(call, model, corpus, arguments: str, code: int, told: str):

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.method_settings import METHOD_NAMES, PRESETS, AnyMethod, HiCL, preset_of
-from sentemb_core.methods.catalogue import CATALOGUE
+from sentemb_core.methods.catalogue import CONTINUING, RECIPES
+from sentemb_core.methods.listing import LISTING
 
 every_method = pytest.mark.parametrize("settings", get_args(AnyMethod), ids=METHOD_NAMES)
 every_preset = pytest.mark.parametrize(
@@ -17,7 +18,8 @@ every_preset = pytest.mark.parametrize(
 
 
 def test_every_method_has_settings_and_every_settings_a_method():
-    assert sorted(METHOD_NAMES) == sorted(entry.name for entry in CATALOGUE)
+    assert sorted(METHOD_NAMES) == sorted(entry.name for entry in LISTING)
+    assert sorted(METHOD_NAMES) == sorted([*RECIPES, *CONTINUING])
     assert len(set(METHOD_NAMES)) == len(METHOD_NAMES)
 
 
@@ -70,6 +72,11 @@ def test_a_preset_changes_something(method, name):
 
 def test_presets_are_of_methods_there_are():
     assert PRESETS.keys() <= set(METHOD_NAMES)
+
+
+@pytest.mark.parametrize("method", PRESETS)
+def test_every_method_with_presets_has_the_papers(method):
+    assert "paper" in PRESETS[method]
 
 
 def test_an_unknown_preset_is_an_error():

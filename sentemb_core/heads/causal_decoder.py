@@ -11,6 +11,7 @@ from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.layers import (
     blind_to_the_future,
     embedded,
+    entrance,
     layers_of,
     new_layers,
     shape_of,
@@ -40,6 +41,7 @@ class CausalDecoder(nn.Module):
             BertAttention(shape, is_cross_attention=True) for _ in range(count)
         )
         draw_weights(self)
+        self.entrance = entrance(encoder)
         self.language = LanguageHead(encoder)
 
     def forward(
@@ -47,17 +49,17 @@ class CausalDecoder(nn.Module):
         encoder: Encoder,
         vectors: Float[Tensor, "rows dim"],
         ids: Int[Tensor, "rows time"],
-    ) -> Float[Tensor, "rows time dim"]:
+    ) -> Float[Tensor, "rows time hidden"]:
         """States that tell the next token each.
 
         Padding at the right needs no mask: nobody to the left of it sees it.
         """
-        states = embedded(encoder, ids)
+        states, sentence = embedded(encoder, ids), self.entrance(vectors).unsqueeze(1)
         hidden = blind_to_the_future(states)
         layers = cast(Any, layers_of(encoder) if self.layers is None else self.layers)
         for layer, memory in zip(layers, self.memory, strict=True):
             states = layer.attention(states, hidden)[0]
-            states = memory(states, encoder_hidden_states=vectors.unsqueeze(1))[0]
+            states = memory(states, encoder_hidden_states=sentence)[0]
             states = layer.feed_forward_chunk(states)
         return states
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.copies import twin
-from sentemb_core.heads.layers import layers_of, with_first
+from sentemb_core.heads.layers import entrance, layers_of, with_first
 from sentemb_core.heads.weights import draw_weights
 
 Edit = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -28,7 +28,8 @@ class Discriminator(nn.Module):
         layers_of(encoder)
         self.edit = edit
         self.encoder = twin(encoder)
-        self.classifier = nn.Linear(encoder.dim, 2)
+        self.entrance = entrance(encoder)
+        self.classifier = nn.Linear(encoder.hidden_dim, 2)
         draw_weights(self.classifier)
 
     def forward(
@@ -38,8 +39,9 @@ class Discriminator(nn.Module):
         mask: Int[Tensor, "rows time"],
     ) -> Float[Tensor, "rows time 2"]:
         """Logits of original and replaced; the vector stands for the first token's embedding."""
+        knowing = self.entrance(vectors)
         reading = self.encoder.read(
-            edited, mask, layers=True, edit=lambda states: with_first(vectors, states)
+            edited, mask, layers=True, edit=lambda states: with_first(knowing, states)
         )
         return self.classifier(reading.layers[-1])
 

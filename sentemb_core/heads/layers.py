@@ -10,6 +10,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
+from sentemb_core.heads.weights import draw_weights
 
 
 def layers_of(encoder: Encoder) -> nn.ModuleList:
@@ -76,6 +77,18 @@ def embedded(encoder: Encoder, ids: Int[Tensor, "rows time"]) -> Float[Tensor, "
 def token_table(encoder: Encoder) -> Float[Tensor, "vocabulary dim"]:
     """The encoder's token embeddings: the output layer of every head that is tied to it."""
     return cast(Any, encoder.backbone).get_input_embeddings().weight
+
+
+def entrance(encoder: Encoder) -> nn.Module:
+    """[rows, dim] to [rows, hidden]: sentence vectors as wide as the states they join.
+
+    Where an encoder's Dense layers change the width it is a new layer, else nothing.
+    """
+    if encoder.dim == encoder.hidden_dim:
+        return nn.Identity()
+    layer = nn.Linear(encoder.dim, encoder.hidden_dim, bias=False)
+    draw_weights(layer)
+    return layer
 
 
 def with_first(

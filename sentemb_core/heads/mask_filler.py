@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
-from sentemb_core.heads.layers import blind_to_padding, new_layers, with_first
+from sentemb_core.heads.layers import blind_to_padding, entrance, new_layers, with_first
 from sentemb_core.heads.weights import draw_weights
 
 
@@ -26,6 +26,7 @@ class MaskFiller(nn.Module):
 
     def __init__(self, encoder: Encoder, layers: int = 2) -> None:
         super().__init__()
+        self.entrance = entrance(encoder)
         self.layers = new_layers(encoder, layers)
         draw_weights(self.layers)
         self.language = LanguageHead(encoder)
@@ -33,11 +34,11 @@ class MaskFiller(nn.Module):
     def forward(
         self,
         vectors: Float[Tensor, "rows dim"],
-        early: Float[Tensor, "rows time dim"],
+        early: Float[Tensor, "rows time hidden"],
         mask: Int[Tensor, "rows time"],
-    ) -> Float[Tensor, "rows time dim"]:
+    ) -> Float[Tensor, "rows time hidden"]:
         """States of the last layer; `early` of the first token is never looked at."""
-        states = with_first(vectors, early)
+        states = with_first(self.entrance(vectors), early)
         hidden = blind_to_padding(mask, states)
         for layer in self.layers:
             states = layer(states, hidden)
@@ -46,13 +47,27 @@ class MaskFiller(nn.Module):
     def loss(
         self,
         vectors: Float[Tensor, "rows dim"],
-        early: Float[Tensor, "rows time dim"],
+        early: Float[Tensor, "rows time hidden"],
         mask: Int[Tensor, "rows time"],
         targets: Int[Tensor, "rows time"],
-        table: Float[Tensor, "vocabulary dim"],
+        table: Float[Tensor, "vocabulary hidden"],
     ) -> Float[Tensor, ""]:
         """The sum over targets."""
         return self.language.loss(self(vectors, early, mask), targets, table)
+
+
+def require_head(head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
+    """That a Condenser stage left a head, or that none is wanted.
+
+    Raises:
+        RecipeError: None is given and none was waived.
+    """
+    if head is None and not random_head:
+        raise RecipeError(
+            "An auxiliary network starts from the head of a Condenser stage, and none is given "
+            "(seed 001, Table 4: 85.49 with it, 83.73 without): start from the output of a "
+            "condenser training with its head, or set random_head = true."
+        )
 
 
 def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
@@ -66,13 +81,8 @@ def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_h
     Raises:
         RecipeError: No head is given and none was waived, or it is of another shape.
     """
+    require_head(head, random_head=random_head)
     if head is None:
-        if not random_head:
-            raise RecipeError(
-                "An auxiliary network starts from the head of a Condenser stage, and none is given "
-                "(seed 001, Table 4: 85.49 with it, 83.73 without): start from the output of a "
-                "condenser training with its head, or set random_head = true."
-            )
         return
     expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
     found = {name: tuple(weight.shape) for name, weight in head.items()}

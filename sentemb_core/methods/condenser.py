@@ -26,4 +26,5 @@ def condenser(settings: Condenser, encoder: Encoder) -> Method:
             "condensed": (1.0, SampleTerm("masked", condensed(below))),
         },
         networks=lambda encoder: {"condenser": MaskFiller(encoder, settings.head_layers)},
+        kept=("condenser",),
     )

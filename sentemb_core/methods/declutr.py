@@ -6,7 +6,6 @@ from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.sample_losses import masked_language
 from sentemb_core.method_settings import DeCLUTR
 from sentemb_core.methods.contrast import all_pairs
-from sentemb_core.methods.ict import context_tokens
 from sentemb_core.methods.method import Method, SampleTerm
 from sentemb_core.methods.words import masking, require_transformer
 from sentemb_core.pairs import sources
@@ -49,8 +48,8 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
 
 def _require_room(settings: DeCLUTR, encoder: Encoder) -> None:
     wanted = settings.longest + 2 * encoder.add_special_tokens
-    room = context_tokens(wanted, encoder)
-    if room < wanted:
+    room = encoder.positions
+    if room is not None and room < wanted:
         raise RecipeError(
             f"declutr reads spans of up to {settings.longest} tokens; this encoder has {room} "
             f"positions: set training.method.longest to {room - 2} or less"

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import ESimCSE, HiCL, SimCSE
+from sentemb_core.errors import RecipeError
+from sentemb_core.method_settings import SNCSE, ESimCSE, HiCL, SimCSE
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.esimcse import esimcse
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.simcse import simcse
-from sentemb_core.methods.sncse import sncse
+from sentemb_core.methods.sncse import prompt_tokens, sncse
 from sentemb_core.methods.terms.segments import segment_contrast
 from sentemb_core.methods.words import require_transformer
 from sentemb_core.pairs import sources
@@ -26,7 +27,7 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
     special = encoder.add_special_tokens
     slices = segments(
         whole(settings.longest, special_tokens=special),
-        settings.segment - 2 * special,
+        slice_tokens(settings, encoder),
         special_tokens=special,
         weighted=settings.pooling == "weighted",
     )
@@ -54,6 +55,25 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
             name: (rest * weight, term) for name, (weight, term) in base.sample_terms.items()
         },
     )
+
+
+def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
+    """Content tokens of a slice: what special tokens, and a prompt, leave of a segment.
+
+    Raises:
+        RecipeError: they leave nothing.
+    """
+    base, length, taken = settings.base, settings.segment, 2 * encoder.add_special_tokens
+    if isinstance(base, SNCSE):
+        length = min(length, encoder.max_length)
+        taken += prompt_tokens(base, encoder)
+    if taken >= length:
+        raise RecipeError(
+            f"A segment has room for its text; found one of {length} tokens, of which prompt and "
+            f"special tokens take {taken}: raise method.segment and encoder.max_length, or shorten "
+            "the prompt"
+        )
+    return length - taken
 
 
 def based(settings: HiCL, encoder: Encoder, text: ViewMaker) -> Method:

@@ -1,12 +1,20 @@
 """Inverse cloze task (Lee et al. 2019, ORQA): a sentence looks for the document it comes from."""
 
+import logging
+
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.method_settings import ICT
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources
 from sentemb_core.views.context import context
 from sentemb_core.views.sentences import first
+
+log = logging.getLogger(__name__)
+
+SHORTEST_CONTEXT = 16
+"""Tokens: a sentence of average length. What holds less is another sentence's piece."""
 
 
 def ict(settings: ICT, encoder: Encoder) -> Method:
@@ -30,5 +38,23 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
 
 
 def context_tokens(wanted: int, encoder: Encoder) -> int:
-    """As many as the encoder has positions for, at most `wanted`."""
-    return min(wanted, encoder.positions or wanted)
+    """As many as the encoder has positions for, at most `wanted`; fewer are worth a warning.
+
+    Raises:
+        RecipeError: they are fewer than `SHORTEST_CONTEXT`.
+    """
+    held = min(wanted, encoder.positions or wanted)
+    if held < SHORTEST_CONTEXT:
+        raise RecipeError(
+            f"A context has at least {SHORTEST_CONTEXT} tokens; found method.context_tokens "
+            f"{wanted} and an encoder of {encoder.positions or 'unlimited'} positions: raise "
+            "method.context_tokens or encoder.positions, or start from an encoder with more"
+        )
+    if held < wanted:
+        log.warning(
+            "contexts are cut to %d tokens, the encoder's positions, where method.context_tokens "
+            "asks for %d: a transformer from random weights gets them by encoder.positions",
+            held,
+            wanted,
+        )
+    return held

@@ -3,6 +3,8 @@
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.auxiliary import AuxiliaryNetwork
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
+from sentemb_core.heads.layers import skip_layer
+from sentemb_core.heads.mask_filler import require_head
 from sentemb_core.heads.sample_losses import aggregated
 from sentemb_core.method_settings import InfoCSEAux, SimCSE
 from sentemb_core.methods.method import HeadState, Method, SampleTerm
@@ -23,9 +25,11 @@ def infocse_aux(
         pretrained: That stage's head.
 
     Raises:
-        RecipeError: there is none, and `random_head` is not set.
+        RecipeError: there is none and `random_head` is not set, or too few layers.
     """
     require_transformer(encoder, "infocse_aux")
+    require_head(pretrained, random_head=settings.random_head)
+    depth = skip_layer(encoder, settings.skip_from)
     text = with_masked_inputs(first, masking(encoder, settings.mask_rate))
     base = simcse(SimCSE(temperature=settings.temperature), encoder, text)
     half = settings.weight / 2
@@ -41,7 +45,7 @@ def infocse_aux(
                 pretrained,
                 random_head=settings.random_head,
                 detach=settings.detach,
-                skip_from=settings.skip_from,
+                skip_from=depth,
                 layers=settings.head_layers,
             )
         },

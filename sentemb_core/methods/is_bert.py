@@ -29,7 +29,7 @@ def is_bert(_: ISBERT, encoder: Encoder) -> Method:
         views={"tokens": first},
         readers={"tokens": token_features("cnn")},
         terms={"information": (1.0, with_their_means("tokens"))},
-        networks=lambda encoder: {"cnn": TokenCNN(encoder.dim)},
+        networks=lambda encoder: {"cnn": TokenCNN(encoder.hidden_dim)},
     )
 
 

@@ -105,7 +105,8 @@ class Method:
         readers: View -> who reads it, and how; absent, the encoder reads it plainly.
         aggregate: New view -> the view whose rows are added up by owner and weight.
         head: From the encoder's dimension to a train-only module on all views' vectors.
-        networks: Other train-only modules by name; checkpointed, and dropped at the end.
+        networks: Other modules by name; checkpointed, and dropped at the end unless `kept`.
+        kept: Names of the networks that outlive the training beside the encoder.
         frozen: Beginnings of the names of encoder parameters that do not learn.
         dropout: Whether the encoder trains with its dropout.
         after_step: Called after every step with the vectors its loss saw: averages, queues.
@@ -124,6 +125,7 @@ class Method:
     aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
     networks: Networks | None = None
+    kept: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
     dropout: bool = True
     after_step: AfterStep | None = None

@@ -28,8 +28,7 @@ def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
         RecipeError: the prompt leaves no room for the text.
     """
     require_dropout(encoder, "sncse")
-    mask = mask_id(encoder)
-    behind = [*ids_of(encoder, settings.behind), mask, *ids_of(encoder, settings.end)]
+    behind = behind_text(settings, encoder)
 
     def within(before: str, text: ViewMaker) -> ViewMaker:
         return prompted(
@@ -41,7 +40,7 @@ def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
         )
 
     opposite = negations(text, texts_of(encoder), tokens_of(encoder))
-    at_mask = at_token(mask)
+    at_mask = at_token(mask_id(encoder))
     margin = soft_negative("anchor", "positive", "negation", low=settings.alpha, high=settings.beta)
     return Method(
         name="sncse",
@@ -61,3 +60,15 @@ def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
         },
         head=mlp,
     )
+
+
+def behind_text(settings: SNCSE, encoder: Encoder) -> list[int]:
+    """Token ids of the prompt behind the text, the mask among them."""
+    mask = mask_id(encoder)
+    return [*ids_of(encoder, settings.behind), mask, *ids_of(encoder, settings.end)]
+
+
+def prompt_tokens(settings: SNCSE, encoder: Encoder) -> int:
+    """What the longer prompt takes of a row, special tokens aside."""
+    before = max(len(ids_of(encoder, b)) for b in (settings.before, settings.before_positive))
+    return before + len(behind_text(settings, encoder))

@@ -9,6 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder, Reading
+from sentemb_core.heads.on_views import on_views
 from sentemb_core.methods.method import Learner, Method, Reader, Rows, loss_of, plainly
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
@@ -178,7 +179,7 @@ class GradientJob:
             vectors |= dict(zip(share.views, rows.split(sizes), strict=True))
         for name, segments in self.method.aggregate.items():
             vectors[name] = added_up(vectors[segments], batch.views[segments])
-        return {name: self.learner.head(rows) for name, rows in vectors.items()}
+        return on_views(self.learner.head, vectors)
 
 
 def slack_of(encoder: Encoder) -> int:

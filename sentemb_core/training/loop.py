@@ -53,8 +53,8 @@ def train(
     On a CPU with the same number of threads the resumed run ends in the same bits.
 
     Args:
-        learner: Fresh from `learner_of`. Its encoder holds the best weights at the end if
-            `validate` is given, else the last ones.
+        learner: Fresh from `learner_of`. Its encoder, and the networks that the method keeps, hold
+            the best weights at the end if `validate` is given, else the last ones.
         method: The recipe, made for this encoder.
         sampler: Its batches.
         config: Steps, rates and the rest.
@@ -86,7 +86,7 @@ def train(
             if state.report.steps % config.checkpoint_every == 0:
                 save_checkpoint(work, state.report.steps, state.checkpoint())
         if state.best:
-            learner.encoder.load_state_dict(state.best)
+            state.lasting.load_state_dict(state.best)
         for module in learner.modules:
             module.eval()
     return state.report
@@ -99,6 +99,7 @@ def _started(learner: Learner, method: Method, config: TrainingConfig, work: Pat
         optimiser=optimiser_for(learner.modules, config),
         recipe=recipe_digest(method.name, config.model_dump_json()),
         report=TrainingReport(chunk=config.chunk),
+        kept=method.kept,
     )
     work.mkdir(parents=True, exist_ok=True)
     found = last_checkpoint(work)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor, optim
+from torch import Tensor, nn, optim
 
 from sentemb_core.methods.method import Learner
 from sentemb_core.stopping import verdict
@@ -29,13 +29,29 @@ class TrainingReport(BaseModel):
 
 @dataclass
 class TrainingState:
-    """Weights, optimiser and counters. Dropout needs no memory: a step seeds its own."""
+    """Weights, optimiser and counters. Dropout needs no memory: a step seeds its own.
+
+    Attributes:
+        learner: What learns.
+        optimiser: Of its parameters.
+        recipe: What may continue it.
+        report: The counters.
+        kept: Networks of which the best weights are remembered, too (`Method.kept`).
+        best: Weights of `lasting` at the best validation so far.
+    """
 
     learner: Learner
     optimiser: optim.Optimizer
     recipe: str
     report: TrainingReport
+    kept: tuple[str, ...] = ()
     best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    @property
+    def lasting(self) -> nn.ModuleDict:
+        """What is left of the learner when the training is over."""
+        networks = {name: self.learner.networks[name] for name in self.kept}
+        return nn.ModuleDict({"encoder": self.learner.encoder, **networks})
 
     def checkpoint(self) -> Checkpoint:
         """A snapshot, with the name of the recipe it belongs to."""
@@ -76,7 +92,7 @@ class TrainingState:
         scores = (*self.report.scores, (self.report.steps, value))
         best = verdict([score for _, score in scores]).best
         if best == len(scores) - 1:
-            weights = self.learner.encoder.state_dict()
+            weights = self.lasting.state_dict()
             self.best = {name: weight.detach().clone() for name, weight in weights.items()}
         self.count(scores=scores, best_step=scores[best][0])
 

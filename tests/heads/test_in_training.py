@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Reading
@@ -14,6 +15,7 @@ from sentemb_core.heads.discriminator import Discriminator
 from sentemb_core.heads.edit_detection import edit_detection
 from sentemb_core.heads.generator import Generator
 from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.heads.on_views import on_views
 from sentemb_core.heads.queue import Queue
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method, SampleTerm
@@ -80,6 +82,31 @@ def everything(*, head=None) -> Method:
         networks=networks,
         after_step=move_on,
     )
+
+
+def test_batch_norm_sees_the_rows_of_all_views_at_once():
+    method = everything(head=batch_norm_mlp)
+    learner = learner_of(method, made.encoder(pooling="mean"), seed=1)
+    for module in learner.modules:
+        module.train()
+    done = GradientJob(learner, method, False, seed=7).run(sampler_of(method).batch(0), 0, None)
+    together = torch.cat(list(done.vectors.values()))
+    torch.testing.assert_close(together.mean(0), torch.zeros(16), atol=1e-5, rtol=0)
+    assert done.vectors["anchor"].mean(0).abs().max() > 1e-2
+
+
+def test_a_head_meets_views_of_one_shape_as_one_batch():
+    shapes, views = (
+        [],
+        {"one": torch.ones(2, 4), "many": torch.ones(3, 5, 4), "two": torch.zeros(1, 4)},
+    )
+    head = nn.Linear(4, 4)
+    head.register_forward_hook(lambda _, given, __: shapes.append(tuple(given[0].shape)))
+    found = on_views(head, views)
+    assert shapes == [(3, 4), (3, 5, 4)]
+    assert list(found) == list(views)
+    for name, rows in views.items():
+        torch.testing.assert_close(found[name], head(rows))
 
 
 def sampler_of(method):

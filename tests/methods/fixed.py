@@ -1,14 +1,20 @@
 """Batches of fixed float64 vectors and what a person who reads the columns says of them."""
 
+import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
 from sentemb_core.methods.method import CrossSampleTerm, Learner
 from sentemb_core.views.batch import Batch, View
 from tests import tiny
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "info_nce.json").read_text())
+seeds = pytest.mark.parametrize("seed", range(3))
 
 A = torch.eye(2, dtype=torch.float64)
 B = torch.tensor([[0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)

@@ -1,8 +1,5 @@
 """The softmax terms: masks and wiring against slow loops over the batch's columns."""
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
@@ -10,6 +7,7 @@ from torch import nn
 from sentemb_core.methods.contrast import all_pairs, contrast, symmetric
 from sentemb_core.views.batch import owners
 from tests.methods.fixed import (
+    GOLDEN,
     A,
     B,
     assert_same,
@@ -18,13 +16,11 @@ from tests.methods.fixed import (
     drawn,
     learner,
     may_be_wrong,
+    seeds,
     similarity_of,
     tangled,
     view,
 )
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "info_nce.json").read_text())
-seeds = pytest.mark.parametrize("seed", range(3))
 
 
 class Keys(nn.Module):

@@ -15,7 +15,8 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
-from sentemb_core.methods.catalogue import CATALOGUE, method_for
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.listing import LISTING
 from sentemb_core.methods.words import ids_of, mask_id
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.readers.at_token import at_token
@@ -309,6 +310,7 @@ def test_unperturbed_views_of_consert_are_equal():
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_hicl_with_one_segment_a_text_is_its_base(base, alpha):
     lines = tiny.corpus([1] * 20)
+    lines.sentences = [np.append(line[:-1][:6], 3) for line in lines.sentences]  # as prompts allow
     sliced = {"segment": 12, "longest": 12, "alpha": alpha, "base": base}
     whole, plain = made("hicl", **sliced), made(**base)
     ours = batch_of("hicl", sliced, documents=lines)
@@ -317,6 +319,21 @@ def test_hicl_with_one_segment_a_text_is_its_base(base, alpha):
     for _, learner in (whole, plain):
         learner.encoder.train()
     assert_same_step(step_of(*whole, ours), step_of(*plain, theirs))
+
+
+def test_no_token_of_a_text_is_lost_between_a_prompt_and_the_encoders_length():
+    settings = {"segment": 12, "longest": 40, "base": {"name": "sncse", **PROMPT}}
+    long = tiny.corpus([4] * 16)
+    batch = batch_of("hicl", settings, documents=long)
+    for name in ("anchor segments", "positive segments"):
+        view = batch.views[name]
+        assert max(map(len, view.tokens)) == tiny.bert().max_length
+        for owner in range(12):
+            mine = [view.tokens[row][3:-4] for row in np.flatnonzero(view.owner == owner)]
+            document = int(view.document[view.owner == owner][0])
+            sentences = long.sentences[long.offsets[document] : long.offsets[document + 1]]
+            text = np.concatenate([sentence[1:-1] for sentence in sentences])
+            assert np.concatenate(mine).tolist() == text[:38].tolist()
 
 
 def test_hicl_with_several_segments_is_not_its_base():
@@ -401,7 +418,7 @@ def test_idc_differs_from_conpono_in_its_pairs_alone():
     assert not all(map(np.array_equal, clustered.tokens, theirs.views["positive"].tokens))
 
 
-TRANSFORMERS_ALONE = [entry.name for entry in CATALOGUE if "transformer" in entry.needs]
+TRANSFORMERS_ALONE = [entry.name for entry in LISTING if "transformer" in entry.needs]
 
 
 @pytest.mark.parametrize(
@@ -414,7 +431,7 @@ def test_a_static_encoder_is_refused_and_told_what_it_can_learn_by(name, setting
         made(name, tiny.static(), **settings)
 
 
-@pytest.mark.parametrize("entry", [e for e in CATALOGUE if e.name not in TRANSFORMERS_ALONE])
+@pytest.mark.parametrize("entry", [e for e in LISTING if e.name not in TRANSFORMERS_ALONE])
 def test_every_other_method_takes_a_static_encoder(entry):
     assert made(entry.name, tiny.static())[0].name == entry.name
 
@@ -428,6 +445,13 @@ def test_every_other_method_takes_a_static_encoder(entry):
             {**PROMPT, "before": "w5 " * 9},
             "leaves room for the text; found one of 12",
         ),
+        (
+            "hicl",
+            {"segment": 7, "longest": 24, "base": {"name": "sncse", **PROMPT}},
+            "room for its text; found one of 7 tokens, of which prompt and special tokens take 7",
+        ),
+        ("ict", {"context_tokens": 15}, "at least 16 tokens; found method.context_tokens 15 and"),
+        ("cpc", {"context_tokens": 15}, "at least 16 tokens; found method.context_tokens 15 and"),
         ("consert", {"first": ("adversarial", "shuffle")}, "let it stand alone"),
         ("simcse", {"mlm": 0.1, "mask_rate": 0.0}, r"found rate 0\.0: take \.15"),
         ("declutr", {**SPANS, "mask_rate": 0.0}, r"found rate 0\.0: take \.15"),
@@ -440,7 +464,44 @@ def test_every_other_method_takes_a_static_encoder(entry):
 )
 def test_parts_that_cannot_go_together_are_refused_before_a_step(name, settings, reason):
     with pytest.raises(RecipeError, match=f"E303 .*{reason}"):
-        made(name, **settings)
+        method_for(config_of(name, settings).method, tiny.bert())
+
+
+@pytest.mark.parametrize("name", ["ict", "cpc"])
+def test_a_context_that_the_encoders_positions_cut_is_told_once(name, caplog):
+    made(name, context_tokens=64)
+    assert not caplog.records
+    made(name)
+    (told,) = caplog.messages
+    assert "64 tokens" in told
+    assert "asks for 288" in told
+    assert "encoder.positions" in told
+
+
+@pytest.mark.parametrize("name", ["ict", "cpc"])
+def test_an_encoder_without_room_for_a_context_is_refused(name):
+    encoder = tiny.bert()
+    table = encoder.backbone.embeddings.position_embeddings
+    encoder.backbone.embeddings.position_embeddings = torch.nn.Embedding(15, table.embedding_dim)
+    with pytest.raises(RecipeError, match="an encoder of 15 positions: raise"):
+        made(name, encoder)
+
+
+JOINING = [
+    *("condenser", "infocse_aux", "diffcse", "rtd_mlm"),
+    *("clm_autoencoder", "mlm_autoencoder", "is_bert"),
+]
+
+
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if r.name in JOINING], ids=str)
+def test_networks_join_an_encoder_whose_dense_layer_changes_the_width(recipe):
+    encoder = tiny.bert()
+    encoder.layers = torch.nn.Sequential(torch.nn.Linear(encoder.hidden_dim, 6))
+    batch = batch_of(recipe.name, recipe.settings)
+    loss, found, _ = step_of(*made(recipe.name, encoder, **recipe.settings), batch)
+    assert np.isfinite(loss)
+    entrances = [gradient for name, gradient in found.items() if ".entrance." in name]
+    assert any(gradient.any() for gradient in entrances) or recipe.name == "is_bert"
 
 
 @pytest.mark.parametrize(

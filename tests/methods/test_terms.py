@@ -1,9 +1,7 @@
 """The terms of one or two methods: wiring and masks against slow loops, and golden values."""
 
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ from sentemb_core.methods.terms.margins import hardest_negative, soft_negative
 from sentemb_core.methods.terms.segments import segment_contrast
 from tests import tiny
 from tests.methods.fixed import (
+    GOLDEN,
     A,
     assert_same,
     batch,
@@ -27,13 +26,11 @@ from tests.methods.fixed import (
     drawn,
     learner,
     may_be_wrong,
+    seeds,
     similarity_of,
     tangled,
     view,
 )
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "info_nce.json").read_text())
-seeds = pytest.mark.parametrize("seed", range(3))
 
 OWNER = [0, 0, 0, 1, 2, 2, 3]
 SLICED = view(

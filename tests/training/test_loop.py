@@ -240,6 +240,25 @@ def test_the_best_weights_come_back_and_patience_ends_the_run(tmp_path):
     assert len(set(kept)) == 4
 
 
+def test_what_a_method_keeps_comes_back_from_the_best_step_with_the_encoder(tmp_path):
+    config = config_of(method="condenser", steps=4, evaluate_every=1, checkpoint_every=1)
+    encoder, seen = tiny.bert(), []
+    method = method_for(config.method, encoder)
+    learner = learner_of(method, encoder, config.seed)
+
+    def validate(encoder):
+        seen.append([digest(encoder), digest(learner.networks["condenser"])])
+        return -abs(len(seen) - 2.0)
+
+    sampler = sampler_for(config, method, tiny.corpus([4] * 16))
+    report = train(learner, method, sampler, config, tmp_path, validate=validate)
+    assert (report.best_step, report.steps) == (2, 4)
+    assert [digest(encoder), digest(learner.networks["condenser"])] == seen[1] != seen[3]
+    again = learner_of(method, tiny.bert(), config.seed)
+    train(again, method, sampler, config, tmp_path, validate=validate)
+    assert digest(again.networks["condenser"]) == seen[1][1]
+
+
 def test_a_run_that_lost_patience_does_not_go_on_when_called_again(tmp_path):
     config = config_of(steps=100, evaluate_every=3, patience=2)
     scores = iter([0.3, 0.2, 0.1, 0.9])

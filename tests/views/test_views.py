@@ -8,6 +8,7 @@ from sentemb_core.views.batch import Draw, View, negatives, positives
 from sentemb_core.views.context import context
 from sentemb_core.views.sentences import first, second
 from tests import tiny
+from tests.views.drawn import numbered, words
 
 
 def rng():
@@ -62,17 +63,6 @@ def test_views_of_sentences_carry_their_documents_and_texts():
     assert [t.tolist() for t in right.tokens] == [corpus.sentences[k].tolist() for k in (1, 2)]
     assert left.document.tolist() == [0, 1]
     assert right.text.tolist() == corpus.text_hashes[[1, 2]].tolist()
-
-
-def numbered(counts):
-    """A corpus whose sentence k is the word k three times, so that contexts can be read."""
-    corpus = tiny.corpus(counts)
-    corpus.sentences = [np.array([2, 10 + k, 10 + k, 10 + k, 3]) for k in range(len(corpus))]
-    return corpus
-
-
-def words(tokens):
-    return list(dict.fromkeys((tokens[1:-1] - 10).tolist()))
 
 
 def test_with_removal_the_sentence_is_never_in_its_context_and_without_always():

@@ -1,0 +1,49 @@
+"""The list of methods for people: it is read without torch, whose import takes seconds."""
+
+from dataclasses import dataclass
+
+TRANSFORMER = "sentences; a transformer"
+CONDENSED = "sentences; a transformer and its head from a Condenser stage"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method, what data it needs, and what it takes for positives.
+
+    Attributes:
+        name: As in the settings.
+        needs: Which data, and which encoder.
+        what: In one line.
+    """
+
+    name: str
+    needs: str
+    what: str
+
+
+LISTING = (
+    Entry("infocse_idc", "documents", "sentences of one document in one cluster"),
+    Entry("conpono", "documents", "neighbouring sentences of a document"),
+    Entry("ict", "documents", "a sentence and the rest of its document"),
+    Entry("cpc", "documents", "a sentence and what precedes it"),
+    Entry("declutr", "long documents; a transformer", "spans of one document"),
+    Entry(
+        "fine_tune", "documents and labelled pairs", "a document and what people matched with it"
+    ),
+    Entry("simcse", TRANSFORMER, "a sentence under two dropouts"),
+    Entry("esimcse", TRANSFORMER, "repeated sub-words; a queue of negatives"),
+    Entry("sncse", TRANSFORMER, "a prompted sentence; its negation is a soft negative"),
+    Entry("consert", TRANSFORMER, "a sentence under two perturbations"),
+    Entry("mirror_bert", TRANSFORMER, "a sentence and itself with a span hidden"),
+    Entry("hicl", "documents; a transformer", "whole texts, and their segments"),
+    Entry("bce", TRANSFORMER, "SimCSE's pairs under a binary loss"),
+    Entry("ct", TRANSFORMER, "a sentence seen by two encoders"),
+    Entry("is_bert", TRANSFORMER, "a sentence and its own tokens"),
+    Entry("sg_opt", TRANSFORMER, "a sentence and the layers of a frozen copy"),
+    Entry("clm_autoencoder", TRANSFORMER, "none: the sentence is written again"),
+    Entry("mlm_autoencoder", TRANSFORMER, "none: its masks are filled in"),
+    Entry("condenser", TRANSFORMER, "none: pre-training that fills masks"),
+    Entry("infocse_aux", CONDENSED, "SimCSE, and masks to fill"),
+    Entry("diffcse", CONDENSED, "SimCSE, and edits to see"),
+    Entry("rtd_mlm", CONDENSED, "SimCSE, masks and edits"),
+)

@@ -1,0 +1,98 @@
+"""Fine-tuning against a loop over documents, and its mean against validation's."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.method_settings import FineTune
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.gradients import GradientJob
+from sentemb_core.training.loop import learner_of
+from tests import tiny
+
+EVERY = 9
+
+
+def first_step(corpus, encoder, **settings):
+    """Loss and vectors of a batch of every document, gradients on the encoder; and the batch."""
+    config = TrainingConfig(
+        method=FineTune(sentences=EVERY, **settings), batch_size=len(corpus.held_out)
+    )
+    method = method_for(config.method, encoder)
+    batch = sampler_for(config, method, corpus).batch(0)
+    learner = learner_of(method, encoder, seed=0)
+    return GradientJob(learner, method, False, 0).run(batch, 0, None), batch
+
+
+def slow_loss(encoder, corpus, temperature):
+    """Every document against every counterpart, one after the other."""
+
+    def vector(sentence):
+        return encoder.vectors(encoder(torch.from_numpy(sentence)[None]))[0]
+
+    bodies, titles = [], []
+    for begin, end in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True):
+        sentences = [vector(corpus.sentences[k]) for k in range(begin, end)]
+        mean = torch.stack(sentences[:-1]).mean(dim=0)
+        if encoder.similarity == "cosine":
+            mean = mean / mean.norm()
+        bodies.append(mean)
+        titles.append(sentences[-1])
+    total = torch.zeros(())
+    for k, body in enumerate(bodies):
+        scores = torch.stack([body @ title for title in titles]) / temperature
+        total = total + torch.logsumexp(scores, 0) - scores[k]
+    return total / len(bodies)
+
+
+@pytest.mark.parametrize(("similarity", "temperature"), [("cosine", 0.05), ("dot", 1.0)])
+def test_loss_and_gradient_equal_a_slow_loop(similarity, temperature):
+    corpus = tiny.corpus([4, 3, 6, 2, 5])
+    encoder = tiny.bert(dropout=0.0, similarity=similarity)
+    found, _ = first_step(corpus, encoder, temperature=temperature)
+    gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
+    encoder.zero_grad()
+    loss = slow_loss(encoder, corpus, temperature)
+    loss.backward()
+    assert found.loss == pytest.approx(loss.item(), abs=1e-5)
+    slow = [weight.grad for weight in encoder.parameters() if weight.grad is not None]
+    for one, other in zip(gradients, slow, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+
+
+def test_its_document_vector_is_the_one_of_validation():
+    corpus = tiny.corpus([4, 3])
+    encoder = tiny.bert(dropout=0.0)
+    found, batch = first_step(corpus, encoder)
+    rows = vectors_of(encoder, corpus)
+    means = torch.stack([rows[0:3].mean(dim=0), rows[4:6].mean(dim=0)]).numpy()
+    wanted = directions(means)[batch.views["document"].document]
+    np.testing.assert_allclose(
+        directions(found.vectors["document"].detach().numpy()), wanted, atol=1e-6
+    )
+
+
+def test_equal_counterparts_are_no_negatives():
+    corpus = tiny.corpus([2, 2, 2])
+    corpus.sentences[3] = corpus.sentences[1]  # documents 0 and 1 share their title
+    encoder = tiny.bert(dropout=0.0)
+    loss = first_step(corpus, encoder)[0].loss
+    v = vectors_of(encoder, corpus)
+    expected = 0.0
+    for body, own, others in ((0, 1, [5]), (2, 3, [5]), (4, 5, [1, 3])):
+        right = float(v[body] @ v[own]) / 0.05
+        wrong = [float(v[body] @ v[other]) / 0.05 for other in others]
+        expected += math.log(sum(math.exp(score - right) for score in wrong) + 1)
+    assert loss == pytest.approx(expected / 3, rel=1e-4)
+
+
+def vectors_of(encoder, corpus):
+    with torch.no_grad():
+        return torch.cat(
+            [encoder.vectors(encoder(torch.from_numpy(row)[None])) for row in corpus.sentences]
+        )
