@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.options import DEFAULTS, By, CorpusOptions, Json, Out, Source, Top
+from sentemb_core.options import CORPUS, DEFAULTS, By, CorpusOptions, Json, Out, Source, Top
 
 app = console.door(
     "python -m flows",
@@ -30,6 +30,27 @@ Overrides = Annotated[
         group=RUN,
         negative="",
         help="Any setting by its path, as in --set training.batch_size=256. Repeatable.",
+    ),
+]
+Data = Annotated[str | None, Parameter(help="Folder of the suite's files. Default: $SENTEMB_DATA.")]
+Tasks = Annotated[
+    list[str] | None,
+    Parameter(
+        consume_multiple=True,
+        negative="",
+        help="Names of tasks, or groups: retrieval, sts, transfer, reviews, probing. Default: the "
+        "first three.",
+    ),
+]
+Beir = Annotated[
+    list[str] | None,
+    Parameter(consume_multiple=True, negative="", help="Folders in BEIR's format: tasks too."),
+]
+Vectors = Annotated[
+    Literal["text", "sentence_mean", "unit_sentence_mean"],
+    Parameter(
+        help="What makes a document's vector: its text as one, as MTEB does, or the mean of its "
+        "sentences', as they are or of length 1."
     ),
 ]
 Count = validators.Number(gte=1)
@@ -57,6 +78,13 @@ class RunOptions:
             "other one trains once. Default: infocse_idc."
         ),
     ] = None
+    preset: Annotated[
+        str | None,
+        Parameter(
+            help="The method's settings from a paper or its code, by name (`sentemb methods`): "
+            "paper, code, ... Options and --set win. Default: those of the start encoder."
+        ),
+    ] = None
     initialiser: Annotated[
         str | None,
         Parameter(
@@ -68,8 +96,27 @@ class RunOptions:
         int | None, Parameter(validator=Count, help="Optimiser steps of each round.")
     ] = None
     rounds: Annotated[int | None, Parameter(validator=Count, help="Rounds at most.")] = None
+    cycles: Annotated[
+        int | None,
+        Parameter(
+            validator=validators.Number(gte=0),
+            help="InfoCSE++: rounds, then fine-tuning on labels, so many times at most.",
+        ),
+    ] = None
+    labels: Annotated[
+        str | None,
+        Parameter(
+            help="File of labelled pairs (columns doc_id, counterpart): judges in place of the "
+            "counterpart column; `--method fine_tune` and --cycles learn from them."
+        ),
+    ] = None
+    label_count: Annotated[
+        int | None,
+        Parameter(validator=validators.Number(gte=0), help="Labels to learn from. Default: all."),
+    ] = None
     seed: Annotated[
-        int | None, Parameter(help="Seed of random weights, batches and samples. Default: 42.")
+        int | None,
+        Parameter(help="Of random weights, batches and samples, in every part. Default: 42."),
     ] = None
 
 
@@ -167,6 +214,72 @@ def reproduce(
 
 
 @app.command
+def benchmark(
+    *models: Annotated[
+        str, Parameter(help="models:/NAME@ALIAS, a folder, minilm, or a Hugging Face name.")
+    ],
+    tasks: Tasks = None,
+    data: Data = None,
+    beir: Beir = None,
+    vectors: Vectors = "text",
+    corpus_file: Annotated[
+        str | None,
+        Parameter(
+            name="--corpus",
+            group=CORPUS,
+            help="What the models were trained on: measures the overlap with every task, and "
+            "looks at the halves of its documents.",
+        ),
+    ] = None,
+    corpus: CorpusOptions = DEFAULTS,
+    out: Annotated[
+        str | None, Parameter(help="Folder of table and figure. Default: one below the home.")
+    ] = None,
+    dry_run: Annotated[
+        bool, Parameter(negative="", help="Say what would run and why, then stop.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
+    from flows.commands import benchmark_command
+
+    given = {
+        "models": models,
+        "tasks": tasks,
+        "data": data,
+        "beir": beir,
+        "vectors": vectors,
+        "out": out,
+    }
+    source = {"source": corpus_file} | corpus.given() if corpus_file else {}
+    return benchmark_command(given, source, dry_run=dry_run, as_json=json)
+
+
+@app.command
+def compare(
+    first: Annotated[str, Parameter(help="A model as of benchmark; or BM25, random, constant.")],
+    second: Annotated[str, Parameter(help="Another one.")],
+    *,
+    tasks: Tasks = None,
+    data: Data = None,
+    beir: Beir = None,
+    vectors: Vectors = "text",
+    json: Json = False,
+) -> int:
+    """Say which differences of two models are real: a paired bootstrap on every task."""
+    from flows.commands import compare_command
+
+    given = {
+        "models": [first, second],
+        "tasks": tasks,
+        "data": data,
+        "beir": beir,
+        "vectors": vectors,
+    }
+    return compare_command(given, json)
+
+
+@app.command
 def resume(
     run: Annotated[
         str | None, Parameter(help="Its id. Default: the last that did not finish.")
@@ -256,6 +369,25 @@ def search(
     from sentemb_core import cli
 
     return cli.search(str(resolved(model)), query, source, top=top, corpus=corpus, json=json)
+
+
+@app.command
+def canary(
+    index: Annotated[
+        Path,
+        Parameter(help="A Parquet file of `encode --by sentence`, or a folder with an encoder."),
+    ],
+    *,
+    model: Annotated[str, Parameter(help="models:/NAME@ALIAS or models:/NAME/VERSION.")],
+    json: Json = False,
+) -> int:
+    """Whether an index (or a folder) is of this version, by the vectors kept with it (else exit 3).
+
+    Nothing is encoded for an index, and no encoder is loaded.
+    """
+    from flows.commands import canary_command
+
+    return canary_command(index, model, json)
 
 
 @app.command

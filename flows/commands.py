@@ -2,20 +2,21 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.environment import log_file, prepare
 from flows.logs import logged
 from flows.settings import AnyRun, by_path, checked, checked_as, settings
-from sentemb_core.configs import MethodRun
+from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, show
-from sentemb_core.errors import GateRefusedError, UsageError
+from sentemb_core.errors import BadDataError, GateRefusedError, UsageError
 from sentemb_core.types import ArtifactRef, Json
 from tasks.sources import check_corpus
 
 if TYPE_CHECKING:
+    from flows.benchmark_settings import Benchmark
     from flows.method_table import MethodTable
     from sentemb_core.store.runs import Run, State
     from tasks.caching import Plan
@@ -59,13 +60,11 @@ def train_command(
 
 def run_config(config: AnyRun, as_json: bool) -> int:
     check_corpus(config.corpus)
-    from flows.infocse_idc import infocse_idc
-    from flows.train_method import train_method
     from tasks.publish import verdict_of
     from tasks.tables import outcome_table
 
     with logged(log_file()):
-        outcome = train_method(config) if isinstance(config, MethodRun) else infocse_idc(config)
+        outcome = run_of(config)
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
@@ -110,20 +109,118 @@ def run_table(table: "MethodTable", as_json: bool, markdown: Path | None = None)
     return 0
 
 
-def show_plan(config: AnyRun, as_json: bool) -> int:
-    """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
-    check_corpus(config.corpus)
-    from flows.infocse_idc import self_train
-    from flows.train_method import trained_once
+def benchmark_command(
+    given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
+) -> int:
+    config = benchmark_settings(given, corpus)
+    prepare()
+    return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
+
+
+def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
+    """What was asked for, its files and models looked for before anything runs."""
+    from flows.benchmark_settings import Benchmark
+
+    asked = {name: value for name, value in given.items() if value is not None}
+    asked.setdefault("data", os.environ.get("SENTEMB_DATA"))
+    config = checked_as(Benchmark, asked | ({"corpus": corpus} if corpus else {}))
+    config.check_files()
+    if config.corpus:
+        check_corpus(config.corpus)
+    return config
+
+
+def run_benchmark(config: "Benchmark", as_json: bool) -> int:
+    config.check_files()
+    from flows.benchmark import benchmark, folder_of
+    from tasks.scoreboard_tables import board_json, scoreboard_tables
+
+    with logged(log_file()):
+        board = benchmark(config)
+    if as_json:
+        emit(board_json(board))
+    else:
+        show(*scoreboard_tables(board), f"Table and figure: {folder_of(config, board.run)}")
+    return refusals(score.error for score in board.scores)
+
+
+def refusals(errors: Iterable[str]) -> int:
+    """Bad data (3) where a model was refused on a task: the rest of the table stands."""
+    return BadDataError.exit_code if any(errors) else 0
+
+
+def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
+    """What each stage of a benchmark would do."""
+    config.check_files()
+    from flows.benchmark import scoreboard
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
     with making_plan(Store.default()) as plan:
-        if isinstance(config, MethodRun):
-            trained_once(config, lambda row: None)
-        else:
-            self_train(config, lambda row: None)
+        scoreboard(config, "plan")
     return show_told(plan, as_json)
+
+
+def compare_command(given: Mapping[str, Any], as_json: bool) -> int:
+    config = benchmark_settings(given, {})
+    prepare()
+    from flows.benchmark import compare
+    from tasks.duel import duel_json, duel_tables
+
+    with logged(log_file()):
+        duel = compare(config)
+    if as_json:
+        emit(duel_json(duel))
+    else:
+        show(*duel_tables(duel))
+    return refusals(score.error for score in duel.scores)
+
+
+def show_plan(config: AnyRun, as_json: bool) -> int:
+    """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
+    check_corpus(config.corpus)
+    from sentemb_core.store.objects import Store
+    from tasks.caching import making_plan
+
+    with making_plan(Store.default()) as plan:
+        walk(config)
+    return show_told(plan, as_json)
+
+
+def run_of(config: AnyRun) -> "Outcome":
+    """The flow of this kind of run."""
+    from flows.fine_tune import fine_tune
+    from flows.infocse_idc import infocse_idc
+    from flows.infocse_plus import infocse_plus
+    from flows.train_method import train_method
+
+    match config:
+        case InfoCSEPlus():
+            return infocse_plus(config)
+        case InfoCSEIDC():
+            return infocse_idc(config)
+        case FineTuneRun():
+            return fine_tune(config)
+        case MethodRun():
+            return train_method(config)
+
+
+def walk(config: AnyRun) -> None:
+    """The same without Prefect, for a plan."""
+    from flows.fine_tune import fine_tuned_once
+    from flows.infocse_idc import self_train
+    from flows.infocse_plus import self_train_and_fine_tune
+    from flows.train_method import trained_once
+
+    match config:
+        case InfoCSEPlus():
+            self_train_and_fine_tune(config, lambda row: None)
+        case InfoCSEIDC():
+            self_train(config, lambda row: None)
+        case FineTuneRun():
+            fine_tuned_once(config, lambda row: None)
+        case MethodRun():
+            trained_once(config, lambda row: None)
 
 
 def table_plan(table: "MethodTable", as_json: bool) -> int:
@@ -155,10 +252,32 @@ def show_told(plan: "Plan", as_json: bool) -> int:
 
 def resume_command(run: str | None, as_json: bool) -> int:
     prepare()
-    config = found_run(run, "running", "failed", "killed").config
-    if table := table_of(config):
-        return run_table(table, as_json)
-    return run_config(checked(config), as_json)
+    found = unfinished_run(run)
+    from tasks.following import resuming
+
+    with resuming(found.id):
+        if table := table_of(found.config):
+            return run_table(table, as_json)
+        if suite := benchmark_of(found.config):
+            return run_benchmark(suite, as_json)
+        return run_config(checked(found.config), as_json)
+
+
+def unfinished_run(run: str | None) -> "Run":
+    """The named run, else the last that failed or was killed."""
+    found = found_run(run, "failed", "killed")
+    match found.state:
+        case "completed":
+            raise UsageError(
+                f"Run {found.id} is finished, there is nothing to go on with: `python -m flows "
+                f"status {found.id}` says whether anything would run again."
+            )
+        case "running":
+            raise UsageError(
+                f"Run {found.id} is running in another process, which has to end first."
+            )
+        case _:
+            return found
 
 
 def status_command(run: str | None, as_json: bool) -> int:
@@ -166,6 +285,8 @@ def status_command(run: str | None, as_json: bool) -> int:
     config = found_run(run).config
     if table := table_of(config):
         return table_plan(table, as_json)
+    if suite := benchmark_of(config):
+        return benchmark_plan(suite, as_json)
     return show_plan(checked(config), as_json)
 
 
@@ -176,13 +297,25 @@ def table_of(config: Json) -> "MethodTable | None":
     return checked_as(MethodTable, config) if "corpora" in config else None
 
 
-def found_run(run: str | None, *states: "State") -> "Run":
-    """The named run, else the last one (of those in these states)."""
+def benchmark_of(config: Json) -> "Benchmark | None":
+    """The settings of a record, if it is one of a benchmark."""
+    from flows.benchmark_settings import Benchmark
+
+    return checked_as(Benchmark, config) if "models" in config else None
+
+
+def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
+    """The named run, else the last one (of those in these states, which made such an artifact)."""
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
 
     known = last_runs(Store.default())
-    wanted = [one for one in known if (one.id == run if run else not states or one.state in states)]
+    wanted = [
+        one
+        for one in known
+        if (one.id == run if run else not states or one.state in states)
+        and (run or not made or made in {ref.kind for ref in one.outputs})
+    ]
     if not wanted:
         names = ", ".join(f"{one.id} ({one.state})" for one in known[:5]) or "none"
         asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
@@ -195,11 +328,9 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
     from sentemb_core.store.objects import Store
     from tasks.publish import read_outcome
 
-    found = found_run(run, "completed")
-    if "corpora" in found.config:
-        raise UsageError(
-            f"Run {found.id} is a table of methods, which returns no encoder: name another run."
-        )
+    found = found_run(run, "completed", made="outcome")
+    if "corpora" in found.config or "models" in found.config:
+        raise UsageError(f"Run {found.id} is a table, which returns no encoder: name another run.")
     refs = [ref for ref in found.outputs if ref.kind == "outcome"]
     if not refs:
         raise UsageError(
@@ -274,6 +405,24 @@ def promote_command(run: str | None, as_json: bool) -> int:
     if landing.alias != "champion":
         raise GateRefusedError(f"{landing.uri} is a challenger. {landing.reason}")
     return 0
+
+
+def canary_command(index: Path, model: str, as_json: bool) -> int:
+    prepare()
+    from sentemb_core.cli import tell_match
+    from sentemb_core.encoder.batching import embed_texts
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.canary import compare, compared
+    from tasks.registry import canaries_of, find_version
+
+    version = find_version(model).uri  # an alias may have moved by the time that this is read
+    canaries = canaries_of(version)
+    if index.is_dir():
+        vectors = embed_texts(load_encoder(resolved(str(index))), canaries.sentences)
+        found = compared(canaries, canaries.sentences, vectors)
+    else:
+        found = compare(canaries, index)
+    return tell_match(found, index, version, json=as_json)
 
 
 def resolved(model: str) -> Path:

@@ -35,7 +35,9 @@ STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200}
 CONTEXT = 128
 """Tokens of the texts that methods of contexts read: what a CPU has time for."""
 
-METHODS: Mapping[str, Json] = {name: {"name": name} for name in METHOD_NAMES} | {
+UNLABELLED = tuple(name for name in METHOD_NAMES if name != "fine_tune")
+
+METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
     "ict": {"name": "ict", "context_tokens": CONTEXT},
     "cpc": {"name": "cpc", "context_tokens": CONTEXT},
     "declutr": {"name": "declutr", "longest": CONTEXT - 2},

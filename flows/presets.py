@@ -71,3 +71,13 @@ def method_preset(encoder: str) -> Json:
     first = made.get("initialiser", made["training"])
     training = {name: first[name] for name in first if name != "method"}
     return made | {"initialiser": training, "training": training}
+
+
+def labelled_preset(encoder: str, part: str) -> Json:
+    """What learning from labelled pairs adds: half of the counterparts are labels.
+
+    `part` says where the fine-tuning stands. It takes smaller batches than self-training, for an
+    epoch of a few hundred labels shall have several steps.
+    """
+    training = preset(encoder)["training"] | {"method": "fine_tune", "batch_size": 64}
+    return {part: training, "validation": {"label_share": 0.5}}

@@ -2,13 +2,11 @@
 
 import logging
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from uuid import uuid4
 
 from prefect import flow
 
-from flows.infocse_idc import documents_of, encoder_from
 from flows.method_table import STS, Corpus, MethodTable, Start
+from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig, ValidationConfig
 from sentemb_core.errors import SentembError
@@ -20,12 +18,12 @@ from sentemb_core.method_settings import (
     InfoCSEAux,
     InfoCSEIDCPairs,
 )
-from sentemb_core.store.objects import Store, file_digest
-from sentemb_core.store.runs import recording
+from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
 from tasks.annotate import cluster_sentences, encode_and_build_graph, export_pairs, prune_graph
 from tasks.cells import Cell
 from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.following import recorded
 from tasks.rows import Annotation, Value
 from tasks.train import train_encoder
 from tasks.validate import bm25_scores, random_scores, score_sts, validate_encoder
@@ -50,13 +48,11 @@ class Ground(Value):
 @flow(name="reproduce", flow_run_name="methods-small")
 def methods_small(table: MethodTable) -> list[Cell]:
     """Every method in cells of equal budget; a second run computes only what is missing."""
-    run_id = f"methods-small-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
-    command = ["python", "-m", "flows", "resume", run_id]
     made: list[Cell] = []
-    with recording(Store.default(), run_id, command, table.model_dump(mode="json")) as record:
+    with recorded("methods-small", table.model_dump(mode="json")) as record:
         known = 0
         for cell in cells(table):
-            fresh, known = record.run.stages[known:], len(record.run.stages)
+            fresh, known = record.used[known:], len(record.used)
             seconds = sum(used.seconds for used in fresh if used.stage not in UNTIMED)
             made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
             log.info("%s on %s from %s: %s", cell.method, cell.corpus, cell.start,

@@ -4,16 +4,17 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from flows.presets import method_preset, preset
-from sentemb_core.configs import InfoCSEIDC, MethodRun
+from flows.presets import labelled_preset, method_preset, preset
+from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
+from sentemb_core.method_settings import PRESETS, preset_of
 from sentemb_core.types import Json
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -21,18 +22,25 @@ Model = TypeVar("Model", bound=BaseModel)
 ROUNDS = "infocse_idc"
 """The method whose run has rounds; every other one trains once."""
 
-AnyRun = InfoCSEIDC | MethodRun
+AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
 
 PATHS: Mapping[str, tuple[str, ...]] = {
     "name": ("name",),
     "encoder": ("encoder.name",),
     "method": ("training.method",),
+    "preset": ("preset",),
     "initialiser": ("initialiser.method",),
     "steps": ("training.steps",),
     "rounds": ("rounds.max_rounds",),
-    "seed": ("training.seed", "annotation.seed", "encoder.seed"),
+    "cycles": ("cycles.max_cycles",),
+    "labels": ("labels.source",),
+    "label_count": ("labels.count",),
+    "seed": ("seed",),
 }
-"""Option of the command line -> the settings it stands for."""
+"""Option of the command line -> the settings it stands for; `seed` is that of every part."""
+
+SEEDED = ("encoder", "annotation", "training")
+SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
 
 
 def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +51,8 @@ def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
 def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[str]) -> AnyRun:
     """Preset of the start encoder, file, options, `--set a.b=value`: the later one wins.
 
-    The method says which kind of run it is. `initialiser.method = none` leaves the initialiser out.
+    A method's preset, if `preset` names one, comes second. The method says which kind of run it is.
+    `initialiser.method = none` leaves the initialiser out.
 
     Raises:
         UsageError: an unreadable file, an unknown or a wrong setting (with its path).
@@ -52,20 +61,59 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     for path, value in options.items():
         if value is not None:
             plant(given, path, value)
-    for text in overrides:
-        path, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--set wants KEY=VALUE, found {text!r}: --set training.steps=200")
-        plant(given, path.strip(), literal(value.strip()))
+    own = dict(map(override, overrides))
+    for path, value in own.items():
+        plant(given, path, value)
     encoder = given.get("encoder")
     name = encoder.get("name", "static") if isinstance(encoder, dict) else "static"
-    base = preset(name) if method_of(given) == ROUNDS else method_preset(name)
-    if method_of(given) != ROUNDS and not given.get("initialiser"):
-        del base["initialiser"]
+    named, seed = given.pop("preset", None), given.pop("seed", None)
+    base = base_of(given, name)
+    if named is not None:
+        plant(given, "training.method.name", method_of(given))
+        base = merged(base, {"training": training_preset(method_of(given), str(named))})
     tree = merged(base, given)
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
-    return checked(tree)
+    return checked(tree if seed is None else seeded(tree, seed, own))
+
+
+def base_of(given: Json, encoder: str) -> Json:
+    """The settings that go with the kind of run and its start encoder."""
+    kind = kind_of(given)
+    base = method_preset(encoder) if kind is MethodRun else preset(encoder)
+    if kind in (FineTuneRun, InfoCSEPlus):
+        base = merged(
+            base, labelled_preset(encoder, "training" if kind is FineTuneRun else "fine_tuning")
+        )
+    if kind in (MethodRun, FineTuneRun) and not given.get("initialiser"):
+        base.pop("initialiser", None)
+    return base
+
+
+def override(text: str) -> tuple[str, Any]:
+    """Path and value of a `--set`."""
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set wants KEY=VALUE, found {text!r}: --set training.steps=200")
+    return path.strip(), literal(value.strip())
+
+
+def seeded(tree: Json, seed: Any, own: Collection[str]) -> Json:
+    """The seed in every part of the run that draws, but for those whose `own` path was set."""
+    parts = [*SEEDED, *(part for part in SEEDED_IF_THERE if tree.get(part))]
+    return merged(tree, {part: {"seed": seed} for part in parts if f"{part}.seed" not in own})
+
+
+def training_preset(method: str, name: str) -> Json:
+    """A training with the named settings of a method.
+
+    Raises:
+        UsageError: the method has no such preset.
+    """
+    known = PRESETS.get(method, {})
+    if name not in known:
+        raise UsageError(f"preset: {method} has no {name!r}; known: {', '.join(known) or 'none'}")
+    return preset_of(method, name)
 
 
 def merged(base: Json, over: Json) -> Json:
@@ -124,7 +172,18 @@ def checked(tree: Json) -> AnyRun:
     Raises:
         UsageError: an unknown or a wrong setting (with its path).
     """
-    return checked_as(InfoCSEIDC if method_of(tree) == ROUNDS else MethodRun, tree)
+    return checked_as(kind_of(tree), tree)
+
+
+def kind_of(tree: Json) -> type[AnyRun]:
+    """Self-annotation runs in rounds, and with cycles it is InfoCSE++; others train once."""
+    match method_of(tree):
+        case "infocse_idc":
+            return InfoCSEPlus if "cycles" in tree or "fine_tuning" in tree else InfoCSEIDC
+        case "fine_tune":
+            return FineTuneRun
+        case _:
+            return MethodRun
 
 
 def checked_as(model: type[Model], tree: Json) -> Model:

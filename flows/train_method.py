@@ -2,19 +2,11 @@
 
 from prefect import flow
 
-from flows.infocse_idc import (
-    Watch,
-    initialised,
-    judged,
-    prepared,
-    trained_without_annotation,
-    validated,
-)
+from flows.steps import Watch, begun, judged, trained
 from sentemb_core.configs import MethodRun, RoundsConfig
 from tasks.following import followed
 from tasks.publish import Outcome, published
 from tasks.rows import SelfTraining
-from tasks.validate import bm25_scores, random_scores
 
 
 @flow(name="train-method", flow_run_name="{config.name}")
@@ -30,19 +22,10 @@ def train_method(config: MethodRun) -> Outcome:
 
 def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
     """The encoder before and after the method; the better one on validation is kept."""
-    texts, start = prepared(config)
-    bm25 = bm25_scores(texts.documents, texts.benchmark)
-    random = random_scores(texts.sentences, texts.benchmark, config.encoder.seed)
-
-    rows = [validated("start", start, texts, config.annotation)]
-    watch(rows[0])
-    if config.initialiser:
-        rows.append(initialised(rows[0], texts, config))
-        watch(rows[-1])
-
-    base = len(rows) - 1
+    run = begun(config, watch)
+    base = run.rows[-1]
     label = f"after {config.training.method.name}"
-    rows.append(trained_without_annotation(label, rows[base], config.training, texts, config))
-    watch(rows[-1])
-    best = base + judged(rows[base:], RoundsConfig()).best
-    return SelfTraining(texts=texts, rows=rows, controls=[], bm25=bm25, random=random, best=best)
+    after = trained("trained", label, base, config.training, run.texts, config)
+    watch(after)
+    best = len(run.rows) - 1 + judged([base, after], RoundsConfig()).best
+    return run.model_copy(update={"rows": [*run.rows, after], "best": best})

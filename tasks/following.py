@@ -13,6 +13,7 @@ from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
 from sentemb_core.store.stages import flat
+from sentemb_core.types import Json
 from tasks.artifacts import rounds_table
 from tasks.rows import Row
 from tasks.tables import seconds
@@ -35,7 +36,7 @@ class Following:
     def __call__(self, row: Row) -> None:
         """Log, track and show a row; stages since the last one are its cost."""
         self.rows.append(row)
-        fresh = self.record.run.stages[len(self.timings) :]
+        fresh = self.record.used[len(self.timings) :]
         self.timings += [
             StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
             for used in fresh
@@ -71,19 +72,42 @@ class Following:
 
 
 _followed: ContextVar[Following | None] = ContextVar("followed", default=None)
+_resumed: ContextVar[str | None] = ContextVar("resumed", default=None)
+
+
+@contextmanager
+def resuming(run_id: str) -> Generator[None, None, None]:
+    """In this block a flow goes on as the run of this id: one record, MLflow run and report."""
+    token = _resumed.set(run_id)
+    try:
+        yield
+    finally:
+        _resumed.reset(token)
+
+
+@contextmanager
+def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
+    """Record the run of this block under the id that is resumed, else under a fresh one."""
+    resumed = _resumed.get()
+    run_id = resumed or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
+    command = ["python", "-m", "flows", "resume", run_id]
+    with recording(Store.default(), run_id, command, settings, resumed=bool(resumed)) as record:
+        yield record
 
 
 @contextmanager
 def followed(config: RunConfig) -> Generator[Following, None, None]:
-    """Record and track the run of this block under a fresh id."""
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    run_id = f"{config.name}-{stamp}-{uuid4().hex[:4]}"
+    """Record and track the run of this block; one that is resumed goes on in its MLflow run."""
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # in a worker's process too
     settings = config.model_dump(mode="json")
-    command = ["python", "-m", "flows", "resume", run_id]
     with (
-        recording(Store.default(), run_id, command, settings) as record,
-        tracked_run(config.name, params=flat(settings), tags={"run": run_id}, key=run_id) as run,
+        recorded(config.name, settings) as record,
+        tracked_run(
+            config.name,
+            params=flat(settings),
+            tags={"run": record.run.id},
+            key=record.run.id,
+        ) as run,
     ):
         following = Following(config, record, run)
         token = _followed.set(following)

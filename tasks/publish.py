@@ -178,11 +178,11 @@ def folders_of(row: Row, cost: float) -> "RoundFolders":
     """A row's artifacts, opened."""
     from sentemb_core.report.collect import RoundFolders
 
-    kinds = {"start": "start", "after": "initialiser", "round": "round", "control": "control"}
+    assert row.kind != "annotator", "a foreign annotator is no row of the run"
     annotation = row.annotation
     return RoundFolders(
         label=row.label,
-        kind=kinds[row.label.split()[0]],
+        kind=row.kind,
         encoder=opened(row.encoder),
         scores=opened(row.scores),
         embeddings=opened(row.embeddings) if row.embeddings else None,
@@ -217,22 +217,25 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
 
     if not training.controls:
         return []
-    pairs = list(zip(rounds_of(training), training.controls, strict=True))
-    best = training.rows[training.best]
-    chosen, control = next((pair for pair in pairs if pair[0] == best), pairs[-1])
+    chosen, control, what = compared(training)
     hits = [hits_at_5(row) for row in (chosen, control)]
     gain = paired_difference(*hits, seed)
     return [
         f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
-        f"on the test split, its control, the same number of steps on plain neighbours, "
-        f"{hits[1].mean():.3f}; a difference of {change(gain.mean)} ({change(gain.low)} to "
-        f"{change(gain.high)} with 95 % confidence)."
+        f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "
+        f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)."
     ]
 
 
-def rounds_of(training: SelfTraining) -> list[Row]:
-    """The rows that learnt from annotation."""
-    return [row for row in training.rows if row.annotation]
+def compared(training: SelfTraining) -> tuple[Row, Row, str]:
+    """The row that a control speaks of, the control, and what that is."""
+    best = training.rows[training.best]
+    if best.kind == "fine-tuned":
+        return best, training.controls[0], "the same labels without self-training"
+    rounds = [row for row in training.rows if row.kind == "round"]
+    pairs = list(zip(rounds, training.controls, strict=True))
+    chosen, control = next((pair for pair in pairs if pair[0] == best), pairs[-1])
+    return chosen, control, "the same number of steps on plain neighbours"
 
 
 def hits_at_5(row: Row) -> "np.ndarray":

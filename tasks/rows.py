@@ -1,5 +1,7 @@
 """What the stages of a run hand back to its flow: references, nothing heavy."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.types import ArtifactRef
@@ -19,6 +21,13 @@ class Texts(Value):
     sentences: ArtifactRef
 
 
+class Labelled(Value):
+    """Documents whose last sentence is their counterpart, and how many there are."""
+
+    documents: ArtifactRef
+    count: int
+
+
 class Annotation(Value):
     """What an encoder found in the corpus."""
 
@@ -34,9 +43,13 @@ class Trained(Value):
     head: ArtifactRef | None = None
 
 
+RowKind = Literal["start", "annotator", "trained", "round", "fine-tuned", "control"]
+
+
 class Row(Value):
     """One encoder of the run: where it came from, what it scores, what it found."""
 
+    kind: RowKind
     label: str
     encoder: ArtifactRef
     sentences: ArtifactRef

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from sentemb_core.configs import CorpusConfig, EncoderConfig
+from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig
 from sentemb_core.store.objects import file_digest, list_files
 
 
@@ -12,6 +12,12 @@ def digest_of_corpus(config: CorpusConfig) -> str:
     from sentemb_core.corpus.source import source_digest
 
     return source_digest(config)
+
+
+def digest_of_labels(config: LabelsConfig) -> str:
+    """Of the file of labels, as of a corpus."""
+    assert config.source is not None, "a file of labels is named"
+    return digest_of_corpus(CorpusConfig(source=config.source, encoding=config.encoding))
 
 
 def check_corpus(config: CorpusConfig) -> None:

@@ -1,6 +1,7 @@
 """Contrastive training of one encoder by one method."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import TrainingConfig
@@ -10,7 +11,6 @@ from tasks.rows import Trained
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.encoder import Encoder
 
 HEAD_FILE = "head.safetensors"
@@ -27,11 +27,13 @@ def train_encoder(
     pairs: ArtifactRef | None = None,
     benchmark: ArtifactRef | None = None,
     head: ArtifactRef | None = None,
+    judged: ArtifactRef | None = None,
 ) -> Trained:
     """The next encoder. A killed training goes on from its last checkpoint, bit for bit.
 
-    Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training; a
-    head is what a Condenser stage left for infocse_aux, diffcse and rtd_mlm.
+    Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training,
+    on the sentences `judged` where it is not those that are learnt from; a head is what a
+    Condenser stage left for infocse_aux, diffcse and rtd_mlm.
     """
     from safetensors.torch import load_file, save_file
 
@@ -72,7 +74,9 @@ def train_encoder(
             sampler_for(config, method, corpus, found),
             config,
             working_folder(),
-            validate=validator(corpus, benchmark) if benchmark else None,
+            validate=validator(opened(judged or sentences), opened(benchmark))
+            if benchmark
+            else None,
             on_step=on_step,
         )
     with written("training_log") as journal:
@@ -92,13 +96,15 @@ def train_encoder(
     return Trained(model=draft.ref, log=journal.ref, head=kept.ref)
 
 
-def validator(corpus: "TokenCorpus", benchmark: ArtifactRef) -> "Callable[[Encoder], float]":
+def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
     """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
     from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.retrieval import rank_benchmark
 
-    pool = Benchmark.open(opened(benchmark))
+    corpus = TokenCorpus.open(sentences)
+    pool = Benchmark.open(benchmark).only("validation")  # other documents need no vectors
 
     def recall(encoder: "Encoder") -> float:
         ranks = rank_benchmark(pool, encoder_scorers(encoder, corpus, pool), "validation")

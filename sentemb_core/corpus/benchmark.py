@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 Kind = Literal["counterpart", "halves"]
 Split = Literal["validation", "gate", "test"]
+
+LABEL = "label"
+"""Salt of the hash that draws labels, and orders them."""
 
 HELD_OUT_SHARE = 0.2  # of the documents at most: halves are never trained on
 
@@ -102,7 +105,12 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
 def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]]:
     """The documents that take part, in canonical order."""
     if not config.halves:
-        pool = heapq.nsmallest(config.candidates, _with_counterpart(documents))
+        judging = (
+            entry
+            for entry in _with_counterpart(documents)
+            if not is_label(entry.doc_id, config.label_share)
+        )
+        pool = heapq.nsmallest(config.candidates, judging)
         different = {same_text(entry.text or "") for entry in pool}
         if len(different) >= 2:
             return "counterpart", sorted(pool, key=lambda entry: entry.document)
@@ -164,6 +172,11 @@ def _split(value: float, config: ValidationConfig) -> Split:
     return "gate" if value < config.validation_share + config.gate_share else "test"
 
 
+def is_label(doc_id: str, share: float) -> bool:
+    """Whether the document's counterpart is there to learn from, not to be looked for."""
+    return unit_hash(LABEL, doc_id) < share
+
+
 def unit_hash(salt: str, doc_id: str) -> float:
     """A number in [0, 1) out of 53 bits of SHA-256: the same wherever the id turns up."""
     digest = hashlib.sha256(f"{salt}\0{doc_id}".encode()).digest()
@@ -205,6 +218,17 @@ class Benchmark:
     def held_out_documents(self) -> Int64[np.ndarray, " held_out"]:
         """Documents that no training may see: the pool of halves; none with counterparts."""
         return self.query_document if self.kind == "halves" else self.query_document[:0]
+
+    def only(self, split: Split) -> "Benchmark":
+        """The same candidates with this split's queries alone."""
+        places = self.queries(split)
+        return replace(
+            self,
+            query_document=self.query_document[places],
+            query_split=self.query_split[places],
+            query_candidate=self.query_candidate[places],
+            query_doc_id=[self.query_doc_id[place] for place in places.tolist()],
+        )
 
     def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
         """Places of this split's queries in the query arrays."""

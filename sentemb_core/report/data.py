@@ -92,7 +92,7 @@ class RoundRow(Shown):
     """One encoder of the run and what was found with it."""
 
     label: Text
-    kind: Literal["start", "initialiser", "round", "control"] = "round"
+    kind: Literal["start", "trained", "round", "fine-tuned", "control"] = "round"
     best: bool = Field(default=False, description="The encoder that the run returned.")
     validation: Directions = Directions()
     test: Directions = Directions()

@@ -15,7 +15,7 @@ class RoundFolders:
     """One row of the run."""
 
     label: str
-    kind: Literal["start", "initialiser", "round", "control"]
+    kind: Literal["start", "trained", "round", "fine-tuned", "control"]
     encoder: Path
     scores: Path
     embeddings: Path | None = None

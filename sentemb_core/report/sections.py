@@ -395,7 +395,7 @@ def _tiles(report: RunReport) -> Html:
             tag("dt", quoted(row.label), _badge(row)),
             tag("dd", decimal(score)),
             tag("dd", f"{change(score - start)} to the start", class_="delta")
-            if getattr(row, "kind", "fixed") in ("round", "initialiser", "control")
+            if getattr(row, "kind", "fixed") not in ("start", "fixed")
             else "",
         )
         for row, score in measured

@@ -33,7 +33,7 @@ class Used(BaseModel):
 
 
 class Run(BaseModel):
-    """A run from its start on; rewritten after each of its stages."""
+    """A run from its start on; rewritten after each of its stages, and again where it goes on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,6 +42,7 @@ class Run(BaseModel):
     config: Json
     state: State
     started: float
+    resumed: float | None = None
     finished: float | None = None
     stages: list[Used] = []
     outputs: list[ArtifactRef] = []
@@ -52,13 +53,23 @@ class Run(BaseModel):
         used = [ref for stage in self.stages for ref in (*stage.inputs, *stage.outputs)]
         return list(dict.fromkeys([*self.outputs, *used]))
 
+    @property
+    def began(self) -> float:
+        """When its last process did."""
+        return self.resumed or self.started
+
 
 class RunLog:
-    """The run that goes on in this context, in one thread or several."""
+    """The run that goes on in this context, in one thread or several.
+
+    `used` are its stages as this process came to them. One that a killed process of the same run
+    computed is the run's own work, not a hit.
+    """
 
     def __init__(self, store: Store, run: Run) -> None:
         self.store = store
         self.run = run
+        self.used: list[Used] = []
         self._turn = Lock()
 
     def update(self, **changes: object) -> None:
@@ -69,7 +80,11 @@ class RunLog:
     def add(self, used: Used) -> None:
         """One more stage; the first use of a key is the one that counts."""
         with self._turn:
-            if all(known.key != used.key for known in self.run.stages):
+            if any(known.key == used.key for known in self.used):
+                return
+            before = [known for known in self.run.stages if known.key == used.key]
+            self.used.append(before[0] if before else used)
+            if not before:
                 self._file(stages=[*self.run.stages, used])
 
     def _file(self, **changes: object) -> None:
@@ -82,14 +97,19 @@ _current: ContextVar[RunLog | None] = ContextVar("run", default=None)
 
 @contextmanager
 def recording(
-    store: Store, run_id: str, command: Sequence[str], config: Json
+    store: Store, run_id: str, command: Sequence[str], config: Json, *, resumed: bool = False
 ) -> Generator[RunLog, None, None]:
     """File what the stages of this block use under `runs/<run_id>.json`, as it happens.
 
-    The run's lock is held meanwhile: a file that says `running` without a lock was killed.
+    The run's lock is held meanwhile: a file that says `running` without a lock was killed. Of a
+    run that is resumed the start and the stages stay.
     """
-    run = Run(id=run_id, command=list(command), config=config, state="running", started=time.time())
+    now = time.time()
+    run = Run(id=run_id, command=list(command), config=config, state="running", started=now)
     with file_lock(run_lock(store, run_id)):
+        if resumed and (before := read_run(store, run_id)):
+            kept = {"started": before.started, "stages": before.stages, "resumed": now}
+            run = run.model_copy(update=kept)
         log = RunLog(store, run)
         log.update()
         token = _current.set(log)
@@ -129,16 +149,20 @@ def write_run(store: Store, run: Run) -> None:
     disk.write_atomically(path, canonical(run.model_dump(mode="json")), store.tmp)
 
 
+def read_run(store: Store, run_id: str) -> Run | None:
+    """The run of this id, if it is filed; a broken file is no run."""
+    try:
+        run = Run.model_validate_json(disk.read(store.root / "runs" / f"{run_id}.json"))
+    except (OSError, ValidationError):
+        return None
+    return as_it_is(store, run)
+
+
 def last_runs(store: Store, count: int | None = None) -> list[Run]:
-    """The latest runs, newest first; a broken file is no run."""
-    found: list[Run] = []
-    for path in (store.root / "runs").glob("*.json"):
-        try:
-            run = Run.model_validate_json(disk.read(path))
-        except (OSError, ValidationError):
-            continue
-        found.append(as_it_is(store, run))
-    return sorted(found, key=lambda run: (run.started, run.id), reverse=True)[:count]
+    """The latest runs, the one that began or went on last first."""
+    ids = [path.stem for path in (store.root / "runs").glob("*.json")]
+    found = [run for run_id in ids if (run := read_run(store, run_id))]
+    return sorted(found, key=lambda run: (run.began, run.id), reverse=True)[:count]
 
 
 def as_it_is(store: Store, run: Run) -> Run:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -11,7 +12,6 @@ import pytest
 
 from flows.__main__ import RunOptions, app
 from flows.settings import PATHS
-from sentemb_core import console
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tests.flows.corpora import tiny_run
@@ -27,14 +27,9 @@ def _own_environment(tmp_path: Path):
 
 
 @pytest.fixture
-def call(capsys):
+def call(answer):
     """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
-
-    def called(*arguments: str) -> tuple[int, str, str]:
-        code = console.run(app, arguments)
-        return code, *capsys.readouterr()
-
-    return called
+    return partial(answer, app)
 
 
 def test_every_option_of_a_run_stands_for_a_setting():
@@ -59,7 +54,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
         ("gc --keep-runs -1", 2, "Must be >= 0"),
         ("serve --port 99999", 2, "Must be <= 65535"),
-        ("resume", 2, "no run that is running or failed or killed"),
+        ("resume", 2, "no run that is failed or killed"),
         ("status nosuch", 2, "There is no run 'nosuch'"),
         ("report", 2, "no run that is completed"),
         ("lineage abcdef", 2, "'abcdef' begins 0 of those in"),
@@ -110,6 +105,14 @@ def test_a_failed_run_is_the_one_to_resume_and_none_to_report(call, corpus_file)
     assert (code, "`python -m flows resume broken` finishes it" in told) == (2, True)
     code, _, told = call("report")
     assert (code, "The last: broken (failed)" in told) == (2, True)
+
+
+def test_only_what_did_not_finish_is_resumed(call):
+    with recording(Store.default(), "done", [], {}):
+        code, _, told = call("resume", "done")
+        assert (code, "Run done is running in another process" in told) == (2, True)
+    code, _, told = call("resume", "done")
+    assert (code, "Run done is finished, there is nothing to go on with" in told) == (2, True)
 
 
 @pytest.mark.slow

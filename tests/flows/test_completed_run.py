@@ -215,6 +215,27 @@ def test_the_registered_version_carries_canaries_that_know_its_encoder(first):
         assert compared(canaries, canaries.sentences, vectors).same is same
 
 
+def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
+    columns = ("--id-column", "id", "--sentences-column", "sentences")
+    champion, index = "models:/tiny@champion", str(tmp_path / "index.parquet")
+    start = str(Store.default().path(first.outcome.training.rows[0].encoder))
+    source = first.config.corpus.source
+    for model, code in ((champion, 0), (start, 3)):
+        assert call("encode", source, index, "--model", model, "--by", "sentence", *columns) == 0
+        capsys.readouterr()
+        assert call("canary", index, "--model", champion, "--json") == code
+        told = json.loads(capsys.readouterr().out)
+        assert (told["model"], told["same"], told["found"] >= 64) == (
+            "models:/tiny/1",
+            code == 0,
+            True,
+        )
+    assert call("canary", start, "--model", champion) == 3
+    assert f"E202 {start} is not of models:/tiny/1" in capsys.readouterr().err
+    assert call("canary", str(resolve(champion)), "--model", champion) == 0
+    assert "is of models:/tiny/1. The same encoder: 64 canaries" in capsys.readouterr().out
+
+
 def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
     card = (resolve("models:/tiny@champion") / "README.md").read_text()
     training = first.outcome.training

@@ -26,6 +26,7 @@ from tasks.cells import (
     numbers_of,
     write_between_marks,
 )
+from tasks.following import resuming
 from tests.flows.corpora import write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -97,6 +98,16 @@ def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: st
 
     assert made(table(data)) == cells
     assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
+
+
+def test_a_resumed_table_is_one_record_and_counts_the_seconds_of_before(data: str):
+    config = table(data, corpora=["blog_usgov"], methods=["simcse"])
+    cells = made(config)
+    (before,) = last_runs(Store.default())
+    with resuming(before.id):
+        again = made(config)
+    (after,) = last_runs(Store.default())
+    assert (again, after.id, after.stages) == (cells, before.id, before.stages)
 
 
 def test_a_plan_tells_of_every_cell(data: str):

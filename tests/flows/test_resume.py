@@ -1,4 +1,7 @@
-"""A run of the command line that is killed in a training, and the one word that goes on with it."""
+"""A run of the command line that is killed in a training, and the one word that goes on with it.
+
+One record, one report, one run in MLflow: nobody has to put two halves together.
+"""
 
 import os
 import signal
@@ -13,6 +16,7 @@ from flows.infocse_idc import self_train
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from tasks.caching import without_prefect
+from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
 from tests.flows.corpora import tiny_run
 
@@ -66,6 +70,13 @@ def logged(name: str) -> list[str]:
         return [line.message for line in client.read_logs(wanted)]
 
 
+def in_mlflow(home: Path) -> list:
+    """All runs but that of the registration: parents first."""
+    found = mlflow_client(home).search_runs([experiment_id(home)])
+    kept = [run for run in found if not run.info.run_name.startswith("register")]
+    return sorted(kept, key=lambda run: "mlflow.parentRunId" in run.data.tags)
+
+
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
@@ -79,16 +90,22 @@ def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
     file.write_text(config.model_dump_json())
 
     killed(home, "run", "--config", str(file))
-    assert [run.state for run in last_runs(Store.default())] == ["killed"]
+    (first,) = last_runs(Store.default())
+    assert first.state == "killed"
     with flows(home, "resume", "--json") as process:
         said, log = process.communicate()
     assert process.returncode == 0, log[-2000:]
     outcome = Outcome.model_validate_json(said)
-    last, first = last_runs(Store.default())
-    assert (last.state, first.state) == ("completed", "killed")
-    hits = {used.key for used in last.stages if used.hit}
-    assert hits >= {used.key for used in first.stages}, "nothing finished was done twice"
+    (last,) = last_runs(Store.default())
+    assert (last.id, last.state, last.started) == (first.id, "completed", first.started)
+    assert last.stages[: len(first.stages)] == first.stages, "nothing finished was done twice"
+    assert len({used.key for used in last.stages}) == len(last.stages)
+    assert {timing.hit for timing in outcome.timings} == {False}, "all of it is this run's work"
     assert any("is the best of" in line for line in logged("killed")), "our lines are in its log"
+    assert [report.parent.name for report in home.glob("reports/*/report.html")] == [first.id]
+    parent, *children = in_mlflow(home)
+    assert (parent.info.status, parent.data.tags["run"]) == ("FINISHED", first.id)
+    assert {child.info.run_name for child in children} == {"start", "after-conpono", "round-1"}
 
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "undisturbed"))
     with without_prefect(Store.default()):

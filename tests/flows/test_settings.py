@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from flows.presets import PRETRAINED, STATIC
-from flows.settings import settings
+from flows.settings import by_path, settings
 from sentemb_core.errors import UsageError
+from sentemb_core.store.stages import flat
 
 
 def made(*overrides: str, file: Path | None = None, **options: object):
@@ -32,6 +33,34 @@ def test_an_override_beats_an_option_beats_the_file_beats_the_preset(tmp_path: P
     config = made("training.seed=3", file=file, **{"training.batch_size": 16})
     assert (config.training.steps, config.training.batch_size, config.training.seed) == (7, 16, 3)
     assert config.training.learning_rate == STATIC["training"]["learning_rate"]
+
+
+def seeds_of(config) -> dict[str, int]:
+    """Path -> value of every seed that a run's settings hold."""
+    told = flat(config.model_dump(mode="json"))
+    return {path: value for path, value in told.items() if path.endswith("seed")}
+
+
+def test_one_seed_is_that_of_every_part_there_is(tmp_path: Path):
+    assert seeds_of(made(**by_path({"seed": 7}))) == {
+        "encoder.seed": 7,
+        "annotation.seed": 7,
+        "initialiser.seed": 7,
+        "training.seed": 7,
+    }
+    config = made("initialiser.seed=3", "annotator.name=minilm", **by_path({"seed": 7}))
+    assert seeds_of(config)["initialiser.seed"] == 3
+    assert seeds_of(config)["annotator.seed"] == 7
+    file = tmp_path / "config.json"
+    file.write_text(config.model_dump_json())
+    assert set(seeds_of(settings(file, by_path({"seed": 8}), [])).values()) == {8}
+
+
+@pytest.mark.parametrize("settings_", [{"encoder.name": "minilm"}, {"training.method": "ict"}])
+def test_a_seed_alone_is_no_initialiser(settings_: dict[str, str]):
+    config = made(**settings_, **by_path({"seed": 7}))
+    assert config.initialiser is None
+    assert set(seeds_of(config).values()) == {7}
 
 
 def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
@@ -70,3 +99,27 @@ def test_a_broken_file_is_a_usage_error(tmp_path: Path, content: str):
     file.write_bytes(content.encode("latin-1"))
     with pytest.raises(UsageError, match="cannot be read as settings"):
         settings(file, {}, [])
+
+
+def test_a_preset_of_the_method_comes_behind_every_setting_given_by_hand(tmp_path: Path):
+    file = tmp_path / "run.toml"
+    file.write_text('preset = "v2"\n[training.method]\nname = "hicl"\nsegment = 24\n')
+    paths = by_path({"method": "hicl", "preset": "v2"})
+    for given in ({"file": file}, paths):
+        run = made("training.method.alpha=0.2", **given)
+        method = run.training.method
+        assert (method.name, method.beta, method.alpha) == ("hicl", 3e-5, 0.2)
+        assert (run.training.learning_rate, run.training.batch_size) == (3e-5, 64)
+        assert run.training.steps == STATIC["initialiser"]["steps"]
+    assert made("training.method.beta=0.1", **paths).training.method.beta == 0.1
+    assert made(preset="paper").training.method.name == "infocse_idc"
+    assert made(preset="paper").training.batch_size == 3200
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [("simcse", "simcse has no 'nature'; known: paper, mlm"), ("infocse_idc", "known: paper")],
+)
+def test_a_preset_that_a_method_lacks_is_answered_with_those_it_has(method: str, told: str):
+    with pytest.raises(UsageError, match=f"E001 preset: .*{told}"):
+        made(**by_path({"method": method, "preset": "nature"}))

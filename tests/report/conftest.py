@@ -52,7 +52,7 @@ def directions(forward: float, backward: float) -> Directions:
 
 def round_rows() -> list[RoundRow]:
     scores = [0.157, 0.781, 0.814, 0.811, 0.801]
-    kinds = ["start", "initialiser", "round", "round", "control"]
+    kinds = ["start", "trained", "round", "round", "control"]
     rows = []
     for place, (label, kind, score) in enumerate(
         zip([*ROUNDS, "control"], kinds, scores, strict=True)

@@ -6,6 +6,7 @@ Run: pytest tests/store/test_gc.py
 import os
 import signal
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -54,6 +55,26 @@ def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
         "bad": "failed",
         "dead": "killed",
     }
+
+
+def test_a_resumed_run_is_the_same_record_and_what_it_did_before_is_its_own_work(chain, store):
+    with suppress(KeyError), runs.recording(store, "mine", [], {}):
+        chain.run_chain(rate=0.2)
+        raise KeyError
+    (failed,) = runs.last_runs(store)
+    recorded_run(chain, store, "other", rate=0.3)
+    with runs.recording(store, "mine", [], {}, resumed=True) as log:
+        assert log.run.stages == failed.stages, "gc keeps them from the first moment"
+        assert log.used == []
+        chain.run_chain(rate=0.4)
+    last, _ = runs.last_runs(store)
+    assert (last.id, last.state, last.started) == ("mine", "completed", failed.started)
+    assert [(used.stage, used.hit) for used in log.used] == [
+        ("encode", False),
+        ("graph", False),
+        ("train", False),
+    ]
+    assert last.stages == [*failed.stages, log.used[-1]], "of both rates"
 
 
 def test_what_roots_reach_stays_with_all_its_ancestors_and_records(chain, store):

@@ -1,0 +1,80 @@
+"""Fine-tuning on labelled pairs (seed 000, section 3.3): documents and their counterparts."""
+
+from prefect import flow
+
+from flows.steps import Watch, begun, judged, validated
+from flows.subflow import sub_flow
+from sentemb_core.configs import (
+    FineTuneRun,
+    InfoCSEPlus,
+    LabelsConfig,
+    RoundsConfig,
+    TrainingConfig,
+)
+from tasks.corpus import tokenise_sentences
+from tasks.following import followed
+from tasks.labels import draw_labels
+from tasks.publish import Outcome, published
+from tasks.rows import Labelled, Row, SelfTraining, Texts
+from tasks.train import train_encoder
+
+
+@flow(name="fine-tune", flow_run_name="{config.name}")
+def fine_tune(config: FineTuneRun) -> Outcome:
+    """Documents and labelled pairs in, a fine-tuned encoder out: reported, registered, gated.
+
+    Args:
+        config: The whole run; every setting brings its source.
+    """
+    with followed(config) as run:
+        return published(fine_tuned_once(config, run), run)
+
+
+def fine_tuned_once(config: FineTuneRun, watch: Watch) -> SelfTraining:
+    """The encoder before and after fine-tuning; the better one on validation is kept."""
+    run = begun(config, watch)
+    base = run.rows[-1]
+    labels = labels_of(run.texts, config)
+    tuned = fine_tuned("after fine_tune", base, labels, config.training, run.texts, config)
+    watch(tuned)
+    best = len(run.rows) - 1 + judged([base, tuned], RoundsConfig()).best
+    return run.model_copy(update={"rows": [*run.rows, tuned], "best": best})
+
+
+def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:
+    """The labelled documents outside the pool that a run may learn from."""
+    share = config.validation.label_share
+    return draw_labels(texts.documents, texts.benchmark, share, config.labels.count)
+
+
+@sub_flow(name="fine-tuning", flow_run_name="{label}")
+def fine_tuned(
+    label: str,
+    before: Row,
+    labels: Labelled,
+    training: TrainingConfig,
+    texts: Texts,
+    config: FineTuneRun | InfoCSEPlus,
+) -> Row:
+    """The encoder of the best epoch on validation."""
+    made = train_encoder(
+        before.encoder,
+        tokenise_sentences(labels.documents, None, before.encoder),
+        by_epochs(training, labels.count, config.labels),
+        benchmark=texts.benchmark,
+        judged=texts.sentences,
+    )
+    row = validated("fine-tuned", label, made.model, texts, config.annotation)
+    return row.model_copy(update={"log": made.log})
+
+
+def by_epochs(training: TrainingConfig, labels: int, epochs: LabelsConfig) -> TrainingConfig:
+    """Steps, validations and patience of a training that counts in passes over its labels."""
+    an_epoch = max(1, labels // training.batch_size)
+    return training.model_copy(
+        update={
+            "steps": an_epoch * epochs.epochs,
+            "evaluate_every": an_epoch,
+            "patience": epochs.patience,
+        }
+    )

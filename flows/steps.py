@@ -1,0 +1,116 @@
+"""The steps that flows share: texts and a start, a training without annotation, a validated row."""
+
+from collections.abc import Callable, Sequence
+
+from flows.subflow import sub_flow
+from sentemb_core.configs import (
+    AnnotationConfig,
+    CorpusConfig,
+    EncoderConfig,
+    RoundsConfig,
+    RunConfig,
+    TrainingConfig,
+)
+from sentemb_core.stopping import Verdict, verdict
+from sentemb_core.types import ArtifactRef
+from tasks.corpus import draw_benchmark, read_corpus, tokenise_sentences
+from tasks.encode import encode_sentences, start_encoder
+from tasks.labels import read_labels
+from tasks.rows import Row, RowKind, SelfTraining, Texts
+from tasks.sources import digest_of_corpus, digest_of_encoder, digest_of_labels
+from tasks.train import train_encoder
+from tasks.validate import bm25_scores, random_scores, recall_at_5, validate_encoder
+
+Watch = Callable[[Row], None]
+
+
+def begun(config: RunConfig, watch: Watch) -> SelfTraining:
+    """A run before its own training: texts, fixed rows, the start encoder, and the initialised."""
+    texts, encoder = prepared(config)
+    bm25 = bm25_scores(texts.documents, texts.benchmark)
+    random = random_scores(texts.sentences, texts.benchmark, config.encoder.seed)
+
+    rows = [validated("start", "start", encoder, texts, config.annotation)]
+    watch(rows[0])
+    if config.initialiser:
+        label = f"after {config.initialiser.method.name}"
+        rows.append(trained("trained", label, rows[0], config.initialiser, texts, config))
+        watch(rows[-1])
+    return SelfTraining(
+        texts=texts, rows=rows, controls=[], bm25=bm25, random=random, best=len(rows) - 1
+    )
+
+
+def judged(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
+    """Whether validation still grows, and which row is the best so far."""
+    return verdict(
+        [recall_at_5(row.scores) for row in rows],
+        patience=rule.patience,
+        min_delta=rule.min_delta,
+        limit=rule.max_rounds,
+    )
+
+
+def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
+    """The corpus as sentences and tokens, its benchmark, and the start encoder."""
+    documents = documents_of(config.corpus)
+    if config.labels and config.labels.source:
+        named = config.labels.model_copy(update={"source": digest_of_labels(config.labels)})
+        documents = read_labels(documents, config.labels.source, named)
+    benchmark = draw_benchmark(documents, config.validation)
+    start = encoder_from(config.encoder, documents)
+    sentences = tokenise_sentences(documents, benchmark, start)
+    return Texts(documents=documents, benchmark=benchmark, sentences=sentences), start
+
+
+def documents_of(corpus: CorpusConfig) -> ArtifactRef:
+    """The usable documents of a source, which its bytes name."""
+    named = corpus.model_copy(update={"source": digest_of_corpus(corpus)})
+    return read_corpus(corpus.source, named)
+
+
+def encoder_from(config: EncoderConfig, documents: ArtifactRef) -> ArtifactRef:
+    """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
+    learns = config.name in ("static", "transformer")
+    return start_encoder(config, digest_of_encoder(config), documents if learns else None)
+
+
+def validated(
+    kind: RowKind, label: str, encoder: ArtifactRef, texts: Texts, config: AnnotationConfig
+) -> Row:
+    """An encoder's row; its sentence vectors serve validation now and the next annotation."""
+    embeddings = (
+        encode_sentences(encoder, texts.sentences, config.dtype, config.storage)
+        if config.keep_embeddings
+        else None
+    )
+    scores = validate_encoder(encoder, texts.sentences, texts.benchmark, embeddings)
+    return Row(
+        kind=kind,
+        label=label,
+        encoder=encoder,
+        sentences=texts.sentences,
+        scores=scores,
+        embeddings=embeddings,
+    )
+
+
+@sub_flow(name="training", flow_run_name="{label}")
+def trained(
+    kind: RowKind,
+    label: str,
+    before: Row,
+    training: TrainingConfig,
+    texts: Texts,
+    config: RunConfig,
+) -> Row:
+    """The row of what a method that needs no annotation makes of the encoder before it."""
+    made = train_encoder(
+        before.encoder,
+        texts.sentences,
+        training,
+        benchmark=texts.benchmark if training.evaluate_every else None,
+        head=before.head,
+    )
+    row = validated(kind, label, made.model, texts, config.annotation)
+    return row.model_copy(update={"log": made.log, "head": made.head})

@@ -1,0 +1,225 @@
+"""Labelled pairs: read from a file and checked against the corpus, or drawn from its counterparts.
+
+A label pairs a document with the text that people matched with it: a title, a query, a clicked
+item. Its document decides by a hash whether the label is there to learn from or to judge by.
+"""
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.configs import CorpusConfig, LabelsConfig
+from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
+from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
+from sentemb_core.corpus.readers import rows
+from sentemb_core.corpus.sentences import same_text
+from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
+from sentemb_core.errors import BadDataError, EmptyPairsError, UnknownLabelsError
+
+log = logging.getLogger(__name__)
+
+MOST_BAD = 0.01
+"""Of the labels. Above it the file is refused: it belongs elsewhere (RELIABILITY.md, section 2)."""
+
+MORE_LABELS = "labels.parquet"
+"""Beside the documents: further counterparts of those that have several."""
+
+
+class LabelReport(BaseModel):
+    """The labels to train on: `labels` of `available` were taken.
+
+    judged: left out, for their text is a candidate of the pool.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    labels: int
+    available: int
+    judged: int
+
+    def summary(self) -> str:
+        """One line for the log."""
+        return (
+            f"{self.labels:,} of {self.available:,} labels to train on; {self.judged} left out, "
+            "whose text is looked for in the pool"
+        )
+
+
+def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> None:
+    """The documents folder again, with the counterparts that a file of labels gives.
+
+    The counterpart column of the corpus no longer counts. Of several labels of one document the
+    first judges, and all are learnt from. Sentences equal to a counterpart are dropped, unless
+    nothing is left.
+
+    Args:
+        documents: Folder that `write_documents` filled.
+        config: Names the file and its columns.
+        out: Folder for the new one; `rejected_labels.parquet` holds the rows that were refused.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
+        UnknownLabelsError: E501, more than 1 % of the ids are not in the corpus.
+        BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another.
+    """
+    shutil.copytree(documents, out, dirs_exist_ok=True)
+    found = _read_labels(documents / "documents.parquet", config, out / "rejected_labels.parquet")
+    row_of: list[int] = []
+    texts: list[str] = []
+    with DocumentWriter(out / "documents.parquet") as writer:
+        for row, document in enumerate(read_documents(documents / "documents.parquet")):
+            own = found.get(document.doc_id, [])
+            writer.write(_with_counterparts(document, own))
+            row_of += [row] * len(own[1:])
+            texts += own[1:]
+    more = {"document": pa.array(row_of, pa.int64()), "text": pa.array(texts, pa.string())}
+    pq.write_table(pa.table(more), out / MORE_LABELS, compression="zstd")
+
+
+def write_labelled(
+    documents: Path, benchmark: Path, share: float, count: int | None, out: Path
+) -> LabelReport:
+    """Documents to fine-tune on: the sentences of each, and its counterpart as the last one.
+
+    Labels of documents outside the pool, in the order of a hash of the document's id, so that a
+    smaller count is part of a larger one. A label whose text is a candidate of the pool would
+    teach an answer: it is left out.
+
+    Args:
+        documents: Folder that `write_documents` or `write_with_labels` filled.
+        benchmark: Folder that `write_benchmark` filled with the same `share`.
+        share: `ValidationConfig.label_share`.
+        count: Labels wanted. None: all.
+        out: Folder for documents.parquet and report.json.
+
+    Raises:
+        EmptyPairsError: E102, fewer than two labels are there to train on.
+    """
+    looked_for = {same_text(text) for text in Benchmark.open(benchmark).candidate_text if text}
+    every = [label for label in _labels(documents) if is_label(label[0], share)]
+    fair = [label for label in every if same_text(label[2]) not in looked_for]
+    fair.sort(key=lambda label: unit_hash(LABEL, label[0]))
+    taken = fair[:count]
+    report = LabelReport(labels=len(taken), available=len(fair), judged=len(every) - len(fair))
+    if len(taken) < 2:
+        raise EmptyPairsError(
+            f"Fine-tuning needs two labels at least: found {report.summary()}. Name a counterpart "
+            "column or a file of labels, or raise validation.label_share."
+        )
+    if count is not None and len(taken) < count:
+        log.warning("%d labels were asked for; there are %d", count, len(taken))
+    _write_pairs(documents / "documents.parquet", taken, out / "documents.parquet")
+    (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    log.info("%s", report.summary())
+    return report
+
+
+def _read_labels(documents: Path, config: LabelsConfig, rejected: Path) -> dict[str, list[str]]:
+    """Document id -> its counterparts, in the file's order; refused rows are counted."""
+    known = {
+        doc_id
+        for batch in document_batches(documents, ["doc_id"])
+        for doc_id in batch.column("doc_id").to_pylist()
+    }
+    found: dict[str, list[str]] = {}
+    read, unknown = 0, Counter[str]()
+    with Quarantine(rejected) as quarantine:
+        for row in rows(_as_corpus(config)):
+            read += 1
+            if isinstance(row, BadRow):
+                quarantine.add(row)
+                continue
+            doc_id, text = str(row.doc_id), row.text.strip() if isinstance(row.text, str) else ""
+            reason = _fault(doc_id, text, known, found)
+            if reason:
+                shown = doc_id if reason == "unknown-id" else text
+                quarantine.add(BadRow(row.where, row.number, reason, shown))
+                unknown[doc_id] += reason == "unknown-id"
+                continue
+            found.setdefault(doc_id, []).append(text)
+    _check(quarantine, read, [doc_id for doc_id in unknown if unknown[doc_id]])
+    return found
+
+
+def _fault(doc_id: str, text: str, known: set[str], found: dict[str, list[str]]) -> str | None:
+    """The reason to refuse a label, if there is one."""
+    if doc_id not in known:
+        return "unknown-id"
+    if not text:
+        return "empty"
+    if "\0" in text:
+        return "nul"
+    return "duplicate-label" if text in found.get(doc_id, ()) else None
+
+
+def _check(quarantine: Quarantine, read: int, unknown: list[str]) -> None:
+    """Refuse a file of which more than 1 % is bad for one reason."""
+    for reason, count in quarantine.counts.items():
+        told = f"{count} of {read} labels are {REASONS[reason]}"
+        if count <= MOST_BAD * read:
+            log.warning("%s (see %s)", told, quarantine.path.name)
+        elif reason == "unknown-id":
+            raise UnknownLabelsError(
+                f"{count} of {read} label ids are not in the corpus (first: "
+                f"{', '.join(map(repr, unknown[:3]))}); 1 % may be. Check the id columns of both."
+            )
+        else:
+            raise BadDataError(
+                f"At most 1 % of the labels may be bad; {told}. Repair the file, or check its "
+                "columns."
+            )
+    if read == 0:
+        raise EmptyPairsError("The file of labels has no row.")
+
+
+def _as_corpus(config: LabelsConfig) -> CorpusConfig:
+    """The file as the corpus readers see it."""
+    assert config.source is not None, "a file of labels is named"
+    return CorpusConfig(
+        source=config.source,
+        id_column=config.id_column,
+        text_column=config.counterpart_column,
+        encoding=config.encoding,
+    )
+
+
+def _with_counterparts(document: Document, texts: list[str]) -> Document:
+    same = {same_text(text) for text in texts}
+    kept = [sentence for sentence in document.sentences if same_text(sentence) not in same]
+    return document._replace(
+        counterpart=texts[0] if texts else None, sentences=kept or document.sentences
+    )
+
+
+def _labels(documents: Path) -> Iterator[tuple[str, int, str]]:
+    """(id, row, counterpart) of every label; of a document with several, all of them."""
+    ids: list[str] = []
+    for batch in document_batches(documents / "documents.parquet", ["doc_id", "counterpart"]):
+        begin = len(ids)
+        ids += batch.column("doc_id").to_pylist()
+        for row, text in enumerate(batch.column("counterpart").to_pylist(), begin):
+            if text is not None:
+                yield ids[row], row, text
+    if (documents / MORE_LABELS).exists():
+        more = pq.read_table(documents / MORE_LABELS)
+        for row, text in zip(more["document"].to_pylist(), more["text"].to_pylist(), strict=True):
+            yield ids[row], row, text
+
+
+def _write_pairs(documents: Path, taken: list[tuple[str, int, str]], out: Path) -> None:
+    """Every label as a document of its own, in the corpus's order."""
+    texts: dict[int, list[str]] = {}
+    for _, row, text in taken:
+        texts.setdefault(row, []).append(text)
+    with DocumentWriter(out) as writer:
+        for row, document in enumerate(read_documents(documents)):
+            for text in texts.get(row, ()):
+                writer.write(
+                    document._replace(sentences=[*document.sentences, text], counterpart=None)
+                )

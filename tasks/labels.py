@@ -1,0 +1,33 @@
+"""Labelled pairs of a run: checked against the corpus, and drawn to fine-tune on."""
+
+from sentemb_core.configs import LabelsConfig
+from sentemb_core.types import ArtifactRef
+from tasks.caching import stage
+from tasks.rows import Labelled
+from tasks.storing import opened, written
+
+
+@stage("read_labels", version=1, ignore=("place",))
+def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> ArtifactRef:
+    """The documents again, with the counterparts that a file of labels gives.
+
+    `config.source` is the SHA-256 of the file's bytes; where it lies does not matter.
+    """
+    from sentemb_core.corpus.labels import write_with_labels
+
+    with written("documents") as draft:
+        named = config.model_copy(update={"source": place})
+        write_with_labels(opened(documents), named, draft.path)
+    return draft.ref
+
+
+@stage("draw_labels", version=1)
+def draw_labels(
+    documents: ArtifactRef, benchmark: ArtifactRef, share: float, count: int | None
+) -> Labelled:
+    """Labels to train on, the first by hash; none of them is judged by."""
+    from sentemb_core.corpus.labels import write_labelled
+
+    with written("documents") as draft:
+        report = write_labelled(opened(documents), opened(benchmark), share, count, draft.path)
+    return Labelled(documents=draft.ref, count=report.labels)

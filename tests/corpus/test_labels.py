@@ -1,0 +1,166 @@
+"""Labels are checked against the corpus, drawn by a hash, and never judged by."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from sentemb_core.configs import LabelsConfig, ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
+from sentemb_core.corpus.labels import LabelReport, write_labelled, write_with_labels
+from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
+from sentemb_core.errors import BadDataError, EmptyPairsError, UnknownLabelsError
+
+SHARE = 0.5
+
+
+def documents(count: int = 200) -> list[Document]:
+    body = ["It rains.", "It snows."]
+    return [
+        Document(f"d{k}", [*(f"{line} {k}" for line in body)], f"Title {k}", k)
+        for k in range(count)
+    ]
+
+
+def written(folder: Path, rows: list[Document]) -> Path:
+    folder.mkdir()
+    with DocumentWriter(folder / "documents.parquet") as writer:
+        for row in rows:
+            writer.write(row)
+    return folder
+
+
+def drawn(folder: Path, rows: list[Document], count: int | None = None, **pool: Any):
+    """The pool, the labels' documents, and the report."""
+    corpus, judged, out = folder / "corpus", folder / "benchmark", folder / "labels"
+    written(corpus, rows)
+    judged.mkdir()
+    out.mkdir()
+    config = ValidationConfig(label_share=SHARE, **pool)
+    write_benchmark(corpus / "documents.parquet", config, judged)
+    report = write_labelled(corpus, judged, SHARE, count, out)
+    found = list(read_documents(out / "documents.parquet"))
+    assert LabelReport.model_validate_json((out / "report.json").read_text()) == report
+    return Benchmark.open(judged), found, report
+
+
+def test_a_label_is_its_document_with_the_counterpart_last(tmp_path: Path):
+    _, found, report = drawn(tmp_path, documents())
+    assert report.labels == len(found) > 50
+    for document in found:
+        number = document.doc_id[1:]
+        assert document.sentences == [f"It rains. {number}", f"It snows. {number}",
+                                      f"Title {number}"]  # fmt: skip
+        assert document.counterpart is None
+
+
+def test_no_label_is_judged_by(tmp_path: Path):
+    benchmark, found, _ = drawn(tmp_path, documents())
+    learnt = {document.doc_id for document in found}
+    assert learnt.isdisjoint(benchmark.query_doc_id)
+    assert len(learnt) + len(benchmark.query_doc_id) == 200
+
+
+def test_a_label_whose_text_is_looked_for_is_left_out(tmp_path: Path):
+    rows = documents()
+    judging = [row for row in rows if not is_label(row.doc_id, SHARE)]
+    learning = [row for row in rows if is_label(row.doc_id, SHARE)]
+    leak = learning[0]._replace(counterpart=f"  {judging[0].counterpart.upper()}")
+    _, found, report = drawn(tmp_path, [leak, *learning[1:], *judging])
+    assert report.judged == 1
+    assert leak.doc_id not in {document.doc_id for document in found}
+
+
+def test_a_smaller_count_is_part_of_a_larger_one_whatever_the_order(tmp_path: Path):
+    rows = documents()
+    shuffled = random.Random(3).sample(rows, len(rows))
+    ids = [
+        {document.doc_id for document in drawn(tmp_path / name, some, count)[1]}
+        for name, some, count in (("a", rows, 10), ("b", shuffled, 10), ("c", rows, 40))
+        if (tmp_path / name).mkdir() is None
+    ]
+    assert ids[0] == ids[1] < ids[2]
+    assert (len(ids[0]), len(ids[2])) == (10, 40)
+
+
+def test_more_labels_than_there_are_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    _, found, report = drawn(tmp_path, documents(), 5_000)
+    assert report.labels == report.available == len(found)
+    assert f"5000 labels were asked for; there are {report.labels}" in caplog.text
+
+
+def test_one_label_is_too_few(tmp_path: Path):
+    with pytest.raises(EmptyPairsError, match="two labels at least"):
+        drawn(tmp_path, documents(), 1)
+
+
+def labelled(folder: Path, rows: list[dict[str, Any]], count: int = 200) -> Path:
+    """A corpus without counterparts, given those of a file."""
+    bare = [row._replace(counterpart=None) for row in documents(count)]
+    file = folder / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "out").mkdir()
+    config = LabelsConfig(source=str(file))
+    write_with_labels(written(folder / "corpus", bare), config, folder / "out")
+    return folder / "out"
+
+
+def pair(number: int, text: str) -> dict[str, Any]:
+    return {"doc_id": f"d{number}", "counterpart": text}
+
+
+def test_a_file_gives_the_counterparts(tmp_path: Path):
+    out = labelled(tmp_path, [pair(3, "rain in spring"), pair(7, "It snows. 7")])
+    found = {document.doc_id: document for document in read_documents(out / "documents.parquet")}
+    assert len(found) == 200
+    assert found["d3"].counterpart == "rain in spring"
+    assert found["d4"].counterpart is None
+    assert found["d7"].sentences == ["It rains. 7"], "the counterpart leaves the training text"
+
+
+def test_of_several_labels_the_first_judges_and_all_are_learnt(tmp_path: Path):
+    texts = ["first", "second", "third"]
+    rows = [pair(k, f"{text} {k}") for k in range(200) for text in texts]
+    out = labelled(tmp_path, rows)
+    judged, learnt = tmp_path / "benchmark", tmp_path / "labels"
+    judged.mkdir()
+    learnt.mkdir()
+    write_benchmark(out / "documents.parquet", ValidationConfig(label_share=SHARE), judged)
+    report = write_labelled(out, judged, SHARE, None, learnt)
+    assert set(Benchmark.open(judged).candidate_text) <= {f"first {k}" for k in range(200)}
+    found = list(read_documents(learnt / "documents.parquet"))
+    assert report.labels == len(found) == 3 * len({document.doc_id for document in found})
+
+
+def test_a_few_bad_labels_are_counted_and_kept_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    rows = [pair(k, f"text {k}") for k in range(200)]
+    bad = [pair(999, "who?"), pair(5, " "), pair(6, "text 6")]
+    out = labelled(tmp_path, [*rows, *bad])
+    aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
+    assert aside["reason"] == ["unknown-id", "empty", "duplicate-label"]
+    assert aside["excerpt"] == ["d999", "", "text 6"]
+    assert caplog.text.count("1 of 203 labels") == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "words"),
+    [
+        (pair(999, "who?"), UnknownLabelsError, r"E501 3 of 103 label ids .*first: 'd999'"),
+        (pair(5, ""), BadDataError, r"E100 .*3 of 103 labels are empty"),
+        (pair(5, "text 5"), BadDataError, r"E100 .*3 of 103 labels are that repeat a label"),
+    ],
+)
+def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, words):
+    rows = [pair(k, f"text {k}") for k in range(100)]
+    with pytest.raises(error, match=words):
+        labelled(tmp_path, [*rows, *[bad] * 3])
+
+
+def test_an_empty_file_is_refused(tmp_path: Path):
+    with pytest.raises(BadDataError):
+        labelled(tmp_path, [])

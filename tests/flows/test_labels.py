@@ -1,0 +1,184 @@
+"""Fine-tuning and InfoCSE++: what labels are learnt from, when cycles end, what comes back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once
+from flows.infocse_idc import self_train
+from flows.infocse_plus import grown, infocse_plus, self_train_and_fine_tune
+from flows.settings import checked, settings
+from sentemb_core.configs import (
+    CyclesConfig,
+    FineTuneRun,
+    InfoCSEIDC,
+    InfoCSEPlus,
+    LabelsConfig,
+    MethodRun,
+    TrainingConfig,
+)
+from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
+from sentemb_core.store.objects import Store
+from tasks.caching import without_prefect
+from tasks.publish import notes_of
+from tasks.rows import SelfTraining
+from tests.flows.corpora import tiny_run
+
+pytestmark = pytest.mark.usefixtures("home")
+
+TUNING = {"method": "fine_tune", "batch_size": 8, "learning_rate": 5e-3, "checkpoint_every": 4}
+LABELS = {"epochs": 3, "patience": 3}
+POOL = {"label_share": 0.5}
+
+
+def tuning_run(source: Path, **changes: Any) -> FineTuneRun:
+    whole = tiny_run(source).model_dump(include={"name", "corpus", "encoder", "initialiser"})
+    given = {"training": TUNING, "labels": LABELS, "validation": POOL} | changes
+    return FineTuneRun.model_validate(whole | given)
+
+
+def plus_run(source: Path, **changes: Any) -> InfoCSEPlus:
+    whole = tiny_run(source).model_dump(exclude={"rounds", "labels", "validation"})
+    given = {
+        "rounds": {"max_rounds": 1},
+        "fine_tuning": TUNING,
+        "labels": LABELS,
+        "validation": POOL,
+        "cycles": {"max_cycles": 2, "patience": 2},
+    }
+    return InfoCSEPlus.model_validate(whole | given | changes)
+
+
+def cycled(config: InfoCSEPlus) -> SelfTraining:
+    with without_prefect(Store.default()):
+        return self_train_and_fine_tune(config, lambda row: None)
+
+
+def tuned(config: FineTuneRun) -> SelfTraining:
+    with without_prefect(Store.default()):
+        return fine_tuned_once(config, lambda row: None)
+
+
+def test_fine_tuning_follows_the_initialised_encoder(corpus_file: Path):
+    rows = tuned(tuning_run(corpus_file)).rows
+    assert [row.label for row in rows] == ["start", "after conpono", "after fine_tune"]
+    assert [row.kind for row in rows] == ["start", "trained", "fine-tuned"]
+
+
+def test_an_epoch_is_a_pass_over_the_labels():
+    training = TrainingConfig.model_validate(TUNING)
+    epochs = LabelsConfig(epochs=5, patience=2)
+    counted = by_epochs(training, 40, epochs)
+    assert (counted.steps, counted.evaluate_every, counted.patience) == (25, 5, 2)
+    few = by_epochs(training, 3, epochs)
+    assert (few.steps, few.evaluate_every) == (5, 1)
+
+
+def test_every_cycle_starts_from_the_last_fine_tuned_encoder(corpus_file: Path):
+    found = cycled(plus_run(corpus_file))
+    assert [row.label for row in found.rows] == [
+        "start",
+        "after conpono",
+        "cycle 1, round 1",
+        "cycle 1, fine-tuned",
+        "cycle 2, round 1",
+        "cycle 2, fine-tuned",
+    ]
+    assert found.rows[found.best].kind == "fine-tuned"
+    assert [row.label for row in found.controls] == ["control: labels only"]
+    assert "the same labels without self-training" in notes_of(found, 0)[0]
+
+
+@pytest.mark.parametrize("without", [{"labels": {"count": 0}}, {"cycles": {"max_cycles": 0}}])
+def test_without_labels_or_cycles_it_is_infocse(corpus_file: Path, without: dict[str, Any]):
+    config = plus_run(corpus_file, **without)
+    plain = InfoCSEIDC.model_validate(config.model_dump(exclude={"fine_tuning", "cycles"}))
+    with without_prefect(Store.default()):
+        expected = self_train(plain, lambda row: None)
+    assert cycled(config) == expected
+
+
+def test_one_cycle_is_self_training_and_one_fine_tuning(corpus_file: Path):
+    found = cycled(plus_run(corpus_file, cycles={"max_cycles": 1}))
+    assert [row.kind for row in found.rows][2:] == ["round", "fine-tuned"]
+    assert found.best == 3
+
+
+def test_cycles_stop_when_the_fine_tuned_encoder_stops_growing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("flows.infocse_plus.recall_at_5", lambda scores: scores)
+
+    class Scored:
+        def __init__(self, scores: float) -> None:
+            self.scores = scores
+
+    rule = CyclesConfig(max_cycles=9, patience=1)
+    said = [grown([Scored(s) for s in scores], rule) for scores in ([], [0.5], [0.5, 0.6],
+                                                                    [0.5, 0.6, 0.6])]  # fmt: skip
+    assert [one.go_on for one in said] == [True, True, True, False]
+    assert said[-1].best == 1
+    assert not grown([Scored(0.1)], CyclesConfig(max_cycles=1)).go_on
+
+
+def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
+    rows = [json.loads(line) for line in corpus_file.read_text().splitlines()]
+    file = tmp_path / "labels.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"doc_id": row["id"], "counterpart": f"query of {row['title']}"}) + "\n"
+            for row in rows
+        )
+    )
+    corpus = tiny_run(corpus_file).corpus.model_copy(update={"counterpart_column": None})
+    found = tuned(
+        tuning_run(corpus_file, corpus=corpus.model_dump(), labels=LABELS | {"source": str(file)})
+    )
+    assert found.rows[-1].kind == "fine-tuned"
+    strange = tmp_path / "strange.jsonl"
+    strange.write_text('{"doc_id": "nobody", "counterpart": "text"}\n' * 3)
+    with pytest.raises(UnknownLabelsError, match="E501 3 of 3"):
+        tuned(tuning_run(corpus_file, labels=LABELS | {"source": str(strange)}))
+
+
+def test_a_corpus_without_counterparts_has_no_labels(corpus_file: Path):
+    corpus = tiny_run(corpus_file).corpus.model_copy(update={"counterpart_column": None})
+    with pytest.raises(EmptyPairsError, match="E102"):
+        tuned(tuning_run(corpus_file, corpus=corpus.model_dump()))
+
+
+def test_options_choose_the_kind_of_run():
+    source = {"corpus.source": "x.jsonl"}
+    assert type(settings(None, source, [])) is InfoCSEIDC
+    tuning = settings(None, source | {"training.method": "fine_tune"}, [])
+    assert isinstance(tuning, FineTuneRun)
+    assert tuning.validation.label_share == 0.5
+    plus = settings(None, source | {"cycles.max_cycles": 2, "labels.count": 100}, [])
+    assert isinstance(plus, InfoCSEPlus)
+    assert plus.fine_tuning.batch_size == 64
+    assert checked(plus.model_dump(mode="json")) == plus
+    assert checked(tuning.model_dump(mode="json")) == tuning
+    assert isinstance(settings(None, source | {"training.method": "conpono"}, []), MethodRun)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("labels.count=0", "labels.count is 0"),
+        ("validation.label_share=0", "labels are counterparts outside the pool"),
+        ("validation.halves=true", "labels are counterparts outside the pool"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(setting: str, words: str):
+    with pytest.raises(UsageError, match=words):
+        settings(None, {"corpus.source": "x.jsonl", "training.method": "fine_tune"}, [setting])
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_both_flows_complete_under_prefect(corpus_file: Path):
+    outcome = infocse_plus(plus_run(corpus_file))
+    assert outcome.training.rows[outcome.training.best].kind == "fine-tuned"
+    page = Path(outcome.report).read_text(encoding="utf-8")
+    assert "cycle 2, fine-tuned" in page
+    assert "the same labels without self-training" in page
+    assert fine_tune(tuning_run(corpus_file)).training.rows[-1].label == "after fine_tune"
