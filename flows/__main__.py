@@ -116,7 +116,10 @@ class RunOptions:
     ] = None
     seed: Annotated[
         int | None,
-        Parameter(help="Of random weights, batches and samples, in every part. Default: 42."),
+        Parameter(
+            validator=validators.Number(gte=0),
+            help="Of random weights, batches and samples, in every part. Default: 42.",
+        ),
     ] = None
 
 
@@ -160,19 +163,45 @@ def run(
 
 @app.command
 def reproduce(
-    table: Annotated[Literal["methods-small"], Parameter(help="Which table.")],
+    table: Annotated[
+        Literal["methods-small", "few-shot"],
+        Parameter(
+            help="methods-small: every method in cells of equal budget. few-shot: some methods, "
+            "each fine-tuned on several numbers of labels, and their curves."
+        ),
+    ],
     *,
     data: Annotated[
         str | None, Parameter(help="Folder of the corpora and STS files. Default: $SENTEMB_DATA.")
     ] = None,
     corpora: Annotated[
-        Names, Parameter(help="Default: blog_usgov news_reuters21578 plain_sentences.")
+        Names,
+        Parameter(
+            help="Default: blog_usgov news_reuters21578 plain_sentences; few-shot: blog_usgov."
+        ),
     ] = None,
-    encoders: Annotated[Names, Parameter(help="Default: transformer minilm.")] = None,
-    methods: Annotated[Names, Parameter(help="Rows (`sentemb methods`). Default: all.")] = None,
+    encoders: Annotated[
+        Names, Parameter(help="Default: transformer minilm; few-shot: static.")
+    ] = None,
+    methods: Annotated[
+        Names,
+        Parameter(help="Rows (`sentemb methods`). Default: all; few-shot: conpono infocse_idc."),
+    ] = None,
+    counts: Annotated[
+        list[int] | None,
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="Numbers of labels, of few-shot alone. Default: 100 250 1000.",
+        ),
+    ] = None,
     seeds: Annotated[
         list[int] | None,
-        Parameter(consume_multiple=True, negative="", help="Each row is their mean. Default: 42."),
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="Each row is their mean. Default: 42; few-shot: 42 43 44.",
+        ),
     ] = None,
     steps: Annotated[
         int | None,
@@ -196,7 +225,7 @@ def reproduce(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Every method in cells of equal budget, from two encoders: one table; repeat it to go on."""
+    """A table of the papers from our runs, each cell cached; repeat the command to go on."""
     from flows.commands import reproduce_command
 
     given = {
@@ -209,8 +238,9 @@ def reproduce(
         "batch_size": batch_size,
         "candidates": candidates,
         "max_documents": max_documents,
+        "counts": counts,
     }
-    return reproduce_command(given, markdown, dry_run=dry_run, as_json=json)
+    return reproduce_command(table, given, markdown, dry_run=dry_run, as_json=json)
 
 
 @app.command

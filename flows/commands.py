@@ -10,20 +10,18 @@ from flows.environment import log_file, prepare
 from flows.logs import logged
 from flows.settings import AnyRun, by_path, checked, checked_as, settings
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
-from sentemb_core.console import emit, show
+from sentemb_core.console import emit, remark, show
 from sentemb_core.errors import BadDataError, GateRefusedError, UsageError
 from sentemb_core.types import ArtifactRef, Json
-from tasks.sources import check_corpus
+from tasks.sources import check_corpus, check_sources
 
 if TYPE_CHECKING:
     from flows.benchmark_settings import Benchmark
     from flows.method_table import MethodTable
     from sentemb_core.store.runs import Run, State
     from tasks.caching import Plan
+    from tasks.cells import Cell
     from tasks.publish import Outcome
-
-TABLE = "methods-small"
-"""The table that `reproduce` makes, and the marks around it in a document."""
 
 
 def demo_command(only: str | None, as_json: bool) -> int:
@@ -59,7 +57,7 @@ def train_command(
 
 
 def run_config(config: AnyRun, as_json: bool) -> int:
-    check_corpus(config.corpus)
+    check_sources(config)
     from tasks.publish import verdict_of
     from tasks.tables import outcome_table
 
@@ -73,20 +71,22 @@ def run_config(config: AnyRun, as_json: bool) -> int:
 
 
 def reproduce_command(
-    given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
+    name: str, given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
 ) -> int:
+    from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
     asked = {name: value for name, value in given.items() if value is not None}
     if not asked.setdefault("data", os.environ.get("SENTEMB_DATA")):
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
-    table = checked_as(MethodTable, asked)
+    table = checked_as(FewShotTable if name == FewShotTable.title else MethodTable, asked)
     prepare()
     return table_plan(table, as_json) if dry_run else run_table(table, as_json, markdown)
 
 
 def run_table(table: "MethodTable", as_json: bool, markdown: Path | None = None) -> int:
     table.check_files()
+    from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
     from tasks.cells import (
         around_marks,
@@ -97,16 +97,27 @@ def run_table(table: "MethodTable", as_json: bool, markdown: Path | None = None)
     )
 
     if markdown:
-        around_marks(markdown, TABLE)  # told before the work rather than after it
+        around_marks(markdown, table.title)  # told before the work rather than after it
     with logged(log_file()):
-        cells = methods_small(table)
+        cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
     if markdown:
-        write_between_marks(markdown, TABLE, cells_markdown(cells))
+        write_between_marks(markdown, table.title, cells_markdown(cells))
     if as_json:
         emit(cells_json(cells))
     else:
         show(cells_table(cells))
+    if isinstance(table, FewShotTable):
+        show_curves(cells)
     return 0
+
+
+def show_curves(cells: "list[Cell]") -> None:
+    """Draw them, and say where."""
+    from sentemb_core.store.objects import Store
+    from tasks.curves import write_curves
+
+    files = write_curves(cells, Store.default().root / "reports" / "few-shot")
+    remark(f"Figures: {', '.join(map(str, files))}")
 
 
 def benchmark_command(
@@ -118,7 +129,7 @@ def benchmark_command(
 
 
 def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
-    """What was asked for, its files and models looked for before anything runs."""
+    """What was asked for; its files and its folders are looked for before anything runs."""
     from flows.benchmark_settings import Benchmark
 
     asked = {name: value for name, value in given.items() if value is not None}
@@ -127,6 +138,9 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
     config.check_files()
     if config.corpus:
         check_corpus(config.corpus)
+    for model in config.models:
+        if Path(model).is_absolute() or model.startswith(("models:", ".")):
+            resolved(model)
     return config
 
 
@@ -178,7 +192,7 @@ def compare_command(given: Mapping[str, Any], as_json: bool) -> int:
 
 def show_plan(config: AnyRun, as_json: bool) -> int:
     """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
-    check_corpus(config.corpus)
+    check_sources(config)
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
@@ -226,12 +240,13 @@ def walk(config: AnyRun) -> None:
 def table_plan(table: "MethodTable", as_json: bool) -> int:
     """The same for every cell of a table."""
     table.check_files()
+    from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
     with making_plan(Store.default()) as plan:
-        list(cells(table))
+        list(few_shot_cells(table) if isinstance(table, FewShotTable) else cells(table))
     return show_told(plan, as_json)
 
 
@@ -292,9 +307,12 @@ def status_command(run: str | None, as_json: bool) -> int:
 
 def table_of(config: Json) -> "MethodTable | None":
     """The settings of a record, if it is one of a table."""
+    from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
-    return checked_as(MethodTable, config) if "corpora" in config else None
+    if "corpora" not in config:
+        return None
+    return checked_as(FewShotTable if "counts" in config else MethodTable, config)
 
 
 def benchmark_of(config: Json) -> "Benchmark | None":
@@ -410,19 +428,10 @@ def promote_command(run: str | None, as_json: bool) -> int:
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
     from sentemb_core.cli import tell_match
-    from sentemb_core.encoder.batching import embed_texts
-    from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.canary import compare, compared
-    from tasks.registry import canaries_of, find_version
+    from tasks.registry import compare_with, find_version
 
     version = find_version(model).uri  # an alias may have moved by the time that this is read
-    canaries = canaries_of(version)
-    if index.is_dir():
-        vectors = embed_texts(load_encoder(resolved(str(index))), canaries.sentences)
-        found = compared(canaries, canaries.sentences, vectors)
-    else:
-        found = compare(canaries, index)
-    return tell_match(found, index, version, json=as_json)
+    return tell_match(compare_with(version, index), index, version, json=as_json)
 
 
 def resolved(model: str) -> Path:

@@ -4,7 +4,9 @@ import logging
 import os
 from pathlib import Path
 
-from tasks.artifacts import live_server
+from sentemb_core.console import remark
+from tasks.artifacts import answers, live_server
+from tasks.spool import redacted
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked
@@ -41,6 +43,10 @@ def prepare() -> Path:
         os.environ.setdefault(name, value)
     os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))
     Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
-    if "PREFECT_API_URL" not in os.environ and (url := live_server(folder)):
+    given = os.environ.pop("PREFECT_API_URL", None)
+    if given and not answers(given):
+        remark(f"No Prefect server answers at {redacted(given)}: runs start a short-lived one.")
+        given = None
+    if url := given or live_server(folder):
         os.environ["PREFECT_API_URL"] = url
     return folder

@@ -90,6 +90,7 @@ def training_round(
 
 def annotate(annotator: Row, texts: Texts, config: AnnotationConfig) -> Annotation:
     """Encode -> intra-document graph -> top-K prune -> connected components -> pairs."""
+    edges = None
     if config.clustering == "kmeans":
         assert annotator.embeddings is not None, (
             "k-means keeps its embeddings (checked by the config)"
@@ -103,16 +104,21 @@ def annotate(annotator: Row, texts: Texts, config: AnnotationConfig) -> Annotati
         )
     else:
         graph = (
-            build_graph(annotator.embeddings, texts.sentences, config.degree)
+            build_graph(annotator.embeddings, texts.sentences, config.degree, config.min_distance)
             if annotator.embeddings
             else encode_and_build_graph(
-                annotator.encoder, annotator.sentences, config.degree, config.dtype, config.storage
+                annotator.encoder,
+                annotator.sentences,
+                config.degree,
+                config.min_distance,
+                config.dtype,
+                config.storage,
             )
         )
-        clusters = cluster_sentences(
-            prune_graph(graph, config.top_k, config.mutual), texts.sentences
-        )
-    pairs = export_pairs(clusters, texts.sentences, config.max_partners, config.seed)
+        edges = prune_graph(graph, config.top_k, config.mutual)
+        clusters = cluster_sentences(edges, texts.sentences)
+    alone = edges if config.positives == "edge" else None
+    pairs = export_pairs(clusters, texts.sentences, config.max_partners, config.seed, alone)
     return Annotation(clusters=clusters, pairs=pairs)
 
 

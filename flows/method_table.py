@@ -3,19 +3,25 @@
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from flows.presets import method_preset
 from flows.settings import nearest
-from sentemb_core.configs import Config, CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.configs import (
+    Config,
+    CorpusConfig,
+    EncoderConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.types import Json
 
 Corpus = Literal["blog_usgov", "news_reuters21578", "long_elife", "plain_sentences"]
-Start = Literal["transformer", "minilm"]
+Start = Literal["transformer", "minilm", "static"]
 
 TITLED: Json = {"id_column": "doc_id", "counterpart_column": "title", "max_sentences": 12}
 CORPORA: Mapping[Corpus, Json] = {
@@ -30,7 +36,7 @@ eLife's articles stay long enough for spans."""
 STS: Mapping[str, str] = {"STS-B dev": "stsb_dev", "SICK-R test": "sickr_test"}
 """What judges encoders trained on plain sentences, which nothing looks for."""
 
-STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200}
+STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200, "static": 1_000}
 
 CONTEXT = 128
 """Tokens of the texts that methods of contexts read: what a CPU has time for."""
@@ -56,6 +62,8 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
 class MethodTable(Config):
     """A table of methods in cells of equal budget."""
 
+    title: ClassVar[str] = "methods-small"
+
     data: str = Field(description="Folder of the corpora and the STS files.")
     corpora: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
     encoders: tuple[Start, ...] = ("transformer", "minilm")
@@ -73,6 +81,11 @@ class MethodTable(Config):
             if name not in METHODS:
                 raise ValueError(f"there is no method {name!r}{nearest(name, list(METHODS))}")
         return methods
+
+    @property
+    def pool(self) -> ValidationConfig:
+        """Who looks for what."""
+        return ValidationConfig(candidates=self.candidates)
 
     def blocks(self) -> Iterator[tuple[Corpus, Start, int]]:
         """Corpus, start encoder and seed of each group of rows, in the table's order."""

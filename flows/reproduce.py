@@ -1,14 +1,15 @@
 """Tables of the papers' methods: every cell one training and its scores, each a cached stage."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from prefect import flow
 
 from flows.method_table import STS, Corpus, MethodTable, Start
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
-from sentemb_core.configs import AnnotationConfig, TrainingConfig, ValidationConfig
+from sentemb_core.configs import AnnotationConfig, TrainingConfig
 from sentemb_core.errors import SentembError
 from sentemb_core.method_settings import (
     CONPONO,
@@ -48,15 +49,21 @@ class Ground(Value):
 @flow(name="reproduce", flow_run_name="methods-small")
 def methods_small(table: MethodTable) -> list[Cell]:
     """Every method in cells of equal budget; a second run computes only what is missing."""
+    return timed(table, cells(table))
+
+
+def timed(table: MethodTable, cells: Iterator[Cell]) -> list[Cell]:
+    """The cells of a recorded table, each with the seconds that its training took."""
     made: list[Cell] = []
-    with recorded("methods-small", table.model_dump(mode="json")) as record:
+    with recorded(table.title, table.model_dump(mode="json")) as record:
         known = 0
-        for cell in cells(table):
+        for cell in cells:
             fresh, known = record.used[known:], len(record.used)
             seconds = sum(used.seconds for used in fresh if used.stage not in UNTIMED)
             made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
-            log.info("%s on %s from %s: %s", cell.method, cell.corpus, cell.start,
-                     cell.error or "done")  # fmt: skip
+            named = f"{cell.method} on {cell.corpus} from {cell.start}"
+            labels = f" with {cell.labels} labels" if cell.labels else ""
+            log.info("%s%s: %s", named, labels, cell.error or "done")
     return made
 
 
@@ -75,15 +82,15 @@ def cells(table: MethodTable) -> Iterator[Cell]:
                 steps=training.steps,
                 batch_size=training.batch_size,
             )
-            yield tried(cell, training, ground)
+            label = f"{method} on {corpus} from {start}, seed {seed}"
+            yield tried(label, cell, partial(finished, label, cell, training, ground))
 
 
 def ground_of(table: MethodTable, corpus: Corpus, start: Start, seed: int) -> Ground:
     """Documents with titles look for them; plain sentences are judged by similar sentences."""
     plain = corpus == "plain_sentences"
     documents = documents_of(table.corpus(corpus))
-    pool = ValidationConfig(candidates=table.candidates)
-    benchmark = None if plain else draw_benchmark(documents, pool)
+    benchmark = None if plain else draw_benchmark(documents, table.pool)
     encoder = encoder_from(table.start(start, seed), documents)
     files = {name: table.file(file) for name, file in STS.items()} if plain else {}
     return Ground(
@@ -105,11 +112,10 @@ def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
     yield judged(ground.start, ground, cell.model_copy(update={"method": "start encoder"}))
 
 
-def tried(cell: Cell, training: TrainingConfig, ground: Ground) -> Cell:
-    """The cell; one that is refused or fails says why, and the others go on."""
-    label = f"{cell.method} on {cell.corpus} from {cell.start}, seed {cell.seed}"
+def tried(label: str, cell: Cell, make: Callable[[], Cell]) -> Cell:
+    """The cell as it is made; one that is refused or fails says why, and the others go on."""
     try:
-        return finished(label, cell, training, ground)
+        return make()
     except SentembError as error:
         return cell.model_copy(update={"error": str(error)})
     except Exception as error:
@@ -139,7 +145,7 @@ def learnt(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
     """What a method makes of the start encoder."""
     match training.method:
         case InfoCSEIDCPairs():
-            return self_annotated(training, start, ground)
+            return initialised(training, start, ground)
         case InfoCSEAux(random_head=False) | DiffCSE(random_head=False) | RTDMLM():
             return condensed(training, ground)
         case _:
@@ -154,13 +160,18 @@ def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
     return train_encoder(first.model, ground.sentences, training, head=first.head).model
 
 
-def self_annotated(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
+def initialised(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
     """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
-    annotator = ground.start
-    if start == "transformer":
-        training = training.model_copy(update={"steps": max(1, training.steps // 2)})
-        neighbours = training.model_copy(update={"method": CONPONO()})
-        annotator = train_encoder(annotator, ground.sentences, neighbours).model
+    if start == "minilm":
+        return self_annotated(training, ground.start, ground)
+    half = training.model_copy(update={"steps": max(1, training.steps // 2)})
+    neighbours = half.model_copy(update={"method": CONPONO()})
+    first = train_encoder(ground.start, ground.sentences, neighbours).model
+    return self_annotated(half, first, ground)
+
+
+def self_annotated(training: TrainingConfig, annotator: ArtifactRef, ground: Ground) -> ArtifactRef:
+    """One round of Algorithm 1."""
     found = annotation_of(annotator, ground.sentences, AnnotationConfig())
     return train_encoder(
         annotator, ground.sentences, training, clusters=found.clusters, pairs=found.pairs
@@ -172,7 +183,7 @@ def annotation_of(
 ) -> Annotation:
     """Partition of the pruned graph; the vectors are not kept."""
     graph = encode_and_build_graph(
-        annotator, sentences, config.degree, config.dtype, config.storage
+        annotator, sentences, config.degree, config.min_distance, config.dtype, config.storage
     )
     clusters = cluster_sentences(prune_graph(graph, config.top_k, config.mutual), sentences)
     pairs = export_pairs(clusters, sentences, config.max_partners, config.seed)

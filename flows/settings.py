@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from flows.presets import labelled_preset, method_preset, preset
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
-from sentemb_core.method_settings import PRESETS, preset_of
+from sentemb_core.method_settings import PRESETS, RUN_PRESETS, preset_of
 from sentemb_core.types import Json
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -70,7 +70,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     base = base_of(given, name)
     if named is not None:
         plant(given, "training.method.name", method_of(given))
-        base = merged(base, {"training": training_preset(method_of(given), str(named))})
+        base = merged(base, named_preset(method_of(given), str(named)))
     tree = merged(base, given)
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
@@ -93,7 +93,7 @@ def base_of(given: Json, encoder: str) -> Json:
 def override(text: str) -> tuple[str, Any]:
     """Path and value of a `--set`."""
     path, equals, value = text.partition("=")
-    if not equals:
+    if not (path.strip() and equals):
         raise UsageError(f"--set wants KEY=VALUE, found {text!r}: --set training.steps=200")
     return path.strip(), literal(value.strip())
 
@@ -104,16 +104,17 @@ def seeded(tree: Json, seed: Any, own: Collection[str]) -> Json:
     return merged(tree, {part: {"seed": seed} for part in parts if f"{part}.seed" not in own})
 
 
-def training_preset(method: str, name: str) -> Json:
-    """A training with the named settings of a method.
+def named_preset(method: str, name: str) -> Json:
+    """The named settings of a method: of its training, or of its whole run.
 
     Raises:
         UsageError: the method has no such preset.
     """
-    known = PRESETS.get(method, {})
+    known = {key: {"training": preset_of(method, key)} for key in PRESETS.get(method, {})}
+    known |= RUN_PRESETS.get(method, {})
     if name not in known:
         raise UsageError(f"preset: {method} has no {name!r}; known: {', '.join(known) or 'none'}")
-    return preset_of(method, name)
+    return known[name]
 
 
 def merged(base: Json, over: Json) -> Json:
@@ -135,11 +136,14 @@ def read_settings(file: Path) -> Json:
     """A TOML file, or the config.json that stands beside every report."""
     try:
         text = file.read_text(encoding="utf-8")
-        return json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+        found = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError:
         raise UsageError(f"There is no configuration file {file}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read as settings: {error}.") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"{file} cannot be read as settings: it holds no table of them.")
+    return found
 
 
 def plant(tree: Json, path: str, value: Any) -> None:
@@ -215,6 +219,8 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
         case "union_tag_invalid":
             tag, tags = (str(fault.get("ctx", {})[name]) for name in ("tag", "expected_tags"))
             return f"{path}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
+        case "model_type":
+            return f"{path} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
         case "union_tag_not_found":
             return f"{path}: name it, as in --set {path}.name=conpono; {found}"
         case _:

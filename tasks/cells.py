@@ -22,13 +22,15 @@ RECALLS = ("R@1", "R@5", "R@10")
 class Cell(Value):
     """One encoder of a table: how it was made, and its scores or the error that it ended in.
 
-    `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed.
+    `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed;
+    `labels` counts the pairs that it was fine-tuned on at last.
     """
 
     corpus: str
     start: str
     method: str
     seed: int
+    labels: int = 0
     steps: int = 0
     batch_size: int = 0
     scores: ArtifactRef | None = None
@@ -54,7 +56,8 @@ def cells_json(cells: Sequence[Cell]) -> list[Json]:
 
 def header(cells: Sequence[Cell]) -> list[str]:
     judges = dict.fromkeys(name for cell in cells for name in cell.sts)
-    return ["corpus", "start", "method", *RECALLS, *judges, "steps", "batch", "seconds"]
+    labels = ["labels"] if any(cell.labels for cell in cells) else []
+    return ["corpus", "start", "method", *labels, *RECALLS, *judges, "steps", "batch", "seconds"]
 
 
 def lines(cells: Sequence[Cell]) -> list[list[str]]:
@@ -62,14 +65,18 @@ def lines(cells: Sequence[Cell]) -> list[list[str]]:
     first = {key_of(cell): place for place, cell in reversed([*enumerate(cells)])}
     ordered = sorted(cells, key=lambda cell: first[key_of(cell)])
     columns = header(cells)[3:-3]
-    return [line_of(list(seeds), columns) for _, seeds in groupby(ordered, key_of)]
+    labelled = columns[:1] == ["labels"]
+    return [
+        line_of(list(seeds), columns[labelled:], labelled=labelled)
+        for _, seeds in groupby(ordered, key_of)
+    ]
 
 
-def key_of(cell: Cell) -> tuple[str, str, str]:
-    return cell.corpus, cell.start, cell.method
+def key_of(cell: Cell) -> tuple[str, str, str, int]:
+    return cell.corpus, cell.start, cell.method, cell.labels
 
 
-def line_of(seeds: Sequence[Cell], columns: Sequence[str]) -> list[str]:
+def line_of(seeds: Sequence[Cell], columns: Sequence[str], *, labelled: bool) -> list[str]:
     """Means over seeds; where every seed failed, the code of the error in the first column."""
     told = [numbers_of(cell) for cell in seeds if not cell.error]
     codes = dict.fromkeys(cell.error.split()[0] for cell in seeds if cell.error)
@@ -82,7 +89,8 @@ def line_of(seeds: Sequence[Cell], columns: Sequence[str]) -> list[str]:
         if cell.steps
         else ["", "", ""]
     )
-    return [*key_of(cell), *values, *cost]
+    labels = [f"{cell.labels:,}"] if labelled else []
+    return [cell.corpus, cell.start, cell.method, *labels, *values, *cost]
 
 
 def across(values: Sequence[float]) -> str:

@@ -46,6 +46,13 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --set training.batch_size=1", 2, "E301 training.batch_size: a batch must"),
         ("run CORPUS --initialiser simcsee", 2, "did you mean 'simcse'"),
         ("run CORPUS --config nosuch.toml", 2, "no configuration file nosuch.toml"),
+        ("run CORPUS --config flows", 2, "flows cannot be read as settings: "),
+        ("run CORPUS --seed -1", 2, "--seed. Must be >= 0"),
+        ("run CORPUS --set =3", 2, "--set wants KEY=VALUE"),
+        ("run CORPUS --set initialiser=conpono", 2, "as in --set initialiser.KEY=VALUE"),
+        ("run CORPUS --encoder nosuch", 2, "E401 An encoder is 'static', 'transformer'"),
+        ("run CORPUS --encoder nosuch --dry-run", 2, "or set HF_HUB_OFFLINE=0"),
+        ("run CORPUS --encoder flows", 2, "lie in a safetensors file, and flows has none"),
         ("run", 2, "python -m flows run documents.jsonl"),
         ("run nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
         ("run CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id', 'title',"),
@@ -59,6 +66,9 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("report", 2, "no run that is completed"),
         ("lineage abcdef", 2, "'abcdef' begins 0 of those in"),
         ("where /nosuch", 2, "E401 "),
+        ("where flows", 2, "E401 An encoder's weights lie in a safetensors file"),
+        ("canary nosuch.parquet --model models:/x@champion", 2, "It has: nothing yet"),
+        ("canary nosuch.parquet --model x", 2, "A registered model is models:/NAME@ALIAS"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(call, corpus_file, arguments: str, code: int, told: str):
@@ -87,6 +97,15 @@ def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_p
     plan = json.loads(said)
     assert (code, plan[0]["stage"], plan[0]["verdict"]) == (0, "read_corpus", "MISS")
     assert not (tmp_path / "home" / "objects").exists()
+
+
+def test_a_server_that_is_gone_is_told_and_stops_nothing(call, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://me:word@127.0.0.1:9/api")
+    code, _, told = call("gc")
+    assert (code, "PREFECT_API_URL" in os.environ) == (0, False)
+    assert told == (
+        "No Prefect server answers at http://***@127.0.0.1:9/api: runs start a short-lived one.\n"
+    )
 
 
 def test_an_empty_store_is_whole_and_has_no_garbage(call):

@@ -32,6 +32,11 @@ from tests.flows.corpora import tiny_run
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 MLFLOW = "http://127.0.0.1:5000"
+SECRETS = {
+    "HF_TOKEN": "secret-of-the-hub",
+    "MLFLOW_TRACKING_PASSWORD": "secret-of-mlflow",
+    "PREFECT_API_KEY_COPY": "secret-of-prefect",
+}
 ROWS = ["start", "after conpono", "round 1", "round 2", "control 1", "control 2"]
 
 
@@ -53,7 +58,7 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "home"
     folder.mkdir()
     (folder / "mlflow.url").write_text(f"{MLFLOW}\n")  # as `serve --mlflow` leaves it
-    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)}):
+    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)} | SECRETS):
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         yield folder
 
@@ -234,6 +239,12 @@ def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
     assert f"E202 {start} is not of models:/tiny/1" in capsys.readouterr().err
     assert call("canary", str(resolve(champion)), "--model", champion) == 0
     assert "is of models:/tiny/1. The same encoder: 64 canaries" in capsys.readouterr().out
+
+
+def test_no_secret_of_the_environment_is_in_anything_that_a_run_wrote(first):
+    written = [path for path in first.home.rglob("*") if path.is_file()]
+    assert len(written) > 100
+    assert [path for path in written if b"secret-of-" in path.read_bytes()] == []
 
 
 def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):

@@ -8,13 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows import reproduce
+from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
 from flows.method_table import METHODS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import last_runs
+from sentemb_core.store.runs import last_runs, recording
 from tasks.caching import making_plan, without_prefect
 from tasks.cells import (
     Cell,
@@ -26,6 +27,7 @@ from tasks.cells import (
     numbers_of,
     write_between_marks,
 )
+from tasks.curves import write_curves
 from tasks.following import resuming
 from tests.flows.corpora import write_corpus
 
@@ -136,7 +138,7 @@ def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
 
 
 def test_a_row_is_any_method_or_a_variant_of_one():
-    assert set(METHOD_NAMES) < set(METHODS)
+    assert set(METHOD_NAMES) - {"fine_tune"} < set(METHODS)
     config = MethodTable(data="")
     for start in config.encoders:
         for row in config.methods:
@@ -187,3 +189,36 @@ def test_people_and_programs_read_the_same_rows():
     shown = cells_table(cells)
     assert [str(column.header) for column in shown.columns] == header(cells)
     assert (shown.row_count, cells_json(cells)[0]["error"]) == (1, "E102 no pairs.")
+
+
+def few(data: str, **changes: object) -> FewShotTable:
+    settings = {"data": data, "counts": [4, 8], "seeds": [1], "steps": 4, "batch_size": 8}
+    return checked_as(FewShotTable, settings | {"labels": {"epochs": 2}} | changes)
+
+
+def shot(config: FewShotTable) -> list[Cell]:
+    with without_prefect(Store.default()):
+        return few_shot.fn(config)
+
+
+def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path):
+    cells = shot(few(data, methods=["conpono", "infocse_idc", "simcse"]))
+    found = {(cell.method, cell.labels) for cell in cells if cell.scores}
+    curves = {(method, count) for method in ("conpono", "infocse_idc") for count in (0, 4, 8)}
+    plus = {(method, count) for method in (NOTHING, PLUS) for count in (4, 8)}
+    fixed = {(name, 0) for name in ("random vectors", "BM25", "start encoder")}
+    assert found == curves | plus | fixed
+    assert {cell.error.split()[0] for cell in cells if cell.method == "simcse"} == {"E303"}
+    assert "labels" in header(cells)
+    (figure,) = write_curves(cells, tmp_path)
+    drawn = json.loads(figure.with_suffix(".json").read_text())
+    assert {(point["method"], point["labels"]) for point in drawn["points"]} == curves | plus
+    assert drawn["fixed"].keys() == {"random vectors", "BM25", "start encoder"}
+    assert figure.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_curve_goes_on_where_it_was(data: str):
+    shot(few(data, methods=["conpono"]))
+    with recording(Store.default(), "probe", [], {}) as log:
+        shot(few(data, methods=["conpono"]))
+    assert not [used for used in log.used if not used.hit]

@@ -93,9 +93,12 @@ def test_without_a_source_the_way_out_is_shown():
         settings(None, {}, [])
 
 
-@pytest.mark.parametrize("content", ["[training\n", "training = \xff"])
-def test_a_broken_file_is_a_usage_error(tmp_path: Path, content: str):
-    file = tmp_path / "run.toml"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("run.toml", "[training\n"), ("run.toml", "training = \xff"), ("run.json", "[1]")],
+)
+def test_a_broken_file_is_a_usage_error(tmp_path: Path, name: str, content: str):
+    file = tmp_path / name
     file.write_bytes(content.encode("latin-1"))
     with pytest.raises(UsageError, match="cannot be read as settings"):
         settings(file, {}, [])
@@ -114,6 +117,26 @@ def test_a_preset_of_the_method_comes_behind_every_setting_given_by_hand(tmp_pat
     assert made("training.method.beta=0.1", **paths).training.method.beta == 0.1
     assert made(preset="paper").training.method.name == "infocse_idc"
     assert made(preset="paper").training.batch_size == 3200
+
+
+def test_the_preset_apart_is_of_the_annotation():
+    run = made(preset="apart")
+    assert (run.annotation.min_distance, run.annotation.positives) == (2, "edge")
+    assert run.training == made().training
+    assert made("annotation.positives=cluster", preset="apart").annotation.min_distance == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("annotation.clustering=kmeans",),
+        ("annotation.max_partners=2",),
+        ("training.method.name=infocse_idc", "training.method.batches=cluster"),
+    ],
+)
+def test_edges_are_pairs_of_the_pruned_graph_as_they_are(wrong: tuple[str, ...]):
+    with pytest.raises(UsageError, match=r"E001 .*'edge'"):
+        made("annotation.positives=edge", *wrong)
 
 
 @pytest.mark.parametrize(

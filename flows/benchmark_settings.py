@@ -1,0 +1,81 @@
+"""What `benchmark` and `compare` ask for: models, tasks, and where their files lie."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from sentemb_core.configs import Config, CorpusConfig
+from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.suite import POSITIVES, USUAL, DocumentVector, Task, beir_task, chosen
+
+
+class Benchmark(Config):
+    """Models on the evaluation suite."""
+
+    models: tuple[str, ...] = Field(
+        min_length=1,
+        description="models:/NAME@ALIAS, a folder, minilm, or a Hugging Face name.",
+    )
+    data: str | None = Field(default=None, description="Folder of the suite's files.")
+    beir: tuple[str, ...] = Field(default=(), description="Folders in BEIR's format.")
+    tasks: tuple[str, ...] = Field(default=USUAL, description="Names of tasks or groups.")
+    vectors: DocumentVector = Field(
+        default="text",
+        description="Of a document: of its text as one, as MTEB does; or the mean of its "
+        "sentences', as they are or of length 1 (erratum E3).",
+    )
+    corpus: CorpusConfig | None = Field(
+        default=None, description="What the models were trained on: halves, and overlaps."
+    )
+
+    out: str | None = Field(
+        default=None, description="Folder of table and figure; none: below the home."
+    )
+
+    def places(self) -> list[tuple[Task, Path]]:
+        """Tasks and their folders; a BEIR folder is a task beside the chosen ones.
+
+        Raises:
+            UsageError: a task that the suite does not have.
+        """
+        suite = [(task, Path(self.data)) for task in chosen(self.tasks)] if self.data else []
+        return [*suite, *((beir_task(Path(one).resolve().name), Path(one)) for one in self.beir)]
+
+    @property
+    def positives(self) -> Path | None:
+        """The pairs that diagnostics look at, if they are there."""
+        file = Path(self.data) / POSITIVES if self.data else None
+        return file if file and file.is_file() else None
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether the corpus has documents, which plain sentences are not."""
+        return self.corpus is not None and self.corpus.splitter != "none"
+
+    def check_files(self) -> None:
+        """Before anything runs.
+
+        Raises:
+            UsageError: there is no folder to look for tasks in.
+            UnreadableSourceError: E103, a BEIR folder lacks a file, or no task has its files.
+        """
+        if not self.places():
+            raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
+        lacking = [
+            (task, folder, file)
+            for task, folder in self.places()
+            for file in task.files
+            if not (folder / file).is_file()
+        ]
+        for task, folder, file in lacking:
+            if str(folder) in self.beir:
+                raise UnreadableSourceError(
+                    f"A BEIR folder has {', '.join(task.files)}; {folder} lacks {file}."
+                )
+        without = {task.name for task, _, _ in lacking}
+        if all(task.name in without for task, _ in self.places()):
+            names = ", ".join(dict.fromkeys(file for _, _, file in lacking))
+            raise UnreadableSourceError(
+                f"None of the tasks has its files in {self.data}, which lacks {names}: name the "
+                "folder that has them with --data."
+            )

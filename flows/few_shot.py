@@ -1,0 +1,126 @@
+"""Few-shot curves (seed 000, Table 2): what some labels add to what each method learnt without."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import ClassVar
+
+from prefect import flow
+from pydantic import Field
+
+from flows.fine_tune import by_epochs
+from flows.method_table import Corpus, MethodTable, Start
+from flows.presets import labelled_preset
+from flows.reproduce import (
+    Ground,
+    fixed_cells,
+    ground_of,
+    judged,
+    learnt,
+    self_annotated,
+    timed,
+    tried,
+)
+from flows.subflow import sub_flow
+from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
+from sentemb_core.types import ArtifactRef
+from tasks.cells import Cell
+from tasks.corpus import tokenise_sentences
+from tasks.labels import draw_labels
+from tasks.train import train_encoder
+
+NOTHING = "no method"
+"""The row whose start encoder meets the labels as it is."""
+
+PLUS = "infocse_plus"
+"""Two cycles of infocse_idc and fine-tuning."""
+
+
+class FewShotTable(MethodTable):
+    """Some methods of the table of methods, each fine-tuned on several numbers of labels."""
+
+    title: ClassVar[str] = "few-shot"
+
+    corpora: tuple[Corpus, ...] = ("blog_usgov",)
+    encoders: tuple[Start, ...] = ("static",)
+    methods: tuple[str, ...] = ("conpono", "infocse_idc")
+    seeds: tuple[int, ...] = (42, 43, 44)
+    counts: tuple[int, ...] = Field(default=(100, 250, 1_000), description="Labels, ascending.")
+    labels: LabelsConfig = LabelsConfig()
+
+    @property
+    def pool(self) -> ValidationConfig:
+        return ValidationConfig(candidates=self.candidates, label_share=0.5)
+
+    def points(self) -> Iterator[tuple[str, int]]:
+        """Method and number of labels; what a start encoder has without labels is a fixed row."""
+        plus = (PLUS,) if "infocse_idc" in self.methods else ()
+        yield from product((NOTHING, *plus), self.counts)
+        yield from product(self.methods, (0, *self.counts))
+
+    def training(self, method: str, start: Start, seed: int) -> TrainingConfig:
+        return super().training("infocse_idc" if method == PLUS else method, start, seed)
+
+    def fine_tuning(self, start: Start, seed: int) -> TrainingConfig:
+        """The preset of the start encoder."""
+        preset = labelled_preset(start, "training")["training"]
+        return TrainingConfig.model_validate(preset | {"seed": seed})
+
+
+@flow(name="reproduce", flow_run_name="few-shot")
+def few_shot(table: FewShotTable) -> list[Cell]:
+    """Every method and number of labels in a cell; a second run computes only what is missing."""
+    return timed(table, few_shot_cells(table))
+
+
+def few_shot_cells(table: FewShotTable) -> Iterator[Cell]:
+    """Block by block: the fixed rows, then method by method its curve, from no label on."""
+    for corpus, start, seed in table.blocks():
+        ground = ground_of(table, corpus, start, seed)
+        blank = Cell(corpus=corpus, start=start, method="", seed=seed)
+        yield from fixed_cells(ground, blank)
+        tuning = table.fine_tuning(start, seed)
+        for method, count in table.points():
+            training = table.training(method, start, seed) if method != NOTHING else None
+            steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
+            cell = blank.model_copy(update={"method": method, "labels": count} | steps)
+            label = f"{method} on {corpus} from {start}, {count} labels, seed {seed}"
+            make = partial(point, label, cell, training, tuning, table, ground)
+            yield tried(label, cell, make)
+
+
+@sub_flow(name="cell", flow_run_name="{label}")
+def point(
+    label: str,
+    cell: Cell,
+    training: TrainingConfig | None,
+    tuning: TrainingConfig,
+    table: FewShotTable,
+    ground: Ground,
+) -> Cell:
+    """Learn without labels, fine-tune with them, judge; InfoCSE++ does both twice by half steps."""
+    if cell.method == PLUS and training:
+        training = training.model_copy(update={"steps": max(1, training.steps // 2)})
+    encoder = learnt(training, cell.start, ground) if training else ground.start
+    if cell.labels:
+        encoder = tuned(encoder, cell.labels, tuning, table, ground)
+    if cell.method == PLUS:
+        assert training is not None, "InfoCSE++ trains"
+        encoder = self_annotated(training, encoder, ground)
+        encoder = tuned(encoder, cell.labels, tuning, table, ground)
+    return judged(encoder, ground, cell)
+
+
+def tuned(
+    encoder: ArtifactRef, count: int, tuning: TrainingConfig, table: FewShotTable, ground: Ground
+) -> ArtifactRef:
+    """The encoder of the best epoch on `count` labels."""
+    assert ground.benchmark is not None, "labels are counterparts"
+    labels = draw_labels(ground.documents, ground.benchmark, table.pool.label_share, count)
+    return train_encoder(
+        encoder,
+        tokenise_sentences(labels.documents, None, encoder),
+        by_epochs(tuning, labels.count, table.labels),
+        benchmark=ground.benchmark,
+        judged=ground.sentences,
+    ).model

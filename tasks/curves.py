@@ -1,0 +1,55 @@
+"""Few-shot cells as curves, and their files."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING
+
+from tasks.cells import Cell, numbers_of
+
+if TYPE_CHECKING:
+    from sentemb_core.report.curves import CurvePoint
+
+MEASURE = "R@5"
+"""Seed 000, Table 2."""
+
+
+def write_curves(cells: Sequence[Cell], folder: Path) -> list[Path]:
+    """A figure for each corpus and start encoder, and the numbers behind it beside it."""
+    from sentemb_core.report.curves import curves_figure
+    from sentemb_core.report.svg import png
+
+    folder.mkdir(parents=True, exist_ok=True)
+    made: list[Path] = []
+    for corpus, start in dict.fromkeys((cell.corpus, cell.start) for cell in cells):
+        own = [cell for cell in cells if (cell.corpus, cell.start) == (corpus, start)]
+        points, lines = points_of(own), fixed_of(own)
+        title = f"{corpus}, {start}: document → title, test split"
+        figure = curves_figure(points, lines, title, MEASURE)
+        file = folder / f"few-shot-{corpus}-{start}.png"
+        file.write_bytes(png(figure))
+        told = {"points": [point.model_dump() for point in points], "fixed": lines}
+        file.with_suffix(".json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        made.append(file)
+    return made
+
+
+def points_of(cells: Sequence[Cell]) -> "list[CurvePoint]":
+    """One for each method and number of labels that has a score; the start has none without."""
+    from sentemb_core.report.curves import CurvePoint
+
+    scores: dict[tuple[str, int], list[float]] = {}
+    for cell in cells:
+        if cell.scores and (cell.steps or cell.labels):
+            scores.setdefault((cell.method, cell.labels), []).append(numbers_of(cell)[MEASURE])
+    return [CurvePoint(method=m, labels=n, scores=found) for (m, n), found in scores.items()]
+
+
+def fixed_of(cells: Sequence[Cell]) -> dict[str, float]:
+    """Rows that no label moves, over their seeds."""
+    rows: dict[str, list[float]] = {}
+    for cell in cells:
+        if cell.scores and not (cell.steps or cell.labels):
+            rows.setdefault(cell.method, []).append(numbers_of(cell)[MEASURE])
+    return {name: mean(values) for name, values in rows.items()}

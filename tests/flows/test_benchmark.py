@@ -1,0 +1,281 @@
+"""The suite's flow: one table of models and fixed rows, what is absent, and what is real."""
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from flows.__main__ import app
+from flows.benchmark import compare, labelled, scoreboard
+from flows.benchmark_settings import Benchmark
+from flows.settings import checked_as
+from sentemb_core import console
+from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.sts import read_sts
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import recording
+from tasks.benchmark import comparison_of
+from tasks.caching import making_plan, without_prefect
+from tasks.duel import Duel, duel_json, duel_tables
+from tasks.mlflow_client import experiment_id, mlflow_client
+from tasks.scoreboard import Scoreboard, averages, cells_of
+from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
+from tests.flows.suites import write_beir, write_data, write_encoder
+
+TASKS = ["cranfield", "sts12", "sts13", "sts-b-dev", "tree_depth"]
+MODELS = ["one", "two", "three"]
+FIXED = ["BM25", "random", "constant"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """data/, beir/ and three encoders, and one home for all that is made of them."""
+    folder = tmp_path_factory.mktemp("suite")
+    for name in ("data", "beir"):
+        (folder / name).mkdir()
+    write_data(folder / "data")
+    write_beir(folder / "beir")
+    for seed, name in enumerate(MODELS):
+        write_encoder(folder / name, seed)
+    with (
+        mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder / "home")}),
+        mock.patch.object(bootstrap, "RESAMPLES", 200),
+    ):
+        os.environ.pop("MLFLOW_TRACKING_URI", None)
+        yield folder
+
+
+def asked(files: Path, *models: str, **changes: object) -> Benchmark:
+    settings = {
+        "models": [str(files / name) for name in models or MODELS],
+        "data": str(files / "data"),
+        "tasks": TASKS,
+    }
+    return checked_as(Benchmark, settings | changes)
+
+
+def board_of(config: Benchmark) -> Scoreboard:
+    with without_prefect(Store.default()):
+        return scoreboard(config, "a-run")
+
+
+def ran(config: Benchmark) -> list[str]:
+    """Stages whose bodies a benchmark runs."""
+    with recording(Store.default(), "probe", [], {}) as log:
+        board_of(config)
+    return [used.stage for used in log.run.stages if not used.hit]
+
+
+def duel_of(config: Benchmark) -> Duel:
+    with without_prefect(Store.default()):
+        return compare.fn(config)
+
+
+@pytest.fixture(scope="module")
+def board(files: Path) -> Scoreboard:
+    return board_of(asked(files, beir=[str(files / "beir")]))
+
+
+def test_every_system_has_a_number_on_every_task_that_is_there(board: Scoreboard):
+    cells = cells_of(board)
+    found = {(cell.task, cell.system): cell.value for cell in cells}
+    assert set(found) == {
+        *((task, system) for task in ("Cranfield", "beir") for system in (*FIXED, *MODELS)),
+        *((task, model) for task in ("STS12", "STS-B-dev", "tree_depth") for model in MODELS),
+    }
+    assert all(cell.low <= cell.value <= cell.high for cell in cells)
+    assert found["Cranfield", "BM25"] > found["Cranfield", "constant"]
+    assert averages(board, cells, "retrieval")["BM25"] == pytest.approx(
+        (found["Cranfield", "BM25"] + found["beir", "BM25"]) / 2
+    )
+
+
+def test_only_sets_of_the_papers_are_averaged_and_a_system_must_have_them_all(board: Scoreboard):
+    cells = cells_of(board)
+    assert averages(board, cells, "sts")["one"] == next(
+        cell.value for cell in cells if (cell.task, cell.system) == ("STS12", "one")
+    )
+    partly = [cell for cell in cells if (cell.task, cell.system) != ("beir", "two")]
+    assert set(averages(board, partly, "retrieval")) == {*FIXED, "one", "three"}
+
+
+def test_a_second_run_runs_no_body_and_gives_the_same(files: Path, board: Scoreboard):
+    config = asked(files, beir=[str(files / "beir")])
+    assert ran(config) == []
+    assert board_of(config) == board
+
+
+def test_an_edited_file_runs_its_task_alone_and_a_moved_one_none(files: Path, tmp_path: Path):
+    write_data(tmp_path)
+    config = asked(files, "one", data=str(tmp_path), tasks=["sts12", "tree_depth"])
+    board_of(config)
+    assert ran(asked(files, "one", tasks=["sts12", "tree_depth"])) == []
+    probing = tmp_path / "probing" / "tree_depth.txt"
+    probing.write_text(probing.read_text() + "\nte\t1\tw9 w61", encoding="utf-8")
+    assert ran(config) == ["score_transfer"]
+
+
+def test_a_plan_walks_the_whole_benchmark_and_computes_nothing(files: Path, tmp_path: Path):
+    with making_plan(Store(tmp_path)) as plan:
+        scoreboard(asked(files), "plan")
+    assert {(told.stage, told.verdict) for told in plan.told} == {
+        ("kept_encoder", "MISS"),
+        ("score_fixed", "MISS"),
+        *((f"score_{name}", "AFTER") for name in ("retrieval", "similarity", "transfer")),
+        ("diagnose_on_pairs", "AFTER"),
+    }
+    assert not plan.undecided
+
+
+def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: Path):
+    folder = write_board(board, tmp_path / "out")
+    told = json.loads((folder / "table.json").read_text("utf-8"))
+    assert told == json.loads(json.dumps(board_json(board)))
+    with (folder / "table.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    main = {(row["task"], row["system"]): float(row["value"]) for row in rows if row["main"] == "1"}
+    assert main == {(one["task"], one["system"]): one["value"] for one in told["scores"]}
+    assert [row["note"] for row in rows if row["task"] == "STS13"] == [
+        "not run: wants sts_sts13.parquet"
+    ]
+    assert len(json.loads((folder / "scores.json").read_text("utf-8"))) == len(told["scores"])
+    assert (folder / "scores.png").stat().st_size > 10_000
+
+
+def shown(capsys, *results: object) -> str:
+    console.show(*results)
+    return capsys.readouterr().out
+
+
+def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
+    files: Path, board: Scoreboard, capsys
+):
+    said = shown(capsys, *scoreboard_tables(board))
+    value = next(one.value for one in cells_of(board) if (one.task, one.system) == ("beir", "two"))
+    line = next(line for line in said.splitlines() if line.split()[:1] == ["beir"])
+    assert line.split()[-2] == f"{100 * value:.1f}"
+    assert "not run: wants sts_sts13.parquet" in " ".join(said.split())
+    assert "positives at 5" in said
+    assert "rho STS" in said
+    two = board_of(asked(files, "one", "two"))
+    assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
+
+
+def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys):
+    """All first sentences of STS12 as documents of two: half of its texts."""
+    first = read_sts(files / "data" / "sts_sts12.parquet").first
+    rows = [{"sentences": first[k : k + 2]} for k in range(0, len(first), 2)]
+    copied = tmp_path / "corpus.jsonl"
+    copied.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    corpus = {"source": str(copied), "sentences_column": "sentences"}
+    found = board_of(asked(files, "one", tasks=["sts12"], corpus=corpus))
+    told = board_json(found)
+    assert told["overlap"]["STS12"]["exact"] == pytest.approx(1 / 2, abs=0.03)
+    assert set(told["diagnostics"]) == {"pairs of stsb_dev", "halves of the corpus's documents"}
+    assert "runs of 8 words" in shown(capsys, *scoreboard_tables(found))
+
+
+def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Path, capsys):
+    write_data(tmp_path)
+    (tmp_path / "sts_sts12.parquet").write_text("no parquet")
+    board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12", "tree_depth"]))
+    assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
+    assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(board))
+
+
+def test_differences_are_paired_and_an_encoder_equals_itself(files: Path, tmp_path: Path):
+    same = write_encoder(tmp_path / "copy", seed=0)
+    rows = duel_of(asked(files, models=[str(files / "one"), same])).rows
+    found = [comparison_of(ref) for ref in rows]
+    assert [row.task for row in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
+    assert {(row.difference, row.verdict) for row in found} == {(0.0, "undecided")}
+
+
+def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
+    duel = duel_of(asked(files, models=["bm25", "Constant"], beir=[str(files / "beir")]))
+    rows = [comparison_of(ref) for ref in [*duel.rows, *duel.averages]]
+    assert [row.task for row in rows] == ["Cranfield", "beir", "retrieval, average of 2"]
+    assert rows[0].verdict == "first"
+    said = shown(capsys, *duel_tables(duel))
+    assert "Of 2 tasks bm25 is better on" in said
+    assert duel_json(duel)["tasks"][0]["better"] == "bm25"
+
+
+def test_names_in_a_table_are_short_where_they_are_clear():
+    models = ["models:/news@champion", "runs/a/model", "runs/b/model", "minilm", "org/name"]
+    assert list(labelled(models)) == [
+        *("news@champion", "runs/a/model", "runs/b/model", "minilm", "name")
+    ]
+
+
+def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match=r"lacks sts_sts13\.parquet.*--data"):
+        asked(files, tasks=["sts13"]).check_files()
+    with pytest.raises(UnreadableSourceError, match=r"lacks corpus\.jsonl"):
+        asked(files, beir=[str(tmp_path)]).check_files()
+    with pytest.raises(UsageError, match="--data FOLDER"):
+        asked(files, data=None).check_files()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("benchmark", 2, "E001"),
+        ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "There is no task 'nosuch'"),
+        ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 None of the tasks"),
+        ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
+        ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
+        ("compare FILES/one", 2, "E001"),
+        ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(files: Path, capsys, arguments: str, code: int, told: str):
+    found = console.run(app, arguments.replace("FILES", str(files)).split())
+    said, errors = capsys.readouterr()
+    assert (found, said) == (code, "")
+    assert told in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
+    new = write_encoder(tmp_path / "new", seed=9)
+    arguments = ["benchmark", new, "--tasks", "sts12", "--data", str(files / "data"), "--dry-run"]
+    assert console.run(app, [*arguments, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [row["stage"] for row in plan] == [
+        *("kept_encoder", "score_similarity", "diagnose_on_pairs")
+    ]
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_under_prefect_the_door_prints_json_and_mlflow_has_a_child_per_system(
+    prefect_server, files: Path, capsys
+):
+    tasks = ["--tasks", "sts12", "cranfield", "--data", str(files / "data"), "--json"]
+    models = [str(files / "one"), str(files / "two")]
+    assert console.run(app, ["benchmark", *models, *tasks]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["scores"]) == 2 * 2 + 3
+
+    home = Store.default().root
+    runs = mlflow_client(home).search_runs([experiment_id(home)])
+    named = {run.info.run_name: run.data.metrics for run in runs}
+    assert {"one", "two", *FIXED} < set(named)
+    (value,) = (
+        one["value"] for one in told["scores"] if (one["task"], one["system"]) == ("STS12", "two")
+    )
+    assert named["two"]["sts/STS12/spearman"] == pytest.approx(value)
+
+    assert console.run(app, ["compare", *models, *tasks]) == 0
+    duel = json.loads(capsys.readouterr().out)
+    assert [row["task"] for row in duel["tasks"]] == ["Cranfield", "STS12"]
+    assert console.run(app, ["status", told["run"], "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in plan} == {"HIT"}
+    assert console.run(app, ["report"]) == 2  # a table returns no encoder to report on
