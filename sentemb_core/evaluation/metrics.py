@@ -1,8 +1,8 @@
 """Ranks of the relevant items in, one value a query out, by trec_eval's definitions.
 
-Relevance is binary. The mean over queries is the table's number; the single values are what a
-bootstrap resamples. Ties never reach this file: `evaluation.retrieval` breaks them as trec_eval
-does before it counts a rank.
+An item is relevant or not, but for nDCG, which asks how relevant. The mean over queries is the
+table's number; the single values are what a bootstrap resamples. Ties never reach this file:
+`evaluation.ranking` breaks them as trec_eval does before it counts a rank.
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,22 @@ from jaxtyping import Float64, Int64
 
 PerQuery = Float64[np.ndarray, " queries"]
 
+UNRANKED = np.iinfo(np.int64).max
+"""Rank of an item that is not among the candidates of its query: below every place."""
+
 
 @dataclass(frozen=True)
 class Ranks:
     """Where the relevant items of each query came out, the best possible place being 1.
 
     Query q has the ascending ranks `rank[offsets[q]:offsets[q + 1]]`, at least one. Unretrieved
-    items have ranks too, so recall at any depth can be read off.
+    items have ranks too, so recall at any depth can be read off. `grade` says how relevant each
+    item is, 1 or more; none where all are alike.
     """
 
     rank: Int64[np.ndarray, " relevant"]
     offsets: Int64[np.ndarray, " bounds"]
+    grade: Int64[np.ndarray, " relevant"] | None = None
 
     def __len__(self) -> int:
         """Queries."""
@@ -74,9 +79,15 @@ def average_precision(ranks: Ranks, k: int) -> PerQuery:
 
 
 def ndcg(ranks: Ranks, k: int) -> PerQuery:
-    """Gain 1 / log2(rank + 1) of the first k places over that of a perfect ranking."""
-    gained = np.where(ranks.rank <= k, 1.0 / np.log2(ranks.rank + 1.0), 0.0)
-    ideal = np.where(ranks.order <= k, 1.0 / np.log2(ranks.order + 1.0), 0.0)
+    """Gain grade / log2(rank + 1) of the first k places over that of a perfect ranking.
+
+    The gain is the grade itself (trec_eval's ndcg_cut), not 2^grade - 1 as in other definitions.
+    """
+    grade = np.ones_like(ranks.rank) if ranks.grade is None else ranks.grade
+    query = np.repeat(np.arange(len(ranks)), ranks.relevant)
+    best_first = grade[np.lexsort((-grade, query))]
+    gained = np.where(ranks.rank <= k, grade / np.log2(ranks.rank + 1.0), 0.0)
+    ideal = np.where(ranks.order <= k, best_first / np.log2(ranks.order + 1.0), 0.0)
     return _sums(ranks, gained) / _sums(ranks, ideal)
 
 

@@ -5,29 +5,42 @@ trec_eval's order, (score, id) descending. So an encoder that cannot tell candid
 what chance gives it; a stable sort would give it the order of the file.
 """
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int64
 
 from sentemb_core.errors import BadEmbeddingError
-from sentemb_core.evaluation.metrics import Ranks
+from sentemb_core.evaluation.metrics import UNRANKED, Ranks
 
 CELLS = 1 << 23
 """Scores held at once: 33 MB as float32."""
 
 ScoreRows = Callable[[Int64[np.ndarray, " n"]], Float[np.ndarray, "n candidates"]]
-"""Scores of all candidates for the queries at these places."""
+"""Scores of all candidates for the queries at these places, in a fresh array."""
 
 
 @dataclass(frozen=True)
 class Relevant:
-    """What each query should find: `item[offsets[q]:offsets[q + 1]]`, at least one candidate."""
+    """What each query should find: `item[offsets[q]:offsets[q + 1]]`, at least one candidate.
+
+    `grade` says how relevant each is, 1 or more; none where all are alike.
+    """
 
     query: Int64[np.ndarray, " queries"]
     item: Int64[np.ndarray, " relevant"]
     offsets: Int64[np.ndarray, " bounds"]
+    grade: Int64[np.ndarray, " relevant"] | None = None
+
+    def of(self, kept: Int64[np.ndarray, " kept"]) -> "Relevant":
+        """The same of these queries alone."""
+        sizes = np.diff(self.offsets)[kept]
+        bounds = np.append(0, np.cumsum(sizes))
+        pairs = np.arange(bounds[-1]) + np.repeat(self.offsets[kept] - bounds[:-1], sizes)
+        grade = None if self.grade is None else self.grade[pairs]
+        return Relevant(self.query[kept], self.item[pairs], bounds, grade)
 
 
 def ranks_of_relevant(
@@ -43,21 +56,38 @@ def ranks_of_relevant(
 def counted_ranks(
     scores: ScoreRows, relevant: Relevant, ids: Int64[np.ndarray, " candidates"]
 ) -> Ranks:
-    """Ranks of all relevant items, block by block of (query, item) pairs in flat memory.
+    """Ranks of all relevant items, block by block of queries and of their items in flat memory.
 
     Raises:
-        BadEmbeddingError: a score that is not finite (NaN would otherwise rank first).
+        BadEmbeddingError: a score that is NaN (it would rank first) or infinite; -inf says that
+            the item is not a candidate.
     """
     sizes = np.diff(relevant.offsets)
-    query = np.repeat(relevant.query, sizes)
+    row = np.repeat(np.arange(len(sizes)), sizes)
     block = max(1, CELLS // len(ids))
-    ranks = [
-        _ranks(scores(query[k : k + block]), relevant.item[k : k + block], ids)
-        for k in range(0, len(query), block)
-    ]
+    ranks: list[Int64[np.ndarray, " pairs"]] = []
+    for k in range(0, len(sizes), block):
+        rows = _rankable(scores(relevant.query[k : k + block]))
+        first, last = relevant.offsets[k], relevant.offsets[min(k + block, len(sizes))]
+        for some in np.split(np.arange(first, last), range(block, last - first, block)):
+            ranks.append(_ranks(rows[row[some] - k], relevant.item[some], ids))
     rank = np.concatenate(ranks)
-    ascending = np.lexsort((rank, np.repeat(np.arange(len(sizes)), sizes)))
-    return Ranks(rank[ascending], relevant.offsets)
+    ascending = np.lexsort((rank, row))
+    grade = None if relevant.grade is None else relevant.grade[ascending]
+    return Ranks(rank[ascending], relevant.offsets, grade)
+
+
+def _rankable(
+    scores: Float[np.ndarray, "queries candidates"],
+) -> Float[np.ndarray, "queries candidates"]:
+    """The scores themselves, refused where an order of them would mean nothing."""
+    if not (scores < np.inf).all():
+        bad = int((~(scores < np.inf)).any(axis=1).sum())
+        raise BadEmbeddingError(
+            f"A score must be finite to be ranked; {bad} of {len(scores)} queries have one that is "
+            "not: look for diverged training or for empty texts."
+        )
+    return scores
 
 
 def _ranks(
@@ -66,25 +96,54 @@ def _ranks(
     ids: Int64[np.ndarray, " candidates"],
 ) -> Int64[np.ndarray, " pairs"]:
     """Rank of one candidate in each row of scores."""
-    if not np.isfinite(scores).all():
-        bad = int((~np.isfinite(scores)).any(axis=1).sum())
-        raise BadEmbeddingError(
-            f"A score must be finite to be ranked; {bad} of {len(scores)} queries have one that is "
-            "not: look for diverged training or for empty texts."
-        )
     own = scores[np.arange(len(item)), item][:, None]
     ahead: Bool[np.ndarray, "pairs candidates"] = scores > own
     ahead |= (scores == own) & (ids > ids[item][:, None])
-    return 1 + np.count_nonzero(ahead, axis=1).astype(np.int64)
+    ranks = 1 + np.count_nonzero(ahead, axis=1).astype(np.int64)
+    return np.where(np.isneginf(own[:, 0]), UNRANKED, ranks)
 
 
 def inner_products(
     queries: Float32[np.ndarray, "queries dim"], candidates: Float32[np.ndarray, "candidates dim"]
 ) -> ScoreRows:
-    """Scores as inner products of vectors."""
+    """Scores as inner products of vectors; equal candidates score equally to the last bit.
+
+    A matrix product rounds its last columns in another way than the others, so that equal vectors
+    would not tie: each distinct vector is multiplied once.
+    """
+    distinct, copy_of = _distinct(candidates)
 
     def scores(places: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n candidates"]:
         with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused by name
-            return queries[places] @ candidates.T
+            products = queries[places] @ distinct.T
+        return products if len(distinct) == len(candidates) else products[:, copy_of]
 
     return scores
+
+
+def without(scores: ScoreRows, hidden: Mapping[int, Int64[np.ndarray, " items"]]) -> ScoreRows:
+    """Scores in which some candidates of a query (by its place) are none."""
+
+    def left(rows: Int64[np.ndarray, " n"]) -> Float[np.ndarray, "n candidates"]:
+        found = scores(rows)
+        for place, row in enumerate(rows.tolist()):
+            if row in hidden:
+                found[place, hidden[row]] = -np.inf
+        return found
+
+    return left
+
+
+def _distinct(
+    vectors: Float32[np.ndarray, "n dim"],
+) -> tuple[Float32[np.ndarray, "distinct dim"], Int64[np.ndarray, " n"]]:
+    """The distinct vectors by first appearance, and which of them each vector is."""
+    known: dict[bytes, int] = {}
+    first: list[int] = []
+    copy_of = np.empty(len(vectors), np.int64)
+    for row, vector in enumerate(vectors):
+        digest = hashlib.blake2b(vector.tobytes(), digest_size=16).digest()
+        copy_of[row] = known.setdefault(digest, len(known))
+        if copy_of[row] == len(first):
+            first.append(row)
+    return (vectors if len(first) == len(vectors) else vectors[first]), copy_of

@@ -5,7 +5,8 @@ import pytest
 
 from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.evaluation import ranking
-from sentemb_core.evaluation.ranking import Relevant, ranks_of_relevant
+from sentemb_core.evaluation.metrics import UNRANKED
+from sentemb_core.evaluation.ranking import Relevant, counted_ranks, ranks_of_relevant, without
 
 
 def one_each(items: list[int]) -> Relevant:
@@ -45,3 +46,30 @@ def test_among_equal_scores_the_larger_id_goes_first():
     ids = np.array([2, 0, 3, 1])
     found = ranks_of_relevant(same, same, one_each([0, 1, 2, 3]), ids)
     assert found.rank.tolist() == [2, 4, 1, 3]
+
+
+def test_some_queries_rank_as_they_do_among_all_with_their_grades():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 5, (8, 15)).astype(np.float64)
+    sizes = rng.integers(1, 6, 8)
+    item = np.concatenate([rng.choice(15, size, replace=False) for size in sizes])
+    bounds = np.append(0, np.cumsum(sizes))
+    whole = Relevant(np.arange(8), item, bounds, rng.integers(1, 4, len(item)))
+    kept = np.array([1, 4, 7])
+    every, some = (
+        counted_ranks(lambda rows: table[rows], wanted, np.arange(15))
+        for wanted in (whole, whole.of(kept))
+    )
+    for place, query in enumerate(kept.tolist()):
+        ours = slice(some.offsets[place], some.offsets[place + 1])
+        theirs = slice(bounds[query], bounds[query + 1])
+        assert some.rank[ours].tolist() == every.rank[theirs].tolist()
+        assert some.grade[ours].tolist() == every.grade[theirs].tolist()
+
+
+def test_what_is_hidden_from_a_query_is_behind_nobody_and_found_at_no_depth():
+    table = np.array([[3.0, 2, 1], [3, 2, 1]])
+    scores = without(lambda rows: table[rows], {1: np.array([0])})
+    wanted = Relevant(np.arange(2), np.array([0, 1, 0, 1]), np.array([0, 2, 4]))
+    found = counted_ranks(scores, wanted, np.arange(3))
+    assert found.rank.tolist() == [1, 2, 1, UNRANKED]

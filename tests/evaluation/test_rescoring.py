@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import Float
 
-from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.rescoring import (
     alpha_sweep,
@@ -19,6 +18,7 @@ from sentemb_core.evaluation.rescoring import (
     rescored_scorers,
 )
 from sentemb_core.evaluation.retrieval import Scorers, rank_benchmark
+from tests.evaluation.benchmarks import benchmark
 
 
 def given_scores(table: Float[np.ndarray, "queries texts"]) -> ScoreRows:
@@ -81,19 +81,6 @@ def test_fused_ranks_are_counted_from_one_and_shared_by_equals(seed: int, texts:
         assert scores[row] == pytest.approx(expected, rel=1e-12)
 
 
-def pool(splits: list[str]) -> Benchmark:
-    n = len(splits)
-    return Benchmark(
-        kind="counterpart",
-        query_document=np.arange(n),
-        query_split=np.array(splits),
-        query_candidate=np.arange(n),
-        query_doc_id=[f"d{place:03d}" for place in range(n)],
-        candidate_text=[f"title {k}" for k in range(n)],
-        candidate_document=np.arange(n),
-    )
-
-
 def both_ways(table: np.ndarray) -> Scorers:
     return Scorers(given_scores(table), given_scores(table.T))
 
@@ -105,8 +92,10 @@ def test_the_sweep_asks_the_validation_split_alone_and_the_smallest_best_alpha_w
     known = np.eye(n) * 5 + np.roll(np.eye(n), 1, axis=1) + 1.0
     words = np.where(halves[:, None], known[::-1], known)
     vectors = np.where(halves[:, None], np.eye(n), -np.eye(n))
-    benchmark = pool(["validation"] * (n // 2) + ["test"] * (n // 2))
-    sweep = alpha_sweep(benchmark, both_ways(words), both_ways(vectors), (0.0, 10.0, 1000.0))
+    splits = ["validation"] * (n // 2) + ["test"] * (n // 2)
+    sweep = alpha_sweep(
+        benchmark(list(range(n)), splits), both_ways(words), both_ways(vectors), (0.0, 10.0, 1000.0)
+    )
     assert {scores.split for scores in sweep.values()} == {"validation"}
     assert sweep[10.0].document_to_counterpart.recall_at_1 == 1
     assert best_alpha(sweep) == 10.0
@@ -117,6 +106,6 @@ def test_the_sweep_asks_the_validation_split_alone_and_the_smallest_best_alpha_w
 )
 def test_a_system_put_together_with_itself_keeps_every_rank_in_both_directions(together):
     scorers = both_ways(np.random.default_rng(0).normal(size=(12, 12)))
-    benchmark = pool(["test"] * 12)
-    alone = rank_benchmark(benchmark, scorers, "test").scores()
-    assert rank_benchmark(benchmark, together(scorers, scorers), "test").scores() == alone
+    one_to_one = benchmark(list(range(12)), ["test"] * 12)
+    alone = rank_benchmark(one_to_one, scorers, "test").scores()
+    assert rank_benchmark(one_to_one, together(scorers, scorers), "test").scores() == alone

@@ -1,0 +1,61 @@
+"""A collection's documents and queries as vectors whose inner product is their score."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from sentemb_core.corpus.sentences import Splitter, splitter
+from sentemb_core.encoder.batching import embed_texts, pooled_vectors
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.evaluation.collections import Collection
+from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.evaluation.vectors import span_means
+
+DocumentVector = Literal["text", "sentence_mean", "unit_sentence_mean"]
+"""The vector of title and text as one; or the mean of those of title and sentences, as the encoder
+pools them or each normalised first (erratum E3)."""
+
+SentenceSplitter = Literal["syntok", "regex"]
+
+
+def query_vectors(encoder: Encoder, collection: Collection) -> Float32[np.ndarray, "queries dim"]:
+    """Of whole queries, cut at `encoder.max_length` tokens."""
+    return embed_texts(encoder, collection.queries)
+
+
+def collection_vectors(
+    encoder: Encoder, collection: Collection, form: DocumentVector, sentences: SentenceSplitter
+) -> Float32[np.ndarray, "documents dim"]:
+    """Of the documents; for cosine of length 1, or zero.
+
+    Every text that the encoder reads, a document or a sentence, is cut at `encoder.max_length`
+    tokens: `text` sees no more of a long document than that.
+    """
+    if form == "text":
+        return embed_texts(encoder, collection.documents)
+    split = splitter(sentences)
+    pairs = zip(collection.titles, collection.texts, strict=True)
+    parts = [_parts(title, text, split) for title, text in pairs]
+    means = _means(encoder, parts, unit=form == "unit_sentence_mean")
+    return directions(means) if encoder.similarity == "cosine" else means
+
+
+def _parts(title: str, text: str, split: Splitter) -> list[str]:
+    """Title and sentences; of an empty document the empty text."""
+    return [*([title] if title else []), *split(text)] or [""]
+
+
+def _means(
+    encoder: Encoder, documents: Sequence[Sequence[str]], *, unit: bool
+) -> Float32[np.ndarray, "documents dim"]:
+    sentences = [sentence for document in documents for sentence in document]
+    bounds = np.cumsum([0, *map(len, documents)])
+
+    def rows(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
+        texts = [sentences[k] for k in wanted.tolist()]
+        pooled = pooled_vectors(encoder, encoder.tokenise(texts))
+        return directions(pooled) if unit else pooled
+
+    return span_means(rows, bounds[:-1], bounds[1:])

@@ -1,0 +1,247 @@
+"""Test collections: documents, queries, and which documents answer which query.
+
+From a BEIR folder, or from the open sets in Parquet files: three TREC-style ones, product titles
+in the manner of eProduct (seed 002), and sentences that look for their paraphrase (seed 001).
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Int64
+
+from sentemb_core.errors import MissingColumnError, UnreadableSourceError
+from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
+from sentemb_core.evaluation.judgements import Judgement, judged
+from sentemb_core.evaluation.ranking import Relevant
+
+log = logging.getLogger(__name__)
+
+Measure = Literal[
+    "nDCG@10", "MAP@10", "MAP@100", "MRR@10", "P@10",
+    "R@1", "R@5", "R@10", "R@20", "R@100", "R_cap@10",
+]  # fmt: skip
+
+Hidden = Mapping[int, Int64[np.ndarray, " documents"]]
+
+TrecSet = Literal["cranfield", "cacm", "npl"]
+ProductSet = Literal["wdc_clusters", "amazon_google", "abt_buy"]
+
+SAME = 5.0
+"""The gold score of two sentences that mean the same."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A retrieval task.
+
+    Attributes:
+        name: As in tables.
+        main: The measure that stands for the task.
+        document_ids: Equal scores are ordered by them, as trec_eval does.
+        titles: Of the documents, empty where they have none.
+        texts: Of the documents.
+        query_ids: Of the queries that have a relevant document.
+        queries: Their texts.
+        relevant: The documents that each query should find, with grades.
+        hidden: Documents, by the place of a query, that it cannot find: itself, above all.
+        without_answer: Queries left out, for no document is relevant to them.
+        unknown: Judgements left out, for their query or document is not there.
+    """
+
+    name: str
+    main: Measure
+    document_ids: list[str]
+    titles: list[str]
+    texts: list[str]
+    query_ids: list[str]
+    queries: list[str]
+    relevant: Relevant
+    hidden: Hidden
+    without_answer: int
+    unknown: int
+
+    @property
+    def documents(self) -> list[str]:
+        """Title and text of each document in one, as BEIR's models read them."""
+        pairs = zip(self.titles, self.texts, strict=True)
+        return [f"{title} {text}".strip() for title, text in pairs]
+
+
+def read_beir(
+    folder: Path, split: str = "test", *, name: str | None = None, hide_own: bool = True
+) -> Collection:
+    """Any folder in BEIR's format; grades may be more than 1. The main measure is nDCG@10.
+
+    Args:
+        folder: With corpus.jsonl, queries.jsonl and qrels/.
+        split: Of the judgements.
+        name: In tables; the folder's if none is given.
+        hide_own: A document with the id of the query is no hit, which is BEIR's default.
+
+    Raises:
+        UnreadableSourceError, BadDataError: E103, E100, as `beir_texts` and `beir_judgements`.
+        DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
+    """
+    judgements = list(beir_judgements(folder, split))
+    documents = list(beir_texts(folder, "corpus.jsonl"))
+    queries = list(beir_texts(folder, "queries.jsonl"))
+    own = {query.key: {query.key} for query in queries} if hide_own else {}
+    return _collection(name or folder.name, "nDCG@10", documents, queries, judgements, own)
+
+
+def read_trec_style(folder: Path, name: TrecSet) -> Collection:
+    """ir_NAME_docs, _queries and _qrels.parquet of a folder. The main measure is nDCG@10.
+
+    Documents and queries are numbered apart: equal ids mean nothing and hide nothing.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104.
+        DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
+    """
+    documents = _rows(folder / f"ir_{name}_docs.parquet", "doc_id", "text")
+    queries = _rows(folder / f"ir_{name}_queries.parquet", "query_id", "text")
+    judgements = _rows(folder / f"ir_{name}_qrels.parquet", "query_id", "doc_id", "rel")
+    return _collection(
+        name,
+        "nDCG@10",
+        [Text(row["doc_id"], row.get("title") or "", row["text"] or "") for row in documents],
+        [Text(row["query_id"], "", row["text"]) for row in queries],
+        [Judgement(row["query_id"], row["doc_id"], row["rel"]) for row in judgements],
+        {},
+    )
+
+
+def read_products(folder: Path, name: ProductSet) -> Collection:
+    """product_NAME.parquet of a folder: titles look for titles of the same product.
+
+    In the manner of eProduct (seed 002), whose data are private; the main measure is R_cap@10.
+    Equal titles are one document. Of WDC's clusters every title asks for the others of its
+    cluster (one that stands in two clusters, for those of both) and cannot find itself; of the
+    pairs the left titles ask and the right titles, matched or not, are the pool, of all splits.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104.
+        NoQueriesError: E502, as `judged`.
+    """
+    path = folder / f"product_{name}.parquet"
+    if name == "wdc_clusters":
+        return _clusters(name, _rows(path, "cluster_id", "title"))
+    rows = _rows(path, "title1", "title2", "label")
+    left, right = _numbered(row["title1"] for row in rows), _numbered(row["title2"] for row in rows)
+    matches = [row for row in rows if row["label"] == 1]
+    judgements = [Judgement(left[row["title1"]], right[row["title2"]], 1) for row in matches]
+    return _collection(name, "R_cap@10", _texts(right), _texts(left), judgements, {})
+
+
+def sts_retrieval(path: Path) -> Collection:
+    """Sentences look for their paraphrase among all sentences of STS-B (seed 001, Table 11).
+
+    The first sentence of each pair with the score 5.0 asks for the second: 97 queries of the test
+    file, in a pool of the 2,758 sentences of all its pairs. Sentences recur (2,551 of them
+    differ): a query finds neither itself nor a copy of itself, and of several copies of what it
+    looks for only its own. 31 queries have such a copy, which would keep R@1 below 0.69 where the
+    paper reports up to 0.80. The main measure is R@5.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104.
+        NoQueriesError: E502, no pair has the score 5.0.
+    """
+    rows = _rows(path, "sentence1", "sentence2", "score")
+    documents = [
+        Text(f"{number:05d}-{side}", "", row[f"sentence{side}"])
+        for number, row in enumerate(rows)
+        for side in (1, 2)
+    ]
+    copies: dict[str, set[str]] = defaultdict(set)
+    for document in documents:
+        copies[document.text].add(document.key)
+    pairs = zip(documents[::2], documents[1::2], rows, strict=True)
+    same = [(first, second) for first, second, row in pairs if row["score"] == SAME]
+    hidden = {
+        first.key: (copies[first.text] | copies[second.text]) - {second.key}
+        for first, second in same
+    }
+    judgements = [Judgement(first.key, second.key, 1) for first, second in same]
+    queries = [first for first, _ in same]
+    return _collection("stsb_retrieval", "R@5", documents, queries, judgements, hidden)
+
+
+def _clusters(name: str, rows: Sequence[Mapping[str, Any]]) -> Collection:
+    number = _numbered(row["title"] for row in rows)
+    members: dict[object, set[str]] = defaultdict(set)
+    for row in rows:
+        members[row["cluster_id"]].add(number[row["title"]])
+    judgements = [
+        Judgement(asking, found, 1)
+        for cluster in members.values()
+        for asking in cluster
+        for found in cluster - {asking}
+    ]
+    titles = _texts(number)
+    own = {title.key: {title.key} for title in titles}
+    return _collection(name, "R_cap@10", titles, titles, judgements, own)
+
+
+def _collection(
+    name: str,
+    main: Measure,
+    documents: Sequence[Text],
+    queries: Sequence[Text],
+    judgements: Iterable[Judgement],
+    hidden: Mapping[str, set[str]],
+) -> Collection:
+    """The queries that have an answer; `hidden` documents by query, which need not be there."""
+    document_ids = [document.key for document in documents]
+    found = judged(name, [query.key for query in queries], document_ids, judgements)
+    asking = [queries[place] for place in found.asking.tolist()]
+    place = {key: k for k, key in enumerate(document_ids)}
+    places = [[place[key] for key in hidden.get(query.key, ()) if key in place] for query in asking]
+    left_out = len(queries) - len(asking)
+    log.info(
+        "%s: %d documents, %d queries; %d without a relevant document are left out",
+        *(name, len(documents), len(asking), left_out),
+    )
+    return Collection(
+        name=name,
+        main=main,
+        document_ids=document_ids,
+        titles=[document.title for document in documents],
+        texts=[document.text for document in documents],
+        query_ids=[query.key for query in asking],
+        queries=[query.text for query in asking],
+        relevant=found.relevant,
+        hidden={k: np.array(some, np.int64) for k, some in enumerate(places) if some},
+        without_answer=left_out,
+        unknown=found.unknown,
+    )
+
+
+def _numbered(texts: Iterable[str]) -> dict[str, str]:
+    """An id for each distinct text, by first appearance."""
+    return {text: f"{number:06d}" for number, text in enumerate(dict.fromkeys(texts))}
+
+
+def _texts(ids: Mapping[str, str]) -> list[Text]:
+    return [Text(key, "", text) for text, key in ids.items()]
+
+
+def _rows(path: Path, *wanted: str) -> list[dict[str, Any]]:
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UnreadableSourceError(
+            f"A set of documents and queries is read from Parquet; {path} cannot be: {error}"
+        ) from error
+    if missing := [name for name in wanted if name not in table.column_names]:
+        raise MissingColumnError(
+            f"{path.name} needs the columns {', '.join(wanted)}; it lacks {', '.join(missing)} and "
+            f"has {', '.join(table.column_names)}."
+        )
+    return table.to_pylist()

