@@ -36,9 +36,9 @@ def command(corpus: str, seed: str, more: str) -> str:
     return f"python -m flows run {CORPORA[corpus]} --name {corpus} {RULE} --seed {seed}{more}"
 
 
-def outcome(corpus: str, seed: int, more: str) -> Outcome:
+def outcome_of(typed: str) -> Outcome:
     """Of one run; what it says on the way goes to this program's stderr."""
-    words = os.path.expandvars(command(corpus, str(seed), more)).split()[1:]
+    words = os.path.expandvars(typed).split()[1:]
     done = subprocess.run([sys.executable, *words, "--json"], stdout=subprocess.PIPE, check=True)
     return Outcome.model_validate(json.loads(done.stdout))
 
@@ -61,7 +61,7 @@ def recalls(outcome: Outcome, k: int) -> dict[str, tuple[float, float]]:
 def table(corpus: str, seeds: list[int], more: str) -> str:
     """Means and standard deviations over the seeds, and the command."""
     k = 20 if corpus == "sessions" else 5
-    runs = [recalls(outcome(corpus, seed, more), k) for seed in seeds]
+    runs = [recalls(outcome_of(command(corpus, str(seed), more)), k) for seed in seeds]
     head = f"| encoder | document → counterpart R@{k} | counterpart → document R@{k} |"
     rows = [
         f"| {label} | {spread([run[label][0] for run in runs if label in run])} "

@@ -1,7 +1,7 @@
 """sentemb: use an encoder that lies in a folder, with the core alone."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,8 +175,9 @@ def export(
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.errors import UsageError
 
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty: name a new folder.")
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        found = "a file" if folder.is_file() else "not empty"
+        raise UsageError(f"{folder} is {found}: name a new folder.")
     source = Path(model) / "README.md"
     card = (
         source.read_text("utf-8")
@@ -194,10 +195,13 @@ def export(
 @app.command
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
-    from sentemb_core.method_settings import PRESETS
+    from sentemb_core.method_settings import PRESETS, RUN_PRESETS
     from sentemb_core.methods.listing import LISTING
 
-    presets = {entry.name: list(PRESETS.get(entry.name, ())) for entry in LISTING}
+    presets = {
+        entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]
+        for entry in LISTING
+    }
     if json:
         console.emit([vars(entry) | {"presets": presets[entry.name]} for entry in LISTING])
         return 0
@@ -253,14 +257,25 @@ def _encoder(model: str) -> Any:
 
 @contextmanager
 def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
-    """The corpus as a folder with documents.parquet, gone when the block ends."""
-    from tempfile import TemporaryDirectory
+    """The corpus as a folder with documents.parquet, gone when the block ends.
+
+    What an empty corpus leaves stays: its error names the quarantine.
+    """
+    from shutil import rmtree
+    from tempfile import mkdtemp
 
     from sentemb_core.corpus.documents import write_documents
+    from sentemb_core.errors import EmptyCorpusError
 
-    with TemporaryDirectory(prefix="sentemb-") as folder:
-        write_documents(source, Path(folder))
-        yield Path(folder)
+    folder = Path(mkdtemp(prefix="sentemb-"))
+    with ExitStack() as at_the_end:
+        at_the_end.callback(rmtree, folder)
+        try:
+            write_documents(source, folder)
+        except EmptyCorpusError:
+            at_the_end.pop_all()
+            raise
+        yield folder
 
 
 def _hits_table(query: str, hits: Any) -> Any:

@@ -63,6 +63,12 @@ class BadEmbeddingError(BadDataError, ArithmeticError):
     code = "E201"
 
 
+class OtherEncoderError(BadDataError):
+    """Vectors that another encoder gave than the one asked about."""
+
+    code = "E202"
+
+
 class NoNegativesError(UsageError):
     """A batch that spans fewer than two documents has nothing to contrast with."""
 

@@ -39,6 +39,7 @@ Picture = Annotated[
         help="A .png or .svg file for the drawing.",
     ),
 ]
+Index = Annotated[Path, Parameter(help="A Parquet file of `encode --by sentence`.")]
 Top = Annotated[int, Parameter(validator=validators.Number(gte=1), help="Documents to show.")]
 By = Annotated[
     Literal["document", "sentence"],

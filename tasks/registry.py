@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion as Entity
 
-    from sentemb_core.evaluation.canary import Canaries
+    from sentemb_core.evaluation.canary import Canaries, Comparison
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +179,8 @@ def resolve(uri: str) -> Path:
         MissingEncoderError: no such folder.
         UnsafeModelError: other bytes than those registered; pickles, code or links.
     """
+    from sentemb_core.encoder.safety import require_weights
+
     if uri.startswith("models:"):
         version = find_version(uri)
         store = Store.default()
@@ -191,6 +193,7 @@ def resolve(uri: str) -> Path:
             raise MissingEncoderError(
                 f"A model is a folder, models:/NAME@ALIAS or models:/NAME/VERSION; {uri!r} is none."
             )
+        require_weights(folder)
     refuse_unsafe(folder)
     return folder
 
@@ -252,6 +255,24 @@ def canaries_of(uri: str) -> "Canaries":
                 "not decide by them."
             )
         return read_canaries(path)
+
+
+def compare_with(uri: str, what: Path) -> "Comparison":
+    """Hold an index, or the encoder in a folder, against a version's canaries.
+
+    Raises:
+        RegistryError, UnsafeModelError: As `canaries_of`; as `resolve`, of a folder.
+        BadDataError: As `canary.compare`, of an index.
+    """
+    from sentemb_core.encoder.batching import embed_texts
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.canary import compare, compared
+
+    canaries = canaries_of(uri)
+    if not what.is_dir():
+        return compare(canaries, what)
+    vectors = embed_texts(load_encoder(resolve(str(what))), canaries.sentences)
+    return compared(canaries, canaries.sentences, vectors)
 
 
 def find_version(uri: str) -> ModelVersion:

@@ -3,8 +3,11 @@
 import hashlib
 from pathlib import Path
 
-from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig
+from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig, RunConfig
 from sentemb_core.store.objects import file_digest, list_files
+
+LEARNT = {"static", "transformer"}
+"""Encoders from random weights: there is nothing to look for."""
 
 
 def digest_of_corpus(config: CorpusConfig) -> str:
@@ -29,6 +32,21 @@ def check_corpus(config: CorpusConfig) -> None:
     from sentemb_core.corpus.readers import check_source
 
     check_source(config)
+
+
+def check_sources(config: RunConfig) -> None:
+    """Look for the corpus, its columns and the encoders before a run has started anything.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104, as the run would.
+        MissingEncoderError: E401, likewise.
+    """
+    check_corpus(config.corpus)
+    annotator: EncoderConfig | None = getattr(config, "annotator", None)
+    for name in {config.encoder.name, annotator.name if annotator else "static"} - LEARNT:
+        from sentemb_core.encoder.start import check_encoder
+
+        check_encoder(name)
 
 
 def digest_of_encoder(config: EncoderConfig) -> str:

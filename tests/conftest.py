@@ -13,8 +13,12 @@ os.environ |= {
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 
 @pytest.fixture
@@ -34,6 +38,18 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]):
+    """Exit code, stdout and stderr of a command line's verb, in this process."""
+    from sentemb_core import console
+
+    def answered(app: "App", *arguments: str) -> tuple[int, str, str]:
+        code = console.run(app, arguments)
+        return code, *capsys.readouterr()
+
+    return answered
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 
 import pyarrow.parquet as pq
 import pytest
@@ -150,6 +151,7 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("evaluate MODEL CORPUS --candidates 1", 2, "--candidates. Must be >= 2"),
         ("encode MODEL CORPUS nofolder/vectors.parquet", 2, "There is no folder nofolder"),
         ("encode MODEL CORPUS vectors.txt", 2, "must have extension"),
+        ("export MODEL CORPUS", 2, "is a file: name a new folder"),
         ("canary MODEL nosuch.parquet", 3, "E103 An index is a Parquet file as"),
         ("canary MODEL CORPUS", 3, "E103 An index is a Parquet file as"),
     ],
@@ -162,6 +164,22 @@ def test_a_mistake_is_told_in_one_line(call, model, corpus, arguments: str, code
     assert told in errors
     assert errors.splitlines()[-1].startswith("error E")
     assert "Traceback" not in errors
+
+
+def test_the_quarantine_of_an_empty_corpus_is_where_the_error_says(call, model, tmp_path):
+    source = tmp_path / "broken.jsonl"
+    source.write_text("no JSON\n")
+    code, _, told = call("search", model, "w5", str(source))
+    (path,) = [Path(word) for word in told.split() if word.endswith("quarantine.parquet")]
+    assert (code, pq.read_table(path)["reason"].to_pylist()) == (3, ["broken-row"])
+    rmtree(path.parent)
+
+
+def test_no_corpus_is_left_behind(call, model, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert call("search", model, "w5", corpus, *COLUMNS)[0] == 0
+    assert call("annotate", model, corpus, "--document", "d99", *COLUMNS)[0] == 3
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_query_is_refused(call, model, corpus):

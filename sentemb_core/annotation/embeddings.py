@@ -1,5 +1,6 @@
 """Sentence vectors of a corpus on disk: one Arrow file a shard of the token cache."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +16,9 @@ from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
 from sentemb_core.encoder.batching import Precision, encode
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.store.disk import require_free
+
+log = logging.getLogger(__name__)
 
 Storage = Literal["float16", "float32"]
 
@@ -42,12 +44,13 @@ def write_embeddings(
         encoder: Whose vectors.
         corpus: The token cache.
         out: An existing folder.
-        storage: float16 changes no mined pair (PERFORMANCE.md 1); it holds no more than 65,504.
+        storage: float16 changes no mined pair (PERFORMANCE.md 1). It holds no more than 65,504: a
+            shard with larger values is stored as float32, with a warning.
         dtype: Of the matrix products.
         progress: Called with the number of sentences done so far.
 
     Raises:
-        BadEmbeddingError: As `batching.encode`, or a value too large for float16.
+        BadEmbeddingError: As `batching.encode`.
         StorageError: The vectors would not fit the disk; nothing was encoded yet.
     """
     count = corpus.shards[-1].sentences.stop if corpus.shards else 0
@@ -69,18 +72,15 @@ def write_embeddings(
 def stored(
     vectors: Float32[np.ndarray, "n dim"], storage: Storage, first: int = 0
 ) -> Float[np.ndarray, "n dim"]:
-    """The vectors as they lie on disk.
-
-    Raises:
-        BadEmbeddingError: A value is too large for float16.
-    """
+    """The vectors as they lie on disk: float32 all of them, where float16 cannot hold one."""
     largest = float(np.finfo(np.float16).max)
     if storage == "float16" and np.abs(vectors).max(initial=0) > largest:
         rows = np.flatnonzero(np.abs(vectors).max(axis=1) > largest) + first
-        raise BadEmbeddingError(
-            f"Vectors stored as float16 must stay below {largest:,.0f}: those of {len(rows)} "
-            f"sentences do not, first {rows[:5].tolist()}. Set annotation.storage = 'float32'."
-        )
+        log.warning(
+            "float16 holds no more than %.0f, and %d sentences have more, first at sentence %d: "
+            "their shard is stored as float32.", largest, len(rows), rows[0],
+        )  # fmt: skip
+        return vectors
     return vectors.astype(storage)
 
 

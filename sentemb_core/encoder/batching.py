@@ -1,5 +1,6 @@
 """Many sentences to vectors: equal ones once, equal lengths together, no padding, no mask."""
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Literal
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadEmbeddingError
+
+log = logging.getLogger(__name__)
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -48,7 +51,8 @@ def encode(
     Args:
         encoder: Its mode (train or eval) is left as found; it encodes without dropout.
         sequences: Token ids of each sentence (`Encoder.tokenise`, or the token cache).
-        dtype: bfloat16 is 2-3 times faster and changes 2 % of mined pairs (PERFORMANCE.md 1).
+        dtype: bfloat16 is 2-3 times faster and changes 2 % of mined pairs (PERFORMANCE.md 1). A
+            vector that is not finite in it is computed once more in float32, with a warning.
         token_budget: Tokens a batch.
         progress: Called with the number of sentences done so far.
         first: Index of the first sentence in its corpus, for messages.
@@ -57,7 +61,7 @@ def encode(
         BadEmbeddingError: A vector is not finite, or a transformer's is zero where cosine needs a
             direction.
     """
-    vectors = _encoded(encoder, sequences, encoder.vectors, dtype, token_budget, progress)
+    vectors = _encoded(encoder, sequences, encoder.vectors, dtype, token_budget, progress, first)
     zero = encoder.similarity == "dot" or encoder.kind == "static"
     check_vectors(vectors, first, zero=zero)
     return vectors
@@ -71,7 +75,7 @@ def pooled_vectors(
     Raises:
         BadEmbeddingError: A vector is not finite.
     """
-    vectors = _encoded(encoder, sequences, lambda pooled: pooled, dtype, TOKEN_BUDGET, None)
+    vectors = _encoded(encoder, sequences, lambda pooled: pooled, dtype)
     check_vectors(vectors, zero=True)
     return vectors
 
@@ -81,10 +85,32 @@ def _encoded(
     sequences: Sequence[np.ndarray],
     finished: Callable[[Tensor], Tensor],
     dtype: Precision,
+    token_budget: int = TOKEN_BUDGET,
+    progress: Callable[[int], None] | None = None,
+    first: int = 0,
+) -> Float32[np.ndarray, "n dim"]:
+    """Pooled vectors, `finished`; what half precision makes of no use has a second chance."""
+    vectors = _in_one_pass(encoder, sequences, finished, dtype, token_budget, progress)
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+    if bad and dtype == "bfloat16":
+        log.warning(
+            "bfloat16 gives no finite vector for %d of %d sentences, first at sentence %d: these "
+            "once more in float32.", len(bad), len(vectors), bad[0] + first,
+        )  # fmt: skip
+        again = [sequences[row] for row in bad]
+        vectors[bad] = _in_one_pass(encoder, again, finished, "float32", token_budget, None)
+    return vectors
+
+
+def _in_one_pass(
+    encoder: Encoder,
+    sequences: Sequence[np.ndarray],
+    finished: Callable[[Tensor], Tensor],
+    dtype: Precision,
     token_budget: int,
     progress: Callable[[int], None] | None,
 ) -> Float32[np.ndarray, "n dim"]:
-    """Pooled vectors, `finished` batch by batch."""
+    """The same in one precision, batch by batch."""
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     copies = np.bincount(text_of)

@@ -26,9 +26,9 @@ from sentemb_core.encoder.modules import (
     settings_of,
 )
 from sentemb_core.encoder.pooling import TWO_LAYERS
-from sentemb_core.encoder.safety import refuse_code, refuse_pickles
+from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
-from sentemb_core.errors import BadDataError, MissingEncoderError
+from sentemb_core.errors import BadDataError, SentembError
 from sentemb_core.types import Json
 
 Parts = tuple[PreTrainedModel | StaticTable, Tokenizer, Json]
@@ -84,14 +84,22 @@ def read_parts(folder: Path) -> Parts:
     Raises:
         MissingEncoderError: `folder` holds no encoder.
         UnsafeModelError: It names code of its own.
-        BadDataError: Its weights are incomplete.
+        BadDataError: Its files are damaged or incomplete.
     """
     refuse_code(folder)
-    if not any(folder.glob("*.safetensors")):
-        raise MissingEncoderError(
-            f"An encoder's weights lie in a safetensors file, and {folder} has none. Check the "
-            "path; a model published as a pickle alone must be saved again as safetensors."
-        )
+    require_weights(folder)
+    try:
+        return _parts_of(folder)
+    except SentembError:
+        raise
+    except Exception as error:  # each of the formats has errors of its own
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BadDataError(
+            f"The encoder in {folder} is damaged or incomplete: {first}. Copy or save it again."
+        ) from error
+
+
+def _parts_of(folder: Path) -> Parts:
     if "StaticEmbedding" in dict(module_paths(folder)):
         weights = load_file(folder / "model.safetensors")["embedding.weight"]
         table = StaticTable(weights.to(torch.float32, copy=True))

@@ -19,7 +19,7 @@ from sentemb_core.encoder.dense import dense_parts, is_layer, read_layers
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.static import StaticTable
-from sentemb_core.errors import UsageError
+from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json, Pooling, Similarity
 
 CREATOR = "sentemb"
@@ -206,7 +206,18 @@ def _max_length_of(folder: Path) -> int:
 
 
 def read_json(path: Path, default: Any = None) -> Any:
-    """The content of a JSON file; `default`, or nothing ({}), where there is none."""
+    """The content of a JSON file; `default`, or nothing ({}), where there is none.
+
+    Raises:
+        BadDataError: It is broken, or holds another kind of thing than the default is.
+    """
+    default = {} if default is None else default
     if not path.is_file():
-        return {} if default is None else default
-    return json.loads(path.read_text(encoding="utf-8"))
+        return default
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadDataError(f"{path} is broken JSON: {error}. Copy the encoder again.") from error
+    if type(found) is not type(default):
+        raise BadDataError(f"{path} is of no encoder: it holds a {type(found).__name__}.")
+    return found

@@ -1,9 +1,9 @@
-"""What is refused before anything in a model folder is read: pickles and foreign code."""
+"""What is refused before anything in a model folder is read: pickles, foreign code, no model."""
 
 from pathlib import Path
 
 from sentemb_core.encoder.modules import read_json
-from sentemb_core.errors import UnsafeModelError
+from sentemb_core.errors import MissingEncoderError, UnsafeModelError
 
 PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}
 """Endings of files whose reading can run code."""
@@ -50,3 +50,16 @@ def refuse_code(folder: Path) -> None:
                 f"Code that comes with a model is never run; {folder / 'modules.json'} names "
                 f"{entry.get('type')!r}. Modules must be classes of {KNOWN_CODE}*"
             )
+
+
+def require_weights(folder: Path) -> None:
+    """See that a folder is one of an encoder.
+
+    Raises:
+        MissingEncoderError: It is not.
+    """
+    if not any(folder.glob("*.safetensors")):
+        raise MissingEncoderError(
+            f"An encoder's weights lie in a safetensors file, and {folder} has none. Check the "
+            "path; a model published as a pickle alone must be saved again as safetensors."
+        )

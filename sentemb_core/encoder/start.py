@@ -24,7 +24,7 @@ from sentemb_core.encoder.modules import (
     settings_of,
     written_by_us,
 )
-from sentemb_core.encoder.safety import refuse_code, refuse_pickles
+from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
 
@@ -152,6 +152,19 @@ def _minilm_folder() -> Path:
     return folder
 
 
+def check_encoder(name: str) -> None:
+    """Look for the encoder of this name, as starting it would first.
+
+    Raises:
+        MissingEncoderError: It is not on this machine.
+        UnsafeModelError: It holds pickled weights or code.
+    """
+    if name not in ("static", "transformer", "minilm"):
+        folder = _folder(name)
+        refuse_pickles(folder, unless_beside_safetensors=True)
+        require_weights(folder)
+
+
 def _folder(name: str) -> Path:
     """The folder of that path, or that of a published model: downloaded unless offline."""
     if Path(name).is_dir():
@@ -167,7 +180,8 @@ def _folder(name: str) -> Path:
             f"An encoder is 'static', 'transformer', 'minilm', a folder, or the name of a model on "
             f"Hugging Face. {name!r} is no folder here ({Path(name).absolute()}) and could not be "
             f"fetched by name (HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
-            f"{str(error).splitlines()[0]}"
+            f"{str(error).splitlines()[0].partition('. ')[0].rstrip('.')}. Check the name"
+            f"{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}."
         ) from error
     return Path(found)
 

@@ -7,10 +7,11 @@ holds a model's canaries can tell in a second, and without loading the model.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Float32, Int64
 from pydantic import BaseModel, ConfigDict
@@ -18,10 +19,13 @@ from pydantic import BaseModel, ConfigDict
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import BadDataError
+from sentemb_core.errors import BadDataError, UnreadableSourceError
 from sentemb_core.evaluation.diagnostics import directions
 
 COUNT = 64
+
+COLUMNS = ["sentence", "embedding"]
+"""Of an index of sentences: what is compared."""
 
 SAME = 0.9999
 """Least cosine of an encoder with itself: 0.99998 with bf16 products (MiniLM), more with float16
@@ -79,23 +83,78 @@ def compare(canaries: Canaries, index: Path) -> Comparison:
 
     Raises:
         BadDataError: The index holds no sentences, or no canary.
+        UnreadableSourceError: It is no Parquet file.
     """
-    if missing := {"sentence", "embedding"} - set(pq.read_schema(index).names):
+    with opened_index(index) as file:
+        rows = rows_with(file, canaries.sentences)
+        if not len(rows):
+            raise BadDataError(
+                f"None of the {len(canaries.sentences)} canaries is in {index}: it was built from "
+                "another corpus. Add the canaries' sentences to what is indexed."
+            )
+        table = taken(file, rows)
+    return compared(canaries, table["sentence"].to_pylist(), vectors_in(table))
+
+
+def compare_encoder(encoder: Encoder, index: Path) -> Comparison:
+    """Encode sentences from all over an index and compare their vectors with those in it.
+
+    Raises:
+        BadDataError, UnreadableSourceError: As `compare`.
+    """
+    with opened_index(index) as file:
+        table = taken(file, spread_rows(file.metadata.num_rows)).drop_null()
+    sentences = table["sentence"].to_pylist()
+    canaries = Canaries(sentences, embed_texts(encoder, sentences))
+    return compared(canaries, sentences, vectors_in(table))
+
+
+def opened_index(index: Path) -> pq.ParquetFile:
+    """An index of sentences.
+
+    Raises:
+        BadDataError: It holds no sentences, or no vectors.
+        UnreadableSourceError: It is no Parquet file.
+    """
+    try:
+        file = pq.ParquetFile(index)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UnreadableSourceError(
+            f"An index is a Parquet file as `encode --by sentence` writes it; {index} is none: "
+            f"{error}."
+        ) from error
+    if missing := set(COLUMNS) - set(file.schema_arrow.names):
         raise BadDataError(
             f"An index is compared by its sentences and their vectors; {index} has no column "
             f"{' nor '.join(sorted(missing))}: write it with `encode --by sentence`."
         )
-    table = pq.read_table(
-        index,
-        columns=["sentence", "embedding"],
-        filters=[("sentence", "in", canaries.sentences)],
-    )
-    if not len(table):
-        raise BadDataError(
-            f"None of the {len(canaries.sentences)} canaries is in {index}: it was built from "
-            "another corpus. Add the canaries' sentences to what is indexed."
-        )
-    return compared(canaries, table["sentence"].to_pylist(), vectors_in(table))
+    if not file.metadata.num_rows:
+        raise BadDataError(f"{index} is empty: nothing in it says which encoder wrote it.")
+    kinds: list[Any] = [file.schema_arrow.field(name).type for name in COLUMNS]
+    texts, vectors = kinds
+    if not ("string" in str(texts) and hasattr(vectors, "value_type")):
+        raise BadDataError(f"An index holds texts and vectors; in {index} are {texts}, {vectors}.")
+    return file
+
+
+def rows_with(file: pq.ParquetFile, sentences: Sequence[str]) -> Int64[np.ndarray, " rows"]:
+    """Where an index has one of these sentences."""
+    known, is_in = pa.array(sentences, pa.string()), cast(Any, pc).is_in
+    batches = file.iter_batches(columns=["sentence"])
+    return np.flatnonzero(np.concatenate([is_in(batch["sentence"], known) for batch in batches]))
+
+
+def taken(file: pq.ParquetFile, rows: Int64[np.ndarray, " rows"]) -> Any:
+    """These rows of an index, which stand in order; memory holds one row group."""
+    tables: list[Any] = []
+    start = 0
+    for k in range(file.num_row_groups):
+        size = file.metadata.row_group(k).num_rows
+        here = rows[(rows >= start) & (rows < start + size)] - start
+        if len(here):
+            tables.append(file.read_row_group(k, COLUMNS).take(here))
+        start += size
+    return pa.concat_tables(tables)
 
 
 def compared(
@@ -122,7 +181,16 @@ def compared(
 
 
 def vectors_in(table: Any) -> Float32[np.ndarray, "rows dim"]:
-    """The column `embedding` as a matrix."""
+    """The column `embedding` as a matrix.
+
+    Raises:
+        BadDataError: Its vectors have different lengths, or there are none.
+    """
     column = table["embedding"].combine_chunks()
     flat = column.flatten().to_numpy(zero_copy_only=False)
+    if not len(column) or len(flat) % len(column):
+        raise BadDataError(
+            f"An index holds vectors of one length; found {len(flat)} numbers in {len(column)} "
+            "rows. Write it with `encode --by sentence`."
+        )
     return flat.astype(np.float32).reshape(len(column), -1)

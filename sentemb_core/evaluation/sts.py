@@ -25,6 +25,7 @@ from sentemb_core.errors import (
     MissingColumnError,
     UnreadableSourceError,
 )
+from sentemb_core.evaluation.results import TaskResult
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,31 @@ def read_sts(*paths: Path) -> StsPairs:
     return StsPairs(first, second, np.array(gold, np.float64), subset)
 
 
+def sts_result(encoder: Encoder, name: str, pairs: StsPairs) -> TaskResult:
+    """Spearman `all`, with `mean` and `wmean` beside it; the units are pairs: cosine, gold."""
+    similarity = similarities(encoder, pairs)
+    scores = sts_scores(similarity, pairs)
+    return TaskResult(
+        task=name,
+        main="spearman",
+        measures={"spearman": scores.all, "mean": scores.mean, "wmean": scores.wmean},
+        units=np.stack([similarity, pairs.gold], axis=1),
+        statistic="spearman",
+    )
+
+
 def spearman_of(encoder: Encoder, pairs: StsPairs) -> StsScores:
     """Correlations of an encoder's cosines, whatever its own similarity.
 
     Sentences are cut at `encoder.max_length`: published numbers let it be the model's own limit.
     """
+    return sts_scores(similarities(encoder, pairs), pairs)
+
+
+def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
+    """The encoder's cosine of each pair."""
     vectors = embed_texts(encoder, [*pairs.first, *pairs.second])
-    return sts_scores(cosines(vectors[: len(pairs)], vectors[len(pairs) :]), pairs)
+    return cosines(vectors[: len(pairs)], vectors[len(pairs) :])
 
 
 def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> StsScores:

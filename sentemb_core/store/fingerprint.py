@@ -21,6 +21,7 @@ NEUTRAL = {
     "sentemb_core.errors": "a message changes no result, and a failure is never recorded",
     "sentemb_core.report": "pages and figures are read by people alone",
     "sentemb_core.store": "where results are kept does not change them",
+    "sentemb_core.suite": "the task that a stage scores enters its key by itself",
     "sentemb_core.types": "names for values without behaviour",
 }
 """Modules (with all below them) that do not enter, and why."""

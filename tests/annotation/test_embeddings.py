@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sentemb_core import schemas
-from sentemb_core.annotation.embeddings import Embeddings, write_embeddings
+from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.encoder.batching import encode
 from sentemb_core.errors import BadEmbeddingError
 from tests.encoder.starting import invented, start
@@ -83,13 +83,21 @@ def test_the_files_follow_the_contract_and_repeat_byte_for_byte(encoder, corpus,
         assert str(kind) == {"float16": "halffloat", "float32": "float"}[storage]
 
 
-def test_a_value_too_large_for_float16_says_to_store_float32(encoder, corpus, tmp_path):
+def test_a_shard_with_a_value_too_large_for_float16_is_stored_as_float32(
+    encoder, corpus, tmp_path, caplog
+):
+    large = encoder.tokenizer.token_to_id("[MASK]")
+    corpus.sequences[9] = np.array([large])
     with torch.no_grad():
-        encoder.backbone.embedding.weight.mul_(1e7)
-    with pytest.raises(BadEmbeddingError, match=r"storage = 'float32'"):
-        write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
-    write_embeddings(encoder, corpus, tmp_path, "float32", "float32")
-    assert Embeddings.open(tmp_path).n == 30
+        encoder.backbone.embedding.weight[large] = 1e7
+    write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
+    assert "1 sentences have more, first at sentence 9" in caplog.text
+    stored, exact = Embeddings.open(tmp_path), encode(encoder, corpus.sequences)
+    np.testing.assert_array_equal(stored.shard(2), exact[8:])
+    np.testing.assert_array_equal(stored.shard(0), exact[:7].astype(np.float16))
+    np.testing.assert_array_equal(stored.rows([9, 0])[0], np.full(16, 1e7))
+    fresh = FreshVectors(encoder, corpus, "float16", "float32")
+    np.testing.assert_array_equal(fresh.shard(2), stored.shard(2))
 
 
 def test_a_bad_vector_is_named_by_its_place_in_the_corpus(encoder, corpus, tmp_path):

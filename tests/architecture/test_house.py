@@ -25,13 +25,19 @@ def test_an_arrow_between_the_floors_points_down_only():
     assert linted.returncode == 0, linted.stdout
 
 
-def test_the_wheel_carries_the_core_alone(tmp_path: Path):
+def wheel_in(folder: Path) -> Path:
     built = run(
         *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"),
-        *("--wheel-dir", str(tmp_path), "."),
+        *("--wheel-dir", str(folder), "."),
     )
     assert built.returncode == 0, built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def test_the_wheel_carries_the_core_alone_and_is_the_same_whenever_it_is_built(tmp_path: Path):
+    wheel = wheel_in(tmp_path / "now")
+    assert wheel_in(tmp_path / "later").read_bytes() == wheel.read_bytes()
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"sentemb_core"}

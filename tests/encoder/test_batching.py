@@ -138,6 +138,47 @@ def test_vectors_that_are_not_finite_are_refused_with_their_rows():
         encode(encoder, sequences, first=100)
 
 
+def overflowing(monkeypatch, encoder, word: str) -> list[int]:
+    """Rows of each forward; in bfloat16 a sentence with the word has an infinite vector."""
+    passes = []
+    (token,) = encoder.tokenise([word])[0].tolist()
+    forward = type(encoder).forward
+
+    def overflow(self, ids):
+        passes.append(len(ids))
+        infinite = (ids == token).any(dim=1, keepdim=True) & torch.is_autocast_enabled("cpu")
+        return forward(self, ids).masked_fill(infinite, float("inf"))
+
+    monkeypatch.setattr(type(encoder), "forward", overflow)
+    return passes
+
+
+def test_what_bfloat16_cannot_hold_is_encoded_once_more_in_float32(monkeypatch, caplog):
+    encoder = start("static")
+    sequences = encoder.tokenise(["pay", "a form", "claim", "form"])
+    exact = encode(encoder, sequences)
+    passes = overflowing(monkeypatch, encoder, "form")
+    found = encode(encoder, sequences, dtype="bfloat16", first=100)
+    np.testing.assert_array_equal(found[[1, 3]], exact[[1, 3]])
+    assert "2 of 4 sentences, first at sentence 101: these once more in float32" in caplog.text
+    assert sum(passes) == 4 + 2
+    np.testing.assert_array_equal(
+        pooled_vectors(encoder, sequences, dtype="bfloat16")[3],
+        pooled_vectors(encoder, sequences)[3],
+    )
+
+
+def test_the_second_chance_is_the_last(monkeypatch, caplog):
+    encoder = start("static")
+    with torch.no_grad():
+        encoder.backbone.embedding.weight[encoder.tokenise(["form"])[0]] = float("nan")
+    passes = overflowing(monkeypatch, encoder, "form")
+    with pytest.raises(BadEmbeddingError, match=r"E201.*1 of 2.*\[1\]"):
+        encode(encoder, encoder.tokenise(["pay", "form"]), dtype="bfloat16")
+    assert sum(passes) == 2 + 1
+    assert caplog.text.count("once more") == 1
+
+
 @pytest.mark.parametrize(
     ("name", "similarity", "refused"),
     [("transformer", "cosine", True), ("transformer", "dot", False), ("static", "cosine", False)],

@@ -252,3 +252,19 @@ def test_minilm_off_the_shelf_gives_the_vectors_of_sentence_transformers(sentenc
     save_encoder(encoder, tmp_path / "saved", "card")
     np.testing.assert_allclose(ours, peer_vectors(tmp_path / "saved", sentences), atol=1e-5)
     shutil.rmtree(tmp_path / "saved")
+
+
+DAMAGES = {
+    "modules.json": b"[{",
+    "config.json": b"[1]",
+    "tokenizer.json": b"{}",
+    "model.safetensors": b"half of the wei",
+}
+
+
+@pytest.mark.parametrize("file", DAMAGES)
+def test_a_damaged_folder_is_told_in_a_sentence(file, tmp_path):
+    save_encoder(start("transformer"), tmp_path, "card")
+    (tmp_path / file).write_bytes(DAMAGES[file])
+    with pytest.raises(BadDataError, match=r"(damaged|broken JSON|of no encoder)"):
+        load_encoder(tmp_path)

@@ -10,6 +10,7 @@ from sentemb_core.evaluation.canary import (
     COUNT,
     Canaries,
     compare,
+    compare_encoder,
     compared,
     read_canaries,
     spread_rows,
@@ -87,6 +88,39 @@ def test_an_index_without_sentences_or_without_canaries_says_what_to_do(canaries
     write_canaries(static(), ["w70 w71", "w72"], tmp_path / "foreign.parquet")
     with pytest.raises(BadDataError, match="None of the 10 canaries"):
         compare(canaries, tmp_path / "foreign.parquet")
+
+
+def test_an_encoder_at_hand_knows_its_index_without_canaries(tmp_path):
+    index = index_of(static(), tmp_path / "own")
+    found = compare_encoder(static(), index)
+    assert (found.same, found.found) == (True, len(SENTENCES))
+    assert not compare_encoder(static(seed=1), index).same
+
+
+@pytest.mark.parametrize(
+    ("sentences", "vectors"),
+    [(["w5"], ["w6"]), ([5], [[1.0]]), (["w5", "w6"], [[1.0, 0.0], [1.0]]), ([None], [None])],
+)
+def test_columns_of_other_things_are_no_index(tmp_path, sentences, vectors):
+    index = tmp_path / "index.parquet"
+    pq.write_table(pa.table({"sentence": sentences, "embedding": vectors}), index)
+    with pytest.raises(BadDataError, match=r"An index holds (texts and )?vectors"):
+        compare_encoder(static(), index)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 no table", "empty"])
+def test_what_is_no_index_is_said_to_be_none(canaries, tmp_path, content):
+    index = tmp_path / "index.parquet"
+    if content == "empty":
+        write_canaries(static(), [], index)
+    elif content is not None:
+        index.write_bytes(content)
+    for compare_with in (
+        lambda: compare(canaries, index),
+        lambda: compare_encoder(static(), index),
+    ):
+        with pytest.raises(BadDataError, match=r"index\.parquet is (none|empty)"):
+            compare_with()
 
 
 def test_vectors_are_those_of_the_encoder(canaries):

@@ -15,7 +15,7 @@ from tests.flows.corpora import write_corpus
 ROOT = Path(__file__).parents[2]
 
 
-def run_of(source: Path, home: Path, seed: int, script: str = "killed_runs.py") -> dict:
+def run_of(source: Path, home: Path, seed: int, script: str, **environment: str) -> dict:
     done = subprocess.run(
         [
             sys.executable,
@@ -24,8 +24,8 @@ def run_of(source: Path, home: Path, seed: int, script: str = "killed_runs.py") 
             str(home),
             str(seed),
         ],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        cwd=source.parent,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -35,9 +35,15 @@ def run_of(source: Path, home: Path, seed: int, script: str = "killed_runs.py") 
 
 
 @pytest.mark.slow
-def test_a_run_killed_in_every_stage_ends_as_an_undisturbed_one(tmp_path: Path):
+def test_a_run_killed_in_every_stage_ends_as_an_undisturbed_one_in_other_surroundings(
+    tmp_path: Path,
+):
     source = write_corpus(tmp_path / "documents.jsonl")
-    killed = run_of(source, tmp_path / "killed", seed=int.from_bytes(os.urandom(2)))
-    undisturbed = run_of(source, tmp_path / "undisturbed", 0, "undisturbed_run.py")
+    seed = int.from_bytes(os.urandom(2))
+    killed = run_of(source, tmp_path / "killed", seed, "killed_runs.py", PYTHONHASHSEED="0")
+    (tmp_path / "elsewhere").mkdir()
+    moved = source.rename(tmp_path / "elsewhere" / "same.jsonl")
+    other = {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C", "LANG": "C"}
+    undisturbed = run_of(moved, tmp_path / "undisturbed", 0, "undisturbed_run.py", **other)
     assert killed["kills"] == Counter(TARGETS)
     assert killed["survivor"] == undisturbed["survivor"]

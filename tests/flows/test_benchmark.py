@@ -186,6 +186,21 @@ def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Pa
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12", "tree_depth"]))
     assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
     assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(board))
+    nothing = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
+    assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(nothing))
+    folder = write_board(nothing, tmp_path / "out")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("scores.json", "table.csv", "table.json")
+    ]
+
+
+def test_a_name_is_shown_as_it_is(files: Path, tmp_path: Path, capsys):
+    odd = write_encoder(tmp_path / "[bold]x", seed=0)
+    models = [odd, str(files / "two")]
+    board = board_of(asked(files, models=models, tasks=["sts12"]))
+    assert "[bold]x" in shown(capsys, *scoreboard_tables(board))
+    duel = duel_of(asked(files, models=models, tasks=["sts12"]))
+    assert "[bold]x" in shown(capsys, *duel_tables(duel))
 
 
 def test_differences_are_paired_and_an_encoder_equals_itself(files: Path, tmp_path: Path):

@@ -35,7 +35,7 @@ MLFLOW = "http://127.0.0.1:5000"
 SECRETS = {
     "HF_TOKEN": "secret-of-the-hub",
     "MLFLOW_TRACKING_PASSWORD": "secret-of-mlflow",
-    "PREFECT_API_KEY_COPY": "secret-of-prefect",
+    "SOME_API_KEY": "secret-of-another",
 }
 ROWS = ["start", "after conpono", "round 1", "round 2", "control 1", "control 2"]
 

@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,47 @@ def test_the_nth_operation_of_a_warm_run_fails_and_nothing_is_lost(chain, store,
             assert chain.run_chain().model == expected
         monkeypatch.setattr(disk, "perform", carried_out)
         assert_whole_or_absent()
+
+
+class PowerCut:
+    """Knows what an fsync has brought to the disk: bytes of files, and names in folders."""
+
+    def __init__(self, objects: Path) -> None:
+        self.objects = objects
+        self.files: set[int] = set()
+        self.names: set[tuple[int, str]] = set()
+
+    def fsync(self, descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            self.names |= {(found.st_ino, name) for name in os.listdir(descriptor)}
+        else:
+            self.files.add(found.st_ino)
+
+    def survives(self, path: Path) -> bool:
+        """Whether a file's bytes, or all in a folder with their names, are on the disk."""
+        if path.is_dir():
+            inside = [((path.stat().st_ino, one.name) in self.names, one) for one in path.iterdir()]
+            return all(named and self.survives(one) for named, one in inside)
+        return path.stat().st_ino in self.files
+
+    def __call__(self, operation, path, *args):
+        """Nothing gets its name before it would survive, a record not before its artifacts."""
+        if operation.__name__ in ("rename_to", "replace"):
+            assert self.survives(path), path
+            there = self.objects.glob("*/*")
+            assert all((one.parent.stat().st_ino, one.name) in self.names for one in there)
+        return operation(path, *args)
+
+
+def test_what_a_power_cut_would_lose_has_no_name_yet(chain, store, monkeypatch):
+    power = PowerCut(store.objects)
+    monkeypatch.setattr(os, "fsync", power.fsync)
+    monkeypatch.setattr(disk, "perform", power)
+    chain.run_chain()
+    kept = [*store.objects.glob("*/*"), *store.root.glob("records/*/*")]
+    assert len(kept) == 3 + 3
+    assert all((path.parent.stat().st_ino, path.name) in power.names for path in kept)
 
 
 KILLED_AT_EVERY_OPERATION = """

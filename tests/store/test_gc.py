@@ -3,6 +3,7 @@
 Run: pytest tests/store/test_gc.py
 """
 
+import json
 import os
 import signal
 import time
@@ -55,6 +56,27 @@ def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
         "bad": "failed",
         "dead": "killed",
     }
+
+
+def test_a_record_of_the_first_release_is_read(store):
+    """RELIABILITY R17: fields that were added since have defaults."""
+    old = {
+        "id": "old",
+        "command": ["python", "-m", "flows", "run"],
+        "config": {},
+        "state": "completed",
+        "started": 1.0,
+        "finished": 2.0,
+        "stages": [
+            {"stage": "encode", "key": "k", "hit": False, "seconds": 1.0, "inputs": [],
+             "outputs": [{"kind": "thing", "digest": "0" * 64, "size": 1}]}
+        ],
+        "outputs": [],
+    }  # fmt: skip
+    (store.root / "runs").mkdir(parents=True)
+    (store.root / "runs" / "old.json").write_text(json.dumps(old))
+    (run,) = runs.last_runs(store)
+    assert (run.began, [ref.kind for ref in run.refs]) == (1.0, ["thing"])
 
 
 def test_a_resumed_run_is_the_same_record_and_what_it_did_before_is_its_own_work(chain, store):

@@ -1,0 +1,124 @@
+"""How sure a task's number is, and which of two encoders is better: bootstraps over its units."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.errors import BadDataError
+from sentemb_core.evaluation.bootstrap import (
+    Difference,
+    Interval,
+    difference_of,
+    interval_of,
+    resampled_means,
+    resampled_spearman,
+)
+from sentemb_core.evaluation.results import TaskResult
+
+SEED = 0
+"""Of all bootstraps: the same results give the same intervals everywhere."""
+
+Verdict = Literal["first", "second", "undecided"]
+
+
+class Comparison(BaseModel):
+    """Two encoders on one task, or on the average of several, by the tasks' main measure.
+
+    The difference is first - second, low to high its 95 % interval.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str
+    measure: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    superiority: float
+    units: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Who is better where the interval leaves out 0."""
+        return "first" if self.low > 0 else "second" if self.high < 0 else "undecided"
+
+
+def interval(result: TaskResult, seed: int = SEED) -> Interval:
+    """The main measure with its 95 % interval."""
+    return interval_of(result.value, _resampled(result, seed))
+
+
+def comparison(first: TaskResult, second: TaskResult, seed: int = SEED) -> Comparison:
+    """The paired difference of two encoders on one task.
+
+    Raises:
+        BadDataError: they were not measured on the same units by the same measure.
+    """
+    gain = difference_of(first.value - second.value, _resampled_gains(first, second, seed))
+    return _comparison(first.task, first.main, first.value, second.value, gain, len(first.units))
+
+
+def average_comparison(
+    name: str, results: Sequence[tuple[TaskResult, TaskResult]], seed: int = SEED
+) -> Comparison:
+    """The difference of the plain averages over tasks, whose units are drawn task by task.
+
+    The interval tells what other units of the same tasks would give, not other tasks.
+    """
+    firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
+    gains = [
+        _resampled_gains(first, second, seed + place)
+        for place, (first, second) in enumerate(results)
+    ]
+    gain = difference_of(firsts - seconds, np.mean(gains, axis=0))
+    units = sum(len(first.units) for first, _ in results)
+    return _comparison(name, "average", firsts, seconds, gain, units)
+
+
+def _comparison(
+    task: str, measure: str, first: float, second: float, gain: Difference, units: int
+) -> Comparison:
+    return Comparison(
+        task=task,
+        measure=measure,
+        first=first,
+        second=second,
+        difference=gain.mean,
+        low=gain.low,
+        high=gain.high,
+        superiority=gain.superiority,
+        units=units,
+    )
+
+
+def _resampled(result: TaskResult, seed: int) -> Float64[np.ndarray, " resamples"]:
+    if result.statistic == "mean":
+        return resampled_means(result.units[:, 0], seed)
+    return resampled_spearman(result.units[:, :1], result.units[:, 1], seed)[:, 0]
+
+
+def _resampled_gains(
+    first: TaskResult, second: TaskResult, seed: int
+) -> Float64[np.ndarray, " resamples"]:
+    _require_paired(first, second)
+    if first.statistic == "mean":
+        return resampled_means(first.units[:, 0] - second.units[:, 0], seed)
+    both = np.stack([first.units[:, 0], second.units[:, 0]], axis=1)
+    resampled = resampled_spearman(both, first.units[:, 1], seed)
+    return resampled[:, 0] - resampled[:, 1]
+
+
+def _require_paired(first: TaskResult, second: TaskResult) -> None:
+    told = [(one.task, one.main, one.statistic, one.units.shape) for one in (first, second)]
+    same_gold = first.statistic == "mean" or np.array_equal(first.units[:, 1:], second.units[:, 1:])
+    if told[0] != told[1] or not same_gold:
+        raise BadDataError(
+            f"A difference is of two encoders on the same units of one task, found {told[0]} and "
+            f"{told[1]}{'' if same_gold else ' with other gold scores'}: score both on the same "
+            "files."
+        )

@@ -1,0 +1,166 @@
+"""What can be said of an encoder without labels, in one row, and how far it agrees with labels.
+
+The same measures on two kinds of positives: pairs of sentences that people call alike, as SimCSE
+plots them, and the halves of a user's own documents, for which nobody is asked.
+"""
+
+import heapq
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.corpus.dedup import digest
+from sentemb_core.corpus.table import read_documents
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import EmptyPairsError
+from sentemb_core.evaluation.diagnostics import alignment, directed, directions, sample, shape_of
+from sentemb_core.evaluation.neighbours import duplicate_rate, hubness, positives_found
+from sentemb_core.evaluation.sts import StsPairs, spearman
+
+ALIKE = 4.0
+"""Gold score, of 5, from which a pair is positive (SimCSE, section 2.3)."""
+
+DOCUMENTS = 1_000
+"""Documents in a sample of halves."""
+
+LONGEST = 16
+"""Sentences kept of a document."""
+
+SEED = 0
+
+MEASURES = (
+    "alignment",
+    "uniformity",
+    "effective_rank",
+    "mean_cosine",
+    "hubness",
+    "duplicate_rate",
+    "positives_at_5",
+)
+"""Of a diagnosis, in a table's order."""
+
+
+class Diagnosis(BaseModel):
+    """One encoder's vectors on one sample of texts.
+
+    alignment: mean squared distance of positives, lower is closer.
+    uniformity: log mean exp(-2 |x - y|^2) of all pairs, lower is more even.
+    effective_rank: directions really used.
+    mean_cosine: of random pairs; 0 when isotropic (anisotropy).
+    hubness: skewness of the 10-occurrence.
+    duplicate_rate: share of texts that are one with another to the encoder (cosine from 0.99).
+    positives_at_5: share of positives that find each other among five.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    alignment: float
+    uniformity: float
+    effective_rank: float
+    mean_cosine: float
+    hubness: float
+    duplicate_rate: float
+    positives_at_5: float
+    texts: int
+    positives: int
+
+
+def diagnosis(
+    texts: Float32[np.ndarray, "texts dim"],
+    first: Float32[np.ndarray, "pairs dim"],
+    second: Float32[np.ndarray, "pairs dim"],
+) -> Diagnosis:
+    """All measures; of more than 2,000 texts, or pairs, a seeded sample.
+
+    Args:
+        texts: Vectors of different texts.
+        first: Vectors of one side of the positives.
+        second: Of the other.
+
+    Raises:
+        BadEmbeddingError: a vector is not finite, or fewer than two texts or no pair are left
+            without a zero vector.
+    """
+    shape = shape_of(texts, SEED)
+    drawn = directions(sample(texts, SEED))
+    unit = drawn[drawn.any(axis=1)]
+    left, right = directed(directions(sample(first, SEED)), directions(sample(second, SEED)))
+    return Diagnosis(
+        alignment=alignment(left, right),
+        uniformity=shape.uniformity,
+        effective_rank=shape.effective_rank,
+        mean_cosine=shape.mean_cosine,
+        hubness=hubness(unit),
+        duplicate_rate=duplicate_rate(unit),
+        positives_at_5=positives_found(left, right, 5),
+        texts=len(unit),
+        positives=len(left),
+    )
+
+
+def pairs_diagnosis(encoder: Encoder, pairs: StsPairs) -> Diagnosis:
+    """Of the sentences of a set of pairs; those with a gold score from 4 on are positives.
+
+    Raises:
+        EmptyPairsError: there is none.
+    """
+    places = np.flatnonzero(pairs.gold >= ALIKE).tolist()
+    if not places:
+        raise EmptyPairsError(
+            f"Positives are pairs with a score of {ALIKE:g} and more; of {len(pairs)} there is "
+            "none: check that scores go from 0 to 5."
+        )
+    texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
+    row = {text: place for place, text in enumerate(texts)}
+    vectors = embed_texts(encoder, texts)
+    first, second = ([row[side[k]] for k in places] for side in (pairs.first, pairs.second))
+    return diagnosis(vectors, vectors[first], vectors[second])
+
+
+def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
+    """Of the sentences of documents; the two halves of a document are a positive pair.
+
+    A half is the mean of its sentence vectors; the longer one of an odd number comes first.
+
+    Args:
+        encoder: What is looked at.
+        documents: A folder that `write_documents` filled, of which 1,000 are drawn by their ids.
+
+    Raises:
+        EmptyPairsError: no document has two sentences.
+    """
+    drawn = drawn_documents(documents)
+    texts = list(dict.fromkeys(sentence for document in drawn for sentence in document))
+    row = {text: place for place, text in enumerate(texts)}
+    vectors = embed_texts(encoder, texts)
+    halves = [
+        [[row[text] for text in half] for half in (document[:middle], document[middle:])]
+        for document in drawn
+        for middle in [(len(document) + 1) // 2]
+    ]
+    first, second = (
+        np.stack([vectors[pair[side]].mean(axis=0) for pair in halves]) for side in range(2)
+    )
+    return diagnosis(vectors, first, second)
+
+
+def drawn_documents(documents: Path) -> list[list[str]]:
+    """Sentences of the documents whose ids hash lowest, of those with two sentences and more."""
+    found = read_documents(documents / "documents.parquet")
+    usable = (document for document in found if len(document.sentences) > 1)
+    drawn = heapq.nsmallest(DOCUMENTS, usable, key=lambda document: digest(document.doc_id))
+    if not drawn:
+        raise EmptyPairsError(
+            f"Halves need documents of at least two sentences, and {documents} has none: check the "
+            "splitter."
+        )
+    return [document.sentences[:LONGEST] for document in drawn]
+
+
+def agreement(values: Sequence[float], scores: Sequence[float]) -> float:
+    """Spearman's correlation of a diagnostic with a labelled score over encoders."""
+    return spearman(np.array(values, np.float64), np.array(scores, np.float64))

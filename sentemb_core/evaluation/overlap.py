@@ -1,0 +1,150 @@
+"""How much of an evaluation's texts a training corpus has: whole texts, and runs of eight words.
+
+Texts are compared as lowercased words alone. The corpus is read once and never held: memory grows
+with the evaluation, which is small. Hashes have 64 bits, so a false match among 10^10 runs of
+the corpus and 10^6 of the evaluation is a matter of one in a thousand.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Bool, Int64, UInt64
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.retrieval.bm25 import words
+
+RUN = 8
+"""Words."""
+
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Of the polynomial that hashes a run of words: odd, so that no bit is lost."""
+
+
+class Overlap(BaseModel):
+    """What of one set of texts a corpus has.
+
+    exact: Share of the different texts that are a sentence or a whole document of the corpus.
+    runs: Share of the texts' different runs of eight words that stand in a document of the corpus;
+        none where all texts are shorter.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    texts: int
+    exact: float
+    runs: float | None
+
+
+@dataclass
+class _Wanted:
+    """Hashes of the texts and of the runs of all sets together, and which of them were met."""
+
+    texts: UInt64[np.ndarray, " texts"]
+    runs: UInt64[np.ndarray, " runs"]
+    text_met: Bool[np.ndarray, " texts"] = field(init=False)
+    run_met: Bool[np.ndarray, " runs"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.text_met = np.zeros(len(self.texts), bool)
+        self.run_met = np.zeros(len(self.runs), bool)
+
+    def meet(self, sentences: Sequence[str]) -> None:
+        """A document of the corpus."""
+        hashed = [word_hashes(sentence) for sentence in sentences]
+        document = np.concatenate(hashed) if hashed else np.zeros(0, np.uint64)
+        whole = np.array([text_hash(one) for one in (*hashed, document)], np.uint64)
+        _mark(self.texts, self.text_met, whole)
+        _mark(self.runs, self.run_met, run_hashes(document))
+
+
+def overlaps(
+    corpus: Iterable[Sequence[str]], evaluation: Mapping[str, Sequence[str]]
+) -> dict[str, Overlap]:
+    """Overlap of every set of texts with the corpus.
+
+    Args:
+        corpus: Sentences of each document.
+        evaluation: Texts by the name of their set. Those without a word are left out.
+    """
+    hashed = {
+        name: [found for text in dict.fromkeys(texts) if len(found := word_hashes(text))]
+        for name, texts in evaluation.items()
+    }
+    texts = {name: _distinct([text_hash(one) for one in found]) for name, found in hashed.items()}
+    runs = {
+        name: np.unique(np.concatenate([np.zeros(0, np.uint64), *map(run_hashes, found)]))
+        for name, found in hashed.items()
+    }
+    wanted = _Wanted(_union(texts.values()), _union(runs.values()))
+    for sentences in corpus:
+        wanted.meet(sentences)
+    return {
+        name: Overlap(
+            texts=len(texts[name]),
+            exact=_share(texts[name], wanted.texts, wanted.text_met) or 0.0,
+            runs=_share(runs[name], wanted.runs, wanted.run_met),
+        )
+        for name in evaluation
+    }
+
+
+def word_hashes(text: str) -> UInt64[np.ndarray, " words"]:
+    """A number for each word of a text, in its order."""
+    return np.fromiter(map(_word_hash, words(text)), np.uint64)
+
+
+@lru_cache(maxsize=1 << 18)
+def _word_hash(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
+
+
+def text_hash(hashed: UInt64[np.ndarray, " words"]) -> int:
+    """One number for a sequence of words."""
+    return int.from_bytes(hashlib.blake2b(hashed.tobytes(), digest_size=8).digest(), "little")
+
+
+def run_hashes(hashed: UInt64[np.ndarray, " words"]) -> UInt64[np.ndarray, " runs"]:
+    """One number for every eight words that follow each other."""
+    count = max(0, len(hashed) - RUN + 1)
+    found = np.zeros(count, np.uint64)
+    for place in range(RUN):
+        found = found * FACTOR + hashed[place : place + count]
+    return found
+
+
+def _distinct(hashes: Sequence[int]) -> UInt64[np.ndarray, " n"]:
+    return np.unique(np.array(hashes, np.uint64))
+
+
+def _union(sets: Iterable[UInt64[np.ndarray, " n"]]) -> UInt64[np.ndarray, " all"]:
+    return np.unique(np.concatenate([np.zeros(0, np.uint64), *sets]))
+
+
+def _mark(
+    wanted: UInt64[np.ndarray, " wanted"],
+    met: Bool[np.ndarray, " wanted"],
+    found: UInt64[np.ndarray, " found"],
+) -> None:
+    places = _places(found, wanted)
+    met[places[places >= 0]] = True
+
+
+def _places(
+    found: UInt64[np.ndarray, " found"], wanted: UInt64[np.ndarray, " wanted"]
+) -> Int64[np.ndarray, " found"]:
+    """Where each stands among the sorted wanted ones; -1 where it is none of them."""
+    if not len(wanted):
+        return np.full(len(found), -1)
+    places = np.minimum(np.searchsorted(wanted, found), len(wanted) - 1)
+    return np.where(wanted[places] == found, places, -1)
+
+
+def _share(
+    own: UInt64[np.ndarray, " own"],
+    wanted: UInt64[np.ndarray, " wanted"],
+    met: Bool[np.ndarray, " wanted"],
+) -> float | None:
+    return float(met[_places(own, wanted)].mean()) if len(own) else None

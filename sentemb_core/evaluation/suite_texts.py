@@ -1,0 +1,30 @@
+"""The texts that a task of the suite shows an encoder: what a training corpus should not have."""
+
+from pathlib import Path
+
+from sentemb_core.evaluation.sts import read_sts
+from sentemb_core.evaluation.suite_collections import read_collection
+from sentemb_core.evaluation.suite_probes import read_probe
+from sentemb_core.suite import ProbeTask, RetrievalTask, StsTask, Task
+
+
+def task_texts(task: Task, folder: Path) -> dict[str, list[str]]:
+    """Texts by what they are; queries and documents apart, for only queries need be unseen.
+
+    Raises:
+        BadDataError: as the reader of the task.
+    """
+    match task:
+        case StsTask():
+            pairs = read_sts(*(folder / file for file in task.files))
+            return {task.name: [*pairs.first, *pairs.second]}
+        case RetrievalTask():
+            collection = read_collection(task, folder)
+            return {
+                f"{task.name} queries": collection.queries,
+                f"{task.name} documents": collection.documents,
+            }
+        case ProbeTask():
+            probe = read_probe(task, folder)
+            sides = [*probe.first, *(probe.second or ())]
+            return {task.name: [text for side in sides for text in side]}

@@ -1,0 +1,229 @@
+"""Transfer tasks out of files: SentEval's sets as Parquet, long reviews, probing files.
+
+Texts are taken as they stand in the file. `read_transfer` knows the sets of `SENTEMB_DATA` by name;
+whoever has others (SUBJ, MPQA, TREC, SNLI) gives their file to `read_labelled`, and SentEval's
+probing files to `read_probing`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Float64
+
+from sentemb_core.errors import (
+    BadDataError,
+    MissingColumnError,
+    UnreadableSourceError,
+    UsageError,
+)
+from sentemb_core.evaluation.sts import read_sts
+from sentemb_core.evaluation.transfer import TransferTask
+
+Document = Literal["whole", "sentences"]
+"""The vector of a review: `whole`, the encoder on the whole text, cut at its limit; `sentences`,
+the mean of the vectors of all its sentences."""
+
+PROBING_PARTS = {"tr": "train", "va": "dev", "te": "test"}
+
+DOMAINS = ("airline", "books", "dvd", "electronics", "kitchen")
+"""Of the reviews: four of Blitzer et al. (2007) and one of airlines; a task each."""
+
+
+def read_labelled(name: str, *paths: Path, target: str = "label") -> TransferTask:
+    """Classes of Parquet files with the columns text, or sentence1 and sentence2, and `target`.
+
+    Args:
+        name: Of the task.
+        paths: One file; a column split names each row's part, and without one folds are drawn. Or
+            three, then they are train, dev and test.
+        target: The column with the classes, whole numbers or words; in ascending order they are
+            counted from 0.
+
+    Raises:
+        UnreadableSourceError: A file is not there or not Parquet.
+        MissingColumnError: A column is not in a file.
+        BadDataError: A file has no row or a row without a value; other parts than a task has.
+    """
+    tables = [_table(path) for path in paths]
+    pair = "sentence1" in tables[0].column_names
+    sides = ("sentence1", "sentence2") if pair else ("text",)
+    first, *others, label = _joined(paths, tables, (*sides, target))
+    second = _alone(others[0]) if pair else None
+    return TransferTask(name, _alone(first), _numbered(label), second, _parts(paths, tables))
+
+
+def read_phrases(name: str, sentences: Path, phrases: Path) -> TransferTask:
+    """SST-2 as SentEval has it: the dev and test sentences, trained on phrases.
+
+    Raises:
+        BadDataError: As `read_labelled`.
+    """
+    told, more = read_labelled(name, sentences), read_labelled(name, phrases)
+    kept = [row for row, part in enumerate(told.split or ()) if part != "train"]
+    return TransferTask(
+        name,
+        [*more.first, *(told.first[row] for row in kept)],
+        np.concatenate([more.gold, told.gold[kept]]),
+        split=["train"] * len(more) + [(told.split or ())[row] for row in kept],
+    )
+
+
+def read_relatedness(name: str, train: Path, dev: Path, test: Path) -> TransferTask:
+    """Scores of pairs of sentences, as `read_sts` reads them.
+
+    Raises:
+        BadDataError: As `read_sts`.
+    """
+    parts = {"train": read_sts(train), "dev": read_sts(dev), "test": read_sts(test)}
+    return TransferTask(
+        name,
+        _alone([text for pairs in parts.values() for text in pairs.first]),
+        np.concatenate([pairs.gold for pairs in parts.values()]),
+        _alone([text for pairs in parts.values() for text in pairs.second]),
+        [part for part, pairs in parts.items() for _ in range(len(pairs))],
+        "scores",
+    )
+
+
+def read_reviews(
+    name: str, path: Path, document: Document, domain: str | None = None
+) -> TransferTask:
+    """Reviews of a Parquet file with the columns sentences and label; folds are drawn.
+
+    A column split is not heeded: at 2,000 reviews of a domain folds say more than one test part.
+
+    Args:
+        name: Of the task.
+        path: The file.
+        document: How a review gets its vector.
+        domain: Only the reviews with this value of the column domain.
+
+    Raises:
+        BadDataError: As `read_labelled`; no review is of this domain, or one has no sentence.
+    """
+    columns = ("sentences", "label") if domain is None else ("sentences", "label", "domain")
+    rows = list(zip(*_joined([path], [_table(path)], columns), strict=True))
+    kept = [row for row in rows if domain is None or row[2] == domain]
+    if not kept or not all(row[0] for row in kept):
+        raise BadDataError(
+            f"Reviews have sentences; {path} has {len(kept)} of the domain {domain}, and "
+            f"{sum(not row[0] for row in kept)} without a sentence: check the file."
+        )
+    sentences = [row[0] for row in kept]
+    sides = sentences if document == "sentences" else _alone([" ".join(s) for s in sentences])
+    return TransferTask(name, sides, _numbered([row[1] for row in kept]))
+
+
+def read_probing(name: str, path: Path) -> TransferTask:
+    """One of SentEval's probing files: lines of part (tr, va, te), class and text, with tabs.
+
+    Raises:
+        UnreadableSourceError: The file is not there or not UTF-8.
+        BadDataError: A line has another form, or a part is absent.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableSourceError(
+            f"A probing task is a text file in UTF-8; {path} cannot be read as one: {error}"
+        ) from error
+    rows = [line.split("\t") for line in lines if line.strip()]
+    bad = [row for row in rows if len(row) != 3 or row[0] not in PROBING_PARTS]
+    if bad or not rows:
+        raise BadDataError(
+            f"A probing line is tr, va or te, a class and a text, with tabs between; {len(bad)} of "
+            f"{len(rows)} lines of {path} are not{f', first {bad[0]}' if bad else ''}."
+        )
+    split, label, texts = (list(column) for column in zip(*rows, strict=True))
+    parts = [PROBING_PARTS[part] for part in split]
+    return TransferTask(name, _alone(texts), _numbered(label), split=parts)
+
+
+def _table(path: Path) -> Any:
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UnreadableSourceError(
+            f"A transfer task is a Parquet file; {path} cannot be read as one: {error}"
+        ) from error
+
+
+def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str]) -> list[list[Any]]:
+    """These columns, the files one after the other."""
+    for path, table in zip(paths, tables, strict=True):
+        missing = [name for name in wanted if name not in table.column_names]
+        if missing:
+            raise MissingColumnError(
+                f"This task has the columns {', '.join(wanted)}; {path} lacks {', '.join(missing)} "
+                f"and has {', '.join(table.column_names)}."
+            )
+        empty = sum(table[name].null_count for name in wanted)
+        if empty or not len(table):
+            raise BadDataError(
+                f"Every row of a transfer task has a text and a class; {path} has {len(table)} "
+                f"rows and {empty} empty cells: leave such rows out."
+            )
+    return [[cell for table in tables for cell in table[name].to_pylist()] for name in wanted]
+
+
+def _parts(paths: Sequence[Path], tables: Sequence[Any]) -> list[str] | None:
+    if len(paths) == 3:
+        names = ("train", "dev", "test")
+        return [part for part, table in zip(names, tables, strict=True) for _ in range(len(table))]
+    return tables[0]["split"].to_pylist() if "split" in tables[0].column_names else None
+
+
+def _alone(texts: Sequence[str]) -> list[list[str]]:
+    return [[text] for text in texts]
+
+
+def _numbered(label: Sequence[Any]) -> Float64[np.ndarray, " n"]:
+    return np.unique(np.array(label), return_inverse=True)[1].astype(np.float64)
+
+
+_DOCUMENTS: Mapping[str, Document] = {"": "whole", "_sentences": "sentences"}
+_SICK = ("sickr_train", "sickr_trial", "sickr_test")
+_STSB = ("stsb_train", "stsb_dev", "stsb_test")
+
+TRANSFER_TASKS: Mapping[str, tuple[Callable[..., TransferTask], Sequence[str]]] = {
+    "mr": (read_labelled, ["transfer_mr"]),
+    "cr": (read_labelled, ["transfer_cr"]),
+    "mrpc": (read_labelled, ["transfer_mrpc"]),
+    "sst2": (read_labelled, ["transfer_sst2"]),
+    "sst2_phrases": (read_phrases, ["transfer_sst2", "transfer_sst2_train_phrases"]),
+    "sick_entailment": (partial(read_labelled, target="entailment"), _SICK),
+    "sick_regression": (read_relatedness, _SICK),
+    "stsb_regression": (read_relatedness, _STSB),
+    **{
+        f"imdb{suffix}": (partial(read_reviews, document=document), ["reviews_imdb_train"])
+        for suffix, document in _DOCUMENTS.items()
+    },
+    **{
+        f"blitzer_{domain}{suffix}": (
+            partial(read_reviews, document=document, domain=domain),
+            ["reviews_blitzer"],
+        )
+        for suffix, document in _DOCUMENTS.items()
+        for domain in DOMAINS
+    },
+}
+"""Reader and files of each task whose set is in `SENTEMB_DATA`; `_sentences` says that a review is
+the mean of its sentences, where without it the encoder reads it whole."""
+
+
+def read_transfer(name: str, folder: Path) -> TransferTask:
+    """One of `TRANSFER_TASKS` out of the folder with the sets.
+
+    Raises:
+        UsageError: There is no task of this name.
+        BadDataError: As its reader.
+    """
+    if name not in TRANSFER_TASKS:
+        raise UsageError(f"Transfer tasks are {', '.join(TRANSFER_TASKS)}; found {name!r}.")
+    reader, files = TRANSFER_TASKS[name]
+    return reader(name, *(folder / f"{file}.parquet" for file in files))

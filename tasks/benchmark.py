@@ -1,0 +1,228 @@
+"""The evaluation suite's stages: one encoder on one task, without labels, and against another."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from sentemb_core.store.objects import file_digest
+from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, SuiteTask, Task
+from sentemb_core.types import ArtifactRef, Json
+from tasks.caching import stage
+from tasks.rows import Value
+from tasks.storing import opened, written
+
+if TYPE_CHECKING:
+    from sentemb_core.evaluation.comparison import Comparison
+    from sentemb_core.evaluation.label_free import Diagnosis
+    from sentemb_core.evaluation.overlap import Overlap
+    from sentemb_core.evaluation.results import TaskResult
+
+Fixed = Literal["BM25", "random", "constant"]
+"""Rows of a retrieval task that no model moves."""
+
+FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
+
+
+class Placed(Value):
+    """A task where it lies: the SHA-256 of its files' bytes, in their order, or what is absent."""
+
+    task: SuiteTask
+    folder: str
+    digests: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def placed(task: Task, folder: Path) -> Placed:
+    """Digests are computed at every run: an edited file is another task."""
+    missing = tuple(file for file in task.files if not (folder / file).is_file())
+    digests = () if missing else tuple(file_digest(folder / file) for file in task.files)
+    return Placed(task=task, folder=str(folder), digests=digests, missing=missing)
+
+
+@stage("kept_encoder", version=1, ignore=("folder",))
+def kept_encoder(folder: str, digest: str) -> ArtifactRef:
+    """An encoder of any folder, as we save one; its settings stay.
+
+    `digest` is of the folder's files; where they lie does not matter.
+    """
+    from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+
+    card = Path(folder) / "README.md"
+    with written("model") as draft:
+        text = card.read_text("utf-8") if card.is_file() else ""
+        save_encoder(load_encoder(Path(folder)), draft.path, text)
+    return draft.ref
+
+
+@stage("score_similarity", version=1, ignore=("folder",), numeric=("device",))
+def score_similarity(
+    encoder: ArtifactRef, task: StsTask, digests: tuple[str, ...], folder: str
+) -> ArtifactRef:
+    """Correlation of an encoder's cosines with people's scores."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.sts import read_sts, sts_result
+
+    pairs = read_sts(*(Path(folder) / file for file in task.files))
+    return kept_result(sts_result(load_encoder(opened(encoder)), task.name, pairs))
+
+
+@stage("score_retrieval", version=1, ignore=("folder",), numeric=("device",))
+def score_retrieval(
+    encoder: ArtifactRef,
+    task: RetrievalTask,
+    vectors: DocumentVector,
+    digests: tuple[str, ...],
+    folder: str,
+) -> ArtifactRef:
+    """How well queries find their documents; `vectors` says how a document becomes one."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.collection_scores import retrieval_result
+    from sentemb_core.evaluation.suite_collections import read_collection
+
+    collection = read_collection(task, Path(folder))
+    return kept_result(
+        retrieval_result(load_encoder(opened(encoder)), collection, documents=vectors)
+    )
+
+
+@stage("score_fixed", version=1, ignore=("folder",))
+def score_fixed(
+    system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str
+) -> ArtifactRef:
+    """What words alone, chance, and the order of the ids find."""
+    from sentemb_core.evaluation.collection_scores import (
+        bm25_result,
+        constant_result,
+        random_result,
+    )
+    from sentemb_core.evaluation.suite_collections import read_collection
+
+    collection = read_collection(task, Path(folder))
+    match system:
+        case "BM25":
+            return kept_result(bm25_result(collection))
+        case "random":
+            return kept_result(random_result(collection, seed=0))
+        case "constant":
+            return kept_result(constant_result(collection))
+
+
+@stage("score_transfer", version=1, ignore=("folder",), numeric=("device",))
+def score_transfer(
+    encoder: ArtifactRef, task: ProbeTask, digests: tuple[str, ...], folder: str
+) -> ArtifactRef:
+    """What a linear probe reads off an encoder's frozen vectors."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.suite_probes import read_probe
+    from sentemb_core.evaluation.transfer import transfer_result
+
+    examples = read_probe(task, Path(folder))
+    return kept_result(transfer_result(load_encoder(opened(encoder)), examples))
+
+
+@stage("diagnose_on_pairs", version=1, ignore=("file",), numeric=("device",))
+def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactRef:
+    """Alignment, uniformity and their like on pairs that people call alike."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.label_free import pairs_diagnosis
+    from sentemb_core.evaluation.sts import read_sts
+
+    found = pairs_diagnosis(load_encoder(opened(encoder)), read_sts(Path(file)))
+    return kept_json("diagnosis", found.model_dump())
+
+
+@stage("diagnose_on_halves", version=1, numeric=("device",))
+def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> ArtifactRef:
+    """The same on halves of a corpus's documents."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.label_free import halves_diagnosis
+
+    found = halves_diagnosis(load_encoder(opened(encoder)), opened(documents))
+    return kept_json("diagnosis", found.model_dump())
+
+
+@stage("measure_overlap", version=1, ignore=("folders",))
+def measure_overlap(
+    documents: ArtifactRef,
+    tasks: list[SuiteTask],
+    digests: list[tuple[str, ...]],
+    folders: list[str],
+) -> ArtifactRef:
+    """What a training corpus has of the tasks' texts."""
+    from sentemb_core.corpus.table import read_documents
+    from sentemb_core.evaluation.overlap import overlaps
+    from sentemb_core.evaluation.suite_texts import task_texts
+
+    texts = {
+        name: found
+        for task, folder in zip(tasks, folders, strict=True)
+        for name, found in task_texts(task, Path(folder)).items()
+    }
+    corpus = read_documents(opened(documents) / "documents.parquet")
+    told = overlaps((document.sentences for document in corpus), texts)
+    return kept_json("overlap", {name: found.model_dump() for name, found in told.items()})
+
+
+@stage("compare_results", version=1)
+def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> ArtifactRef:
+    """The paired difference of two encoders on one task, or on the average of several."""
+    from sentemb_core.evaluation.comparison import average_comparison, comparison
+    from sentemb_core.evaluation.results import read_result
+
+    results = [(read_result(opened(one)), read_result(opened(other))) for one, other in pairs]
+    found = comparison(*results[0]) if len(results) == 1 else average_comparison(task, results)
+    return kept_json("comparison", found.model_dump())
+
+
+def kept_result(result: "TaskResult") -> ArtifactRef:
+    """result.json, units.parquet, and interval.json: the bootstrap costs seconds."""
+    from sentemb_core.evaluation.comparison import interval
+    from sentemb_core.evaluation.results import write_result
+
+    found = interval(result)
+    with written("result") as draft:
+        write_result(result, draft.path)
+        told = {"low": found.low, "high": found.high}
+        (draft.path / "interval.json").write_text(json.dumps(told), encoding="utf-8")
+    return draft.ref
+
+
+def kept_json(kind: str, told: Json) -> ArtifactRef:
+    """KIND.json alone."""
+    with written(kind) as draft:
+        (draft.path / f"{kind}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return draft.ref
+
+
+def told_of(artifact: ArtifactRef, name: str) -> Json:
+    """What stands in NAME.json of an artifact."""
+    return json.loads((opened(artifact) / f"{name}.json").read_text("utf-8"))
+
+
+def result_of(artifact: ArtifactRef) -> "TaskResult":
+    """What a score stage wrote."""
+    from sentemb_core.evaluation.results import read_result
+
+    return read_result(opened(artifact))
+
+
+def diagnosis_of(artifact: ArtifactRef) -> "Diagnosis":
+    """What a diagnosis stage wrote."""
+    from sentemb_core.evaluation.label_free import Diagnosis
+
+    return Diagnosis.model_validate(told_of(artifact, "diagnosis"))
+
+
+def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
+    """What `measure_overlap` wrote."""
+    from sentemb_core.evaluation.overlap import Overlap
+
+    told = told_of(artifact, "overlap")
+    return {name: Overlap.model_validate(one) for name, one in told.items()}
+
+
+def comparison_of(artifact: ArtifactRef) -> "Comparison":
+    """What `compare_results` wrote."""
+    from sentemb_core.evaluation.comparison import Comparison
+
+    return Comparison.model_validate(told_of(artifact, "comparison"))

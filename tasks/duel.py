@@ -1,0 +1,92 @@
+"""Which differences of two models are real: rows of paired bootstraps, for people and programs."""
+
+from typing import TYPE_CHECKING
+
+from sentemb_core.console import plain
+from sentemb_core.types import ArtifactRef, Json
+from tasks.benchmark import Placed, comparison_of
+from tasks.rows import Value
+from tasks.scoreboard import Score, not_run, refused
+from tasks.scoreboard_tables import empty_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sentemb_core.evaluation.comparison import Comparison
+
+
+class Duel(Value):
+    """Two models on the tasks that both can do; averages come after the tasks they are of."""
+
+    models: dict[str, str]
+    tasks: list[Placed]
+    scores: list[Score]
+    rows: list[ArtifactRef]
+    averages: list[ArtifactRef]
+
+
+def verdict_of(found: "Comparison", first: str, second: str) -> str:
+    """The better one, if the interval leaves out 0."""
+    return {"first": first, "second": second, "undecided": "not decided"}[found.verdict]
+
+
+def duel_json(duel: Duel) -> Json:
+    """Every row as shares and correlations."""
+    first, second = duel.models
+    rows, means = (
+        [
+            found.model_dump() | {"better": verdict_of(found, first, second)}
+            for found in map(comparison_of, refs)
+        ]
+        for refs in (duel.rows, duel.averages)
+    )
+    return {
+        "models": duel.models,
+        "values": "shares and correlations; low and high bound the 95 % interval of first - second",
+        "tasks": rows,
+        "averages": means,
+        "not_run": not_run(duel.tasks),
+        "refused": refused(duel.scores),
+    }
+
+
+def duel_tables(duel: Duel) -> "list[Table | str]":
+    """The rows, what has no number, and what the whole comes to."""
+    first, second = duel.models
+    table = empty_table()
+    columns = ("task", "measure", "units", first, second, "difference", "interval", "better")
+    for number, name in enumerate(columns):
+        table.add_column(
+            plain(name), justify="left" if number in (0, 1, 7) else "right", overflow="fold"
+        )
+    rows = [comparison_of(ref) for ref in duel.rows]
+    means = [comparison_of(ref) for ref in duel.averages]
+    for place, found in enumerate([*rows, *means]):
+        table.add_row(
+            plain(found.task),
+            found.measure,
+            f"{found.units:,}",
+            f"{100 * found.first:.1f}",
+            f"{100 * found.second:.1f}",
+            f"{100 * found.difference:+.1f}",
+            f"{100 * found.low:+.1f} to {100 * found.high:+.1f}",
+            plain(verdict_of(found, first, second)),
+            end_section=place == len(rows) - 1,
+        )
+    notes = not_run(duel.tasks) | refused(duel.scores)
+    return [
+        f"{first} less {second}, times 100, with the 95 % interval of the difference.",
+        table,
+        *(f"{where}: {note}" for where, note in notes.items()),
+        conclusion(rows, first, second),
+    ]
+
+
+def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
+    """How many differences are real, and how many such an interval calls real by chance."""
+    won = {side: sum(row.verdict == side for row in rows) for side in ("first", "second")}
+    return (
+        f"Of {len(rows)} tasks {first} is better on {won['first']} and {second} on "
+        f"{won['second']}; {len(rows) - sum(won.values())} are not decided. Of two equal models "
+        f"one in twenty differences would look real: {len(rows) / 20:.1f} of these."
+    )

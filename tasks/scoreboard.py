@@ -1,0 +1,132 @@
+"""What a benchmark found: references, as a plan hands them out, and the numbers."""
+
+from collections.abc import Iterable, Sequence
+from statistics import mean
+
+from sentemb_core.suite import GROUPS, Group
+from sentemb_core.types import ArtifactRef
+from tasks.benchmark import Placed, diagnosis_of, result_of, told_of
+from tasks.rows import Value
+
+FEWEST = 3
+"""Models from which a rank correlation over them is shown."""
+
+
+class Score(Value):
+    """One system on one task: its result, or the error that it ended in."""
+
+    system: str
+    task: str
+    result: ArtifactRef | None = None
+    error: str = ""
+
+
+class Scoreboard(Value):
+    """Every system on every task, in the order of the table.
+
+    models: what was asked for, by its name in the table. diagnoses: by sample of texts, then model.
+    """
+
+    run: str
+    models: dict[str, str]
+    encoders: dict[str, ArtifactRef]
+    fixed: list[str]
+    tasks: list[Placed]
+    scores: list[Score]
+    diagnoses: dict[str, dict[str, ArtifactRef]]
+    overlap: ArtifactRef | None = None
+
+    @property
+    def systems(self) -> list[str]:
+        return [*self.fixed, *self.models]
+
+
+class Cell(Value):
+    """One number of the table: a share or a correlation with its 95 % interval."""
+
+    group: Group
+    task: str
+    system: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    units: int
+    measures: dict[str, float]
+
+
+def cells_of(board: Scoreboard) -> list[Cell]:
+    """All that was measured."""
+    group_of: dict[str, Group] = {placed.task.name: placed.task.group for placed in board.tasks}
+    return [
+        cell_of(group_of[score.task], score.task, score.system, score.result)
+        for score in board.scores
+        if score.result
+    ]
+
+
+def cell_of(group: Group, task: str, system: str, artifact: ArtifactRef) -> Cell:
+    found = result_of(artifact)
+    return Cell(
+        group=group,
+        task=task,
+        system=system,
+        measure=found.main,
+        value=found.value,
+        units=len(found.units),
+        measures=dict(found.measures),
+        **told_of(artifact, "interval"),
+    )
+
+
+def not_run(tasks: Iterable[Placed]) -> dict[str, str]:
+    """Tasks whose files are absent, and what they want."""
+    return {
+        one.task.name: f"not run: wants {', '.join(one.missing)}" for one in tasks if one.missing
+    }
+
+
+def refused(scores: Iterable[Score]) -> dict[str, str]:
+    """Tasks that refused a system, or were refused, and the error."""
+    return {f"{one.task}, {one.system}": one.error for one in scores if one.error}
+
+
+def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
+    """Names of those that were run and count; all of them where none counts."""
+    run = [one.task for one in tasks if one.task.group == group and not one.missing]
+    return [task.name for task in run if task.averaged] or [task.name for task in run]
+
+
+def averages(board: Scoreboard, cells: Sequence[Cell], group: Group) -> dict[str, float]:
+    """Plain mean over a group's averaged tasks, of the systems that have them all."""
+    wanted = averaged_tasks(board.tasks, group)
+    values = {(cell.system, cell.task): cell.value for cell in cells}
+    return {
+        system: mean(values[system, task] for task in wanted)
+        for system in board.systems
+        if wanted and all((system, task) in values for task in wanted)
+    }
+
+
+def agreements(
+    board: Scoreboard, cells: Sequence[Cell], sample: str
+) -> dict[Group, dict[str, float]]:
+    """Rank correlation over models of each diagnostic with each group's average.
+
+    Empty with fewer than three models.
+    """
+    from sentemb_core.evaluation.label_free import MEASURES, agreement
+
+    told = {name: diagnosis_of(ref).model_dump() for name, ref in board.diagnoses[sample].items()}
+    found: dict[Group, dict[str, float]] = {}
+    for group in GROUPS:
+        scores = averages(board, cells, group)
+        both = [name for name in told if name in scores]
+        if len(both) >= FEWEST:
+            found[group] = {
+                measure: agreement(
+                    [told[name][measure] for name in both], [scores[name] for name in both]
+                )
+                for measure in MEASURES
+            }
+    return found

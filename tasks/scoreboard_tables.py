@@ -1,0 +1,221 @@
+"""A benchmark as tables for the terminal, CSV, JSON, and the points of its figure."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentemb_core.console import plain
+from sentemb_core.suite import GROUPS, Group
+from sentemb_core.types import Json
+from tasks.benchmark import diagnosis_of, overlaps_of
+from tasks.scoreboard import (
+    Cell,
+    Scoreboard,
+    agreements,
+    averaged_tasks,
+    averages,
+    cells_of,
+    not_run,
+    refused,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sentemb_core.evaluation.overlap import Overlap
+    from sentemb_core.report.scores import Point
+
+TITLES: dict[Group, str] = {
+    "retrieval": "Retrieval",
+    "sts": "STS",
+    "transfer": "Transfer",
+    "reviews": "Long reviews",
+    "probing": "Probing",
+}
+
+COLUMNS = ("group", "task", "system", "measure", "main", "value", "low", "high", "units", "note")
+
+
+def write_board(board: Scoreboard, folder: Path) -> Path:
+    """table.csv, table.json, scores.json with the figure's data, and scores.png if there is any."""
+    from sentemb_core.report.scores import scores_figure
+    from sentemb_core.report.svg import png
+
+    folder.mkdir(parents=True, exist_ok=True)
+    cells = cells_of(board)
+    write_csv(board, cells, folder / "table.csv")
+    points = points_of(board, cells)
+    if points:
+        (folder / "scores.png").write_bytes(png(scores_figure(points)))
+    told = {"table": board_json(board), "scores": [point.model_dump() for point in points]}
+    for name, value in told.items():
+        text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def write_csv(board: Scoreboard, cells: Sequence[Cell], path: Path) -> None:
+    """A line for every measure of every system on every task; shares, not per cent."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for cell in cells:
+            start = (cell.group, cell.task, cell.system)
+            bounds = (cell.low, cell.high, cell.units)
+            writer.writerow((*start, cell.measure, 1, cell.value, *bounds, ""))
+            for measure, value in cell.measures.items():
+                if measure != cell.measure:
+                    writer.writerow((*start, measure, 0, value, "", "", cell.units, ""))
+        for task, note in (not_run(board.tasks) | refused(board.scores)).items():
+            writer.writerow(("", task, *[""] * 7, note))
+
+
+def points_of(board: Scoreboard, cells: Sequence[Cell]) -> "list[Point]":
+    """What the figure shows."""
+    from sentemb_core.report.scores import Point
+
+    return [
+        Point(
+            panel=f"{TITLES[cell.group]}, times 100",
+            task=f"{cell.task} ({cell.measure})",
+            system=cell.system,
+            fixed=cell.system in board.fixed,
+            value=cell.value,
+            low=cell.low,
+            high=cell.high,
+        )
+        for group in GROUPS
+        for cell in cells
+        if cell.group == group
+    ]
+
+
+def board_json(board: Scoreboard) -> Json:
+    """Everything, as shares and correlations."""
+    cells = cells_of(board)
+    return {
+        "run": board.run,
+        "values": "shares and correlations; low and high bound the 95 % interval over the units",
+        "models": {
+            label: {"model": model, "encoder": board.encoders[label].digest}
+            for label, model in board.models.items()
+        },
+        "scores": [cell.model_dump() for cell in cells],
+        "averages": {group: averages(board, cells, group) for group in GROUPS},
+        "not_run": not_run(board.tasks),
+        "refused": refused(board.scores),
+        "diagnostics": {
+            sample: {
+                "models": {name: diagnosis_of(ref).model_dump() for name, ref in found.items()},
+                "agreement": agreements(board, cells, sample),
+            }
+            for sample, found in board.diagnoses.items()
+        },
+        "overlap": {name: one.model_dump() for name, one in overlaps_of(board.overlap).items()}
+        if board.overlap
+        else {},
+    }
+
+
+def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
+    """The scores, what has no number, the diagnostics, the overlap."""
+    cells = cells_of(board)
+    told: list[Table | str] = [
+        "Main measures, times 100; CSV and JSON have shares, intervals and every measure.",
+        scores_table(board, cells),
+        *(f"{where}: {error}" for where, error in refused(board.scores).items()),
+    ]
+    for sample in board.diagnoses:
+        agreed = agreements(board, cells, sample)
+        rho = "; rho: rank correlation over models with the group's average" if agreed else ""
+        told += [f"Without labels, on {sample}{rho}.", diagnoses_table(board, sample, agreed)]
+    if board.overlap:
+        told += [
+            "Overlap with the training corpus: % of a task's different texts, and of its runs of 8 "
+            "words.",
+            overlap_table(overlaps_of(board.overlap)),
+        ]
+    return told
+
+
+def empty_table() -> "Table":
+    from rich.table import Table
+
+    return Table(box=None, padding=(0, 1), header_style="bold")
+
+
+def scores_table(board: Scoreboard, cells: Sequence[Cell]) -> "Table":
+    """Tasks down, systems across, the best model of a line in bold."""
+    table = empty_table()
+    table.add_column("task")
+    table.add_column("measure")
+    table.add_column("units", justify="right")
+    for system in board.systems:
+        table.add_column(plain(system), justify="right", overflow="fold")
+    for group in GROUPS:
+        lines = lines_of(board, cells, group)
+        if lines:
+            table.add_row(f"[bold]{TITLES[group]}[/]")
+        for line in lines:
+            table.add_row(*line)
+    return table
+
+
+def lines_of(board: Scoreboard, cells: Sequence[Cell], group: Group) -> list[list[str]]:
+    """A group's tasks, run or not, and of several the average."""
+    absent = not_run(board.tasks)
+    found: list[list[str]] = []
+    for name in (one.task.name for one in board.tasks if one.task.group == group):
+        own = {cell.system: cell for cell in cells if cell.task == name}
+        values = {system: cell.value for system, cell in own.items()}
+        one = next(iter(own.values()), None)
+        about = [one.measure, f"{one.units:,}"] if one else [absent.get(name, ""), ""]
+        found.append([plain(name), *about, *shown(board, values)])
+    names = averaged_tasks(board.tasks, group)
+    if len(names) > 1:
+        means = averages(board, cells, group)
+        found.append(["average", f"of {len(names)}", "", *shown(board, means)])
+    return found
+
+
+def shown(board: Scoreboard, values: dict[str, float]) -> list[str]:
+    """Times 100 with one decimal; the best model in bold where there are several."""
+    models = [values[name] for name in board.models if name in values]
+    best = max(models) if len(models) > 1 else None
+    texts: list[str] = []
+    for system in board.systems:
+        text = f"{100 * values[system]:.1f}" if system in values else ""
+        bold = best is not None and system in board.models and values.get(system) == best
+        texts.append(f"[bold]{text}[/]" if bold else text)
+    return texts
+
+
+def diagnoses_table(
+    board: Scoreboard, sample: str, agreed: Mapping[Group, Mapping[str, float]]
+) -> "Table":
+    """Measures down, models across, then their rank correlation with the scores."""
+    from sentemb_core.evaluation.label_free import MEASURES
+
+    found = {name: diagnosis_of(ref).model_dump() for name, ref in board.diagnoses[sample].items()}
+    table = empty_table()
+    table.add_column("diagnostic")
+    for name in (*found, *(f"rho {TITLES[group]}" for group in agreed)):
+        table.add_column(plain(name), justify="right", overflow="fold")
+    for measure in MEASURES:
+        values = [f"{told[measure]:.3f}" for told in found.values()]
+        correlations = [f"{of[measure]:+.2f}" for of in agreed.values()]
+        table.add_row(measure.replace("_", " "), *values, *correlations)
+    return table
+
+
+def overlap_table(found: "Mapping[str, Overlap]") -> "Table":
+    """What of each set of texts the training corpus has."""
+    table = empty_table()
+    for name in ("texts", "number", "whole texts", "runs of 8 words"):
+        table.add_column(name, justify="left" if name == "texts" else "right")
+    for name, one in found.items():
+        runs = "" if one.runs is None else f"{100 * one.runs:.2f}"
+        table.add_row(plain(name), f"{one.texts:,}", f"{100 * one.exact:.2f}", runs)
+    return table

@@ -1,0 +1,91 @@
+"""Which of two encoders is better: intervals of single results, paired differences, averages."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sentemb_core.errors import BadDataError
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.evaluation.comparison import SEED, average_comparison, comparison, interval
+from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.sts import spearman
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bootstrap, "RESAMPLES", 1_000)
+
+
+def hits(rate: float, n: int = 400, seed: int = 0, task: str = "t") -> TaskResult:
+    units = (np.random.default_rng(seed).random((n, 1)) < rate).astype(np.float64)
+    return TaskResult(task, "R@5", {"R@5": float(units.mean())}, units)
+
+
+def similarities(noise: float, seed: int = 0, n: int = 300) -> TaskResult:
+    rng = np.random.default_rng(seed)
+    gold = np.random.default_rng(99).uniform(0, 5, n)
+    values = gold + noise * rng.normal(size=n)
+    told = {"spearman": spearman(values, gold)}
+    return TaskResult("sts", "spearman", told, np.stack([values, gold], axis=1), "spearman")
+
+
+def test_the_interval_of_a_result_holds_its_value():
+    for result in (hits(0.4), similarities(2.0)):
+        found = interval(result)
+        assert found.low < found.mean == result.value < found.high
+        assert found.high - found.low < 0.2
+
+
+def test_a_difference_of_means_is_the_paired_one():
+    first, second = hits(0.6), hits(0.4, seed=1)
+    expected = paired_difference(first.units[:, 0], second.units[:, 0], SEED)
+    found = comparison(first, second)
+    assert (found.difference, found.low, found.high) == pytest.approx(
+        (expected.mean, expected.low, expected.high)
+    )
+    assert (found.verdict, found.units) == ("first", 400)
+    assert comparison(second, first).verdict == "second"
+
+
+def test_pairs_are_resampled_for_a_correlation():
+    """One encoder with a little noise of its own less than the other: pairing sees it."""
+    good, bad = similarities(1.0), similarities(1.15)
+    found = comparison(good, bad)
+    assert found.verdict == "first"
+    assert found.difference == pytest.approx(good.value - bad.value)
+    assert interval(good).low < interval(bad).high  # which two single intervals hide
+    assert comparison(good, replace(good)).verdict == "undecided"
+
+
+def test_the_average_weighs_tasks_alike_and_is_surer_than_its_tasks():
+    pairs = [
+        (hits(0.5, 100 * (1 + k), k, f"t{k}"), hits(0.45, 100 * (1 + k), 50 + k, f"t{k}"))
+        for k in range(4)
+    ]
+    found = average_comparison("average", pairs)
+    assert found.first == pytest.approx(np.mean([one.value for one, _ in pairs]))
+    widths = [one.high - one.low for one in (comparison(*pair) for pair in pairs)]
+    assert found.high - found.low < min(widths)
+    assert (found.units, found.task) == (1_000, "average")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        hits(0.5, n=399),
+        replace(hits(0.5), task="u"),
+        replace(hits(0.5), main="P@5", measures={"P@5": 0.5}),
+    ],
+    ids=["units", "task", "measure"],
+)
+def test_other_units_tasks_and_measures_do_not_compare(other: TaskResult):
+    with pytest.raises(BadDataError, match="same units of one task"):
+        comparison(hits(0.5), other)
+
+
+def test_other_gold_scores_do_not_compare():
+    first = similarities(1.0)
+    with pytest.raises(BadDataError, match="other gold scores"):
+        comparison(first, replace(first, units=first.units[::-1]))

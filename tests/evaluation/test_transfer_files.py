@@ -1,0 +1,149 @@
+"""Transfer tasks out of files, and what is said of files that hold none."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sentemb_core.errors import (
+    BadDataError,
+    MissingColumnError,
+    UnreadableSourceError,
+    UsageError,
+)
+from sentemb_core.evaluation.transfer_files import (
+    TRANSFER_TASKS,
+    read_labelled,
+    read_phrases,
+    read_probing,
+    read_relatedness,
+    read_reviews,
+    read_transfer,
+)
+
+
+def write(path: Path, **columns: list[object]) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_a_file_without_parts_leaves_them_to_folds(tmp_path: Path):
+    found = read_labelled("cr", write(tmp_path / "a.parquet", text=["a", "b"], label=[1, 0]))
+    assert (found.name, found.first, found.gold.tolist()) == ("cr", [["a"], ["b"]], [1, 0])
+    assert (found.second, found.split, found.kind) == (None, None, "classes")
+
+
+def test_pairs_keep_the_parts_of_their_file(tmp_path: Path):
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "split": ["train", "test"]}
+    found = read_labelled("mrpc", write(tmp_path / "a.parquet", label=["yes", "no"], **columns))
+    assert (found.first, found.second) == ([["a"], ["b"]], [["c"], ["d"]])
+    assert (found.split, found.gold.tolist()) == (["train", "test"], [1, 0])
+
+
+def test_three_files_are_three_parts(tmp_path: Path):
+    paths = [
+        write(tmp_path / f"{k}.parquet", sentence1=["a"], sentence2=["b"], kind=[f"c{k}"])
+        for k in range(3)
+    ]
+    found = read_labelled("sick", *paths, target="kind")
+    assert (found.split, found.gold.tolist()) == (["train", "dev", "test"], [0, 1, 2])
+
+
+def test_phrases_take_the_place_of_the_train_sentences(tmp_path: Path):
+    sentences = write(
+        tmp_path / "s.parquet",
+        text=["a", "b", "c"],
+        label=[0, 1, 0],
+        split=["train", "test", "dev"],
+    )
+    phrases = write(tmp_path / "p.parquet", text=["x", "y"], label=[1, 0])
+    found = read_phrases("sst2_phrases", sentences, phrases)
+    assert found.first == [["x"], ["y"], ["b"], ["c"]]
+    assert (found.gold.tolist(), found.split) == ([1, 0, 1, 0], ["train", "train", "test", "dev"])
+
+
+def test_scored_pairs_keep_their_scores(tmp_path: Path):
+    paths = [
+        write(tmp_path / f"{part}.parquet", sentence1=["a"] * 3, sentence2=["b"] * 3, score=score)
+        for part, score in (("tr", [1.5, 2, None]), ("de", [0.0, 1, 2]), ("te", [3.0, 4, 5]))
+    ]
+    found = read_relatedness("stsb", *paths)
+    assert (found.kind, found.gold.tolist()) == ("scores", [1.5, 2, 0, 1, 2, 3, 4, 5])
+    assert found.split == ["train"] * 2 + ["dev"] * 3 + ["test"] * 3
+
+
+def test_a_review_is_one_text_or_its_sentences(tmp_path: Path):
+    path = write(
+        tmp_path / "a.parquet",
+        sentences=[["a b.", "c."], ["d."], ["e."]],
+        label=[1, 0, 1],
+        domain=["books", "dvd", "books"],
+    )
+    assert read_reviews("r", path, "whole").first == [["a b. c."], ["d."], ["e."]]
+    found = read_reviews("r", path, "sentences", "books")
+    assert (found.first, found.split) == ([["a b.", "c."], ["e."]], None)
+    with pytest.raises(BadDataError, match=r"E100 .*0 of the domain cars"):
+        read_reviews("r", path, "whole", "cars")
+
+
+def test_a_review_without_a_sentence_is_refused(tmp_path: Path):
+    path = write(tmp_path / "a.parquet", sentences=[["a."], []], label=[1, 0])
+    with pytest.raises(BadDataError, match="1 without a sentence"):
+        read_reviews("r", path, "sentences")
+
+
+def test_a_probing_file_is_read(tmp_path: Path):
+    path = tmp_path / "tense.txt"
+    path.write_text("tr\tPAST\tit was .\nva\tPRES\tit is .\nte\tPAST\tthey were .\n")
+    found = read_probing("tense", path)
+    assert found.first == [["it was ."], ["it is ."], ["they were ."]]
+    assert (found.split, found.gold.tolist()) == (["train", "dev", "test"], [0, 1, 0])
+
+
+@pytest.mark.parametrize("line", ["dev\tPAST\tit was .", "tr\tit was ."])
+def test_a_probing_line_of_another_form_is_shown(tmp_path: Path, line: str):
+    (tmp_path / "bad.txt").write_text(f"tr\tPAST\tit was .\n{line}\n")
+    with pytest.raises(BadDataError, match=r"E100 .*1 of 2 lines .*it was"):
+        read_probing("bad", tmp_path / "bad.txt")
+
+
+def test_broken_files_are_told_apart(tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match="E103"):
+        read_labelled("mr", tmp_path / "absent.parquet")
+    with pytest.raises(UnreadableSourceError, match="E103"):
+        read_probing("tense", tmp_path / "absent.txt")
+    with pytest.raises(MissingColumnError, match=r"E104 .*lacks label and has text"):
+        read_labelled("mr", write(tmp_path / "a.parquet", text=["a"]))
+    with pytest.raises(BadDataError, match=r"E100 .*1 empty cells"):
+        read_labelled("mr", write(tmp_path / "b.parquet", text=["a", None], label=[0, 1]))
+
+
+def test_an_unknown_task_is_told_the_known_ones(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"E001 Transfer tasks are mr, cr, mrpc.*found 'trec'"):
+        read_transfer("trec", tmp_path)
+
+
+COUNTS = {
+    "mr": {"all": 10_662},
+    "cr": {"all": 3_775},
+    "mrpc": {"train": 4_076, "test": 1_725},
+    "sst2": {"train": 6_920, "dev": 872, "test": 1_821},
+    "sst2_phrases": {"train": 67_349, "dev": 872, "test": 1_821},
+    "sick_entailment": {"train": 4_500, "dev": 500, "test": 4_927},
+    "sick_regression": {"train": 4_500, "dev": 500, "test": 4_927},
+    "stsb_regression": {"train": 5_749, "dev": 1_500, "test": 1_379},
+    "imdb": {"all": 14_960},
+    "blitzer_books_sentences": {"all": 1_956},
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_real_sets_have_as_many_examples_as_published(name: str):
+    if "SENTEMB_DATA" not in os.environ:
+        pytest.skip("SENTEMB_DATA is not set: no transfer files")
+    found = read_transfer(name, Path(os.environ["SENTEMB_DATA"]))
+    assert Counter(found.split or ["all"] * len(found)) == COUNTS[name]
+    assert name in TRANSFER_TASKS

@@ -1,0 +1,58 @@
+"""The picture of a benchmark: what it shows, and that anything can be drawn."""
+
+import io
+from itertools import pairwise
+
+import pytest
+from matplotlib.image import imread
+
+from sentemb_core.report.scores import Point, scores_figure
+from sentemb_core.report.svg import png
+
+SYSTEMS = {"BM25": True, "random": True, "a": False, "b": False}
+
+
+def point(panel: str, task: str, system: str, value: float = 0.5) -> Point:
+    bounds = {"value": value, "low": value - 0.1, "high": value + 0.05}
+    return Point(panel=panel, task=task, system=system, fixed=SYSTEMS.get(system, False), **bounds)
+
+
+@pytest.fixture(scope="module")
+def points() -> list[Point]:
+    retrieval = [point("R", f"r{k}", name, k / 10) for k in range(3) for name in SYSTEMS]
+    return [*retrieval, *(point("S", f"s{k}", name) for k in range(2) for name in "ab")]
+
+
+def test_a_panel_a_group_with_a_line_a_task(points):
+    figure = scores_figure(points)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["R", "S"]
+    lines = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert lines == [["r0", "r1", "r2"], ["s0", "s1"]]
+
+
+def test_every_system_is_named_once_and_stands_where_it_was_measured(points):
+    figure = scores_figure(points)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(SYSTEMS)
+    assert [len(axes.containers) for axes in figure.axes] == [4, 2]
+    marks = figure.axes[0].containers[2][0]
+    assert marks.get_xdata().tolist() == pytest.approx([0, 10, 20])
+
+
+def test_an_interval_is_drawn_as_long_as_it_is(points):
+    bars = scores_figure(points).axes[0].containers[0][2][0].get_segments()
+    assert bars[1][:, 0].tolist() == pytest.approx([0, 15])
+
+
+def test_marks_of_one_line_do_not_cover_each_other(points):
+    axes = scores_figure(points).axes[0]
+    heights = [container[0].get_ydata()[0] for container in axes.containers]
+    assert heights == sorted(heights)
+    assert min(b - a for a, b in pairwise(heights)) > 0.1
+
+
+@pytest.mark.parametrize("name", ["$\\frac{", "<b>&", "世界", "x" * 99, "_hidden"])
+def test_any_name_can_be_drawn_and_the_picture_is_not_blank(name: str):
+    found = [point("R", name, name), point("R", "t", "b")]
+    pixels = imread(io.BytesIO(png(scores_figure(found))))
+    assert pixels[..., :3].std() > 0.02
