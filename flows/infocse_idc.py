@@ -6,7 +6,9 @@ from flows.steps import Watch, begun, encoder_from, judged, trained, validated
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, InfoCSEIDC, TrainingConfig
 from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
+from sentemb_core.types import ArtifactRef
 from tasks.annotate import (
+    add_related,
     build_graph,
     cluster_by_kmeans,
     cluster_sentences,
@@ -90,7 +92,7 @@ def training_round(
 
 def annotate(annotator: Row, texts: Texts, config: AnnotationConfig) -> Annotation:
     """Encode -> intra-document graph -> top-K prune -> connected components -> pairs."""
-    edges = None
+    alone = None
     if config.clustering == "kmeans":
         assert annotator.embeddings is not None, (
             "k-means keeps its embeddings (checked by the config)"
@@ -117,9 +119,23 @@ def annotate(annotator: Row, texts: Texts, config: AnnotationConfig) -> Annotati
         )
         edges = prune_graph(graph, config.top_k, config.mutual)
         clusters = cluster_sentences(edges, texts.sentences)
-    alone = edges if config.positives == "edge" else None
+        alone = pairs_alone(edges, annotator, config)
     pairs = export_pairs(clusters, texts.sentences, config.max_partners, config.seed, alone)
     return Annotation(clusters=clusters, pairs=pairs)
+
+
+def pairs_alone(edges: ArtifactRef, annotator: Row, config: AnnotationConfig) -> ArtifactRef | None:
+    """Edges that are the only pairs; none where clusters give them."""
+    match config.positives:
+        case "cluster":
+            return None
+        case "edge":
+            return edges
+        case "related":
+            assert annotator.embeddings is not None, (
+                "related pairs keep their embeddings (checked by the config)"
+            )
+            return add_related(edges, annotator.embeddings, annotator.sentences, config.seed)
 
 
 def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:

@@ -127,6 +127,20 @@ class AnnotationConfig(Config):
         default=False,
         description="Keep an edge only if both ends rank the other.",
     )
+    min_distance: int = Field(
+        default=1,
+        ge=1,
+        description="Sentences nearer than this in their document are no partners (seed 000: all "
+        "are). 2 leaves out neighbours: an encoder that learnt from them finds them alike, related "
+        "or not (RESULTS.md).",
+    )
+    positives: Literal["cluster", "edge", "related"] = Field(
+        default="cluster",
+        description="cluster: all pairs of a cluster (seed 000, Eq. 4). edge: those of the pruned "
+        "graph alone; a chain of edges joins sentences that nobody found alike. related: the "
+        "edges, and as many random pairs of the documents whose probability to be related is .8 "
+        "or more, estimated without labels (RESULTS.md).",
+    )
     graph_degree: int = Field(
         default=8,
         ge=1,
@@ -158,6 +172,22 @@ class AnnotationConfig(Config):
             raise ValueError(
                 "k-means clusters the vectors, but keep_embeddings is false: set it to true, or "
                 "take clustering = 'partition'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _edges_are_pairs_as_they_are(self) -> "AnnotationConfig":
+        if self.positives == "cluster":
+            return self
+        if self.clustering == "kmeans" or self.max_partners:
+            raise ValueError(
+                f"positives = {self.positives!r} takes the edges of the pruned graph, all of them: "
+                "take clustering = 'partition' and leave max_partners out"
+            )
+        if self.positives == "related" and not self.keep_embeddings:
+            raise ValueError(
+                "related pairs are drawn by their vectors, but keep_embeddings is false: set it to "
+                "true, or take positives = 'edge'"
             )
         return self
 
@@ -403,6 +433,11 @@ class InfoCSEIDC(RunConfig):
             raise ValueError(  # noqa: TRY004 - pydantic reports no other
                 f"the rounds train on self-annotation: training.method must be 'infocse_idc', "
                 f"found {self.training.method.name!r}; another method can be the initialiser"
+            )
+        if self.training.method.batches == "cluster" and self.annotation.positives != "cluster":
+            raise ValueError(
+                "cluster batches take all pairs of a cluster, and annotation.positives is "
+                f"{self.annotation.positives!r}: set training.method.batches to 'pair'"
             )
         return self
 

@@ -441,6 +441,13 @@ A temperature of 1 goes with inner products: `encoder.similarity=dot`.
 """
 
 
+RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
+    "infocse_idc": {"auto": {"annotation": {"min_distance": 2, "positives": "related"}}}
+}
+"""Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto): half
+of the pairs are nearest, half probably related, none are neighbours; RESULTS.md compares."""
+
+
 def preset_of(method: str, name: str) -> Json:
     """A training with a method's named settings, ready to be checked.
 

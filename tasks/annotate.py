@@ -5,8 +5,10 @@ from tasks.caching import stage
 from tasks.storing import opened, written
 
 
-@stage("build_graph", version="1")
-def build_graph(embeddings: ArtifactRef, sentences: ArtifactRef, degree: int) -> ArtifactRef:
+@stage("build_graph", version="2")
+def build_graph(
+    embeddings: ArtifactRef, sentences: ArtifactRef, degree: int, min_distance: int
+) -> ArtifactRef:
     """Every sentence's strongest neighbours inside its document (Eq. 2)."""
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.graph import write_graph
@@ -14,13 +16,19 @@ def build_graph(embeddings: ArtifactRef, sentences: ArtifactRef, degree: int) ->
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("graph") as draft:
-        write_graph(corpus, Embeddings.open(opened(embeddings)), degree, draft.path)
+        vectors = Embeddings.open(opened(embeddings))
+        write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
 
 
-@stage("encode_and_build_graph", version="1", numeric=("device",))
+@stage("encode_and_build_graph", version="2", numeric=("device",))
 def encode_and_build_graph(
-    encoder: ArtifactRef, sentences: ArtifactRef, degree: int, dtype: str, storage: str
+    encoder: ArtifactRef,
+    sentences: ArtifactRef,
+    degree: int,
+    min_distance: int,
+    dtype: str,
+    storage: str,
 ) -> ArtifactRef:
     """The same graph, for corpora whose vectors do not fit the disk: none is kept."""
     from sentemb_core.annotation.graph import write_graph_fused
@@ -29,7 +37,8 @@ def encode_and_build_graph(
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("graph") as draft:
-        write_graph_fused(load_encoder(opened(encoder)), corpus, degree, storage, dtype, draft.path)
+        made = load_encoder(opened(encoder))
+        write_graph_fused(made, corpus, degree, storage, dtype, draft.path, min_distance)
     return draft.ref
 
 
@@ -40,6 +49,22 @@ def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
 
     with written("edges") as draft:
         write_edges(opened(graph), top_k, mutual, draft.path)
+    return draft.ref
+
+
+@stage("add_related", version="1")
+def add_related(
+    edges: ArtifactRef, embeddings: ArtifactRef, sentences: ArtifactRef, seed: int
+) -> ArtifactRef:
+    """The edges, and as many pairs that are probably related, whoever is nearest to whom."""
+    from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.related import write_related
+    from sentemb_core.corpus.tokens import TokenCorpus
+
+    corpus = TokenCorpus.open(opened(sentences))
+    with written("edges") as draft:
+        vectors = Embeddings.open(opened(embeddings))
+        write_related(corpus, vectors, opened(edges), seed, draft.path)
     return draft.ref
 
 
@@ -77,15 +102,23 @@ def cluster_by_kmeans(
     return draft.ref
 
 
-@stage("export_pairs", version="1")
+@stage("export_pairs", version="2")
 def export_pairs(
-    clusters: ArtifactRef, sentences: ArtifactRef, max_partners: int | None, seed: int
+    clusters: ArtifactRef,
+    sentences: ArtifactRef,
+    max_partners: int | None,
+    seed: int,
+    edges: ArtifactRef | None = None,
 ) -> ArtifactRef:
-    """Every unordered pair inside a cluster, once (Eq. 4), and what share of all pairs that is."""
+    """Every unordered pair inside a cluster, once (Eq. 4), and what share of all pairs that is.
+
+    With edges, those alone are the pairs.
+    """
     from sentemb_core.annotation.pairs import write_pairs
     from sentemb_core.corpus.tokens import TokenCorpus
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("pairs") as draft:
-        write_pairs(corpus, opened(clusters), max_partners, seed, draft.path)
+        alone = opened(edges) if edges else None
+        write_pairs(corpus, opened(clusters), max_partners, seed, draft.path, alone)
     return draft.ref

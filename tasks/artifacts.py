@@ -84,11 +84,18 @@ def live_server(home: Path) -> str | None:
     if not note.exists():
         return None
     url = note.read_text().strip()
+    return url if answers(url) else None
+
+
+def answers(url: str) -> bool:
+    """Whether a Prefect server is there; one that wants a password is."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=2):
-            return url
-    except (urllib.error.URLError, OSError, ValueError):
-        return None
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False
 
 
 def _shown(call: Callable[[], Any]) -> Any:

@@ -86,7 +86,7 @@ def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
     """How many differences are real, and how many such an interval calls real by chance."""
     won = {side: sum(row.verdict == side for row in rows) for side in ("first", "second")}
     return (
-        f"Of {len(rows)} tasks {first} is better on {won['first']} and {second} on "
-        f"{won['second']}; {len(rows) - sum(won.values())} are not decided. Of two equal models "
-        f"one in twenty differences would look real: {len(rows) / 20:.1f} of these."
+        f"{first} is better on {won['first']} of {len(rows)} tasks, {second} on {won['second']}; "
+        "the others are not decided. Between two equal models one in twenty differences would look "
+        f"real: {len(rows) / 20:.1f} of these."
     )

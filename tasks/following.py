@@ -18,7 +18,7 @@ from tasks.artifacts import rounds_table
 from tasks.rows import Row
 from tasks.tables import seconds
 from tasks.tracking import Run, tracked_run
-from tasks.validate import scores_of
+from tasks.validate import annotation_of, scores_of
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -49,6 +49,7 @@ class Following:
             for way, values in scores.model_dump(exclude={"split"}).items()
             for name, value in values.items()
         }
+        metrics |= {f"annotation/{name}": value for name, value in annotation_of(row).items()}
         child = self.tracker.child(row.label)
         child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.rows) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})

@@ -1,9 +1,11 @@
 """Validation: what an encoder reaches on the benchmark, the fixed rows, and diagnostics."""
 
+import json
 from typing import TYPE_CHECKING
 
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
+from tasks.rows import Row
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> Ar
     return draft.ref
 
 
-@stage("diagnose_round", version=1)
+@stage("diagnose_round", version=2)
 def diagnose_round(
     sentences: ArtifactRef,
     clusters: ArtifactRef,
@@ -110,6 +112,18 @@ def diagnose_round(
     with written("diagnostics") as draft:
         write_diagnostics(found, draft.path)
     return draft.ref
+
+
+def annotation_of(row: Row) -> dict[str, float]:
+    """What a round's annotation found, in numbers; nothing for rows without one."""
+    from sentemb_core.evaluation.rounds import read_diagnostics
+
+    if not (row.annotation and row.diagnostics):
+        return {}
+    report = json.loads((opened(row.annotation.pairs) / "report.json").read_text("utf-8"))
+    told = {name: report[name] for name in ("pairs", "kept_share", "adjacent_share")}
+    share = read_diagnostics(opened(row.diagnostics)).related_share
+    return told if share is None else told | {"related_share": share}
 
 
 def scores_of(artifact: ArtifactRef) -> "Scores":

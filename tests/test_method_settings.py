@@ -7,7 +7,14 @@ import pytest
 from pydantic import ValidationError
 
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.method_settings import METHOD_NAMES, PRESETS, AnyMethod, HiCL, preset_of
+from sentemb_core.method_settings import (
+    METHOD_NAMES,
+    PRESETS,
+    RUN_PRESETS,
+    AnyMethod,
+    HiCL,
+    preset_of,
+)
 from sentemb_core.methods.catalogue import CONTINUING, RECIPES
 from sentemb_core.methods.listing import LISTING
 
@@ -77,6 +84,11 @@ def test_presets_are_of_methods_there_are():
 @pytest.mark.parametrize("method", PRESETS)
 def test_every_method_with_presets_has_the_papers(method):
     assert "paper" in PRESETS[method]
+
+
+def test_presets_of_a_run_have_names_of_their_own():
+    for method, presets in RUN_PRESETS.items():
+        assert not presets.keys() & PRESETS[method].keys()
 
 
 def test_an_unknown_preset_is_an_error():

@@ -15,14 +15,16 @@ from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import Neighbours, neighbours
 
 
-def write_graph(corpus: Corpus, vectors: Vectors, degree: int, out: Path) -> None:
+def write_graph(
+    corpus: Corpus, vectors: Vectors, degree: int, out: Path, min_distance: int = 1
+) -> None:
     """Each sentence's `degree` strongest neighbours (`similarity.neighbours`).
 
     Raises BadEmbeddingError if a vector is not finite.
     """
     for shard in corpus.shards:
         offsets = corpus.shard_offsets(shard.index)
-        near = neighbours(vectors.shard(shard.index), offsets, degree)
+        near = neighbours(vectors.shard(shard.index), offsets, degree, min_distance)
         _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
         del near  # else two shards are held while the next is compared
 
@@ -34,9 +36,11 @@ def write_graph_fused(
     storage: Storage,
     dtype: Precision,
     out: Path,
+    min_distance: int = 1,
 ) -> None:
     """The graph without keeping vectors: byte for byte that of `write_graph` on stored ones."""
-    write_graph(corpus, FreshVectors(encoder, corpus, storage, dtype), degree, out)
+    fresh = FreshVectors(encoder, corpus, storage, dtype)
+    write_graph(corpus, fresh, degree, out, min_distance)
 
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +17,14 @@ from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.files import delta_writer
+from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.errors import EmptyPairsError
-from sentemb_core.idc.pairs import Chunk, cluster_pairs
+from sentemb_core.idc.pairs import Chunk, cluster_pairs, edge_pairs
 from sentemb_core.idc.stats import (
     KEPT_SHARE_WARNING,
     ClusterStatistics,
     cluster_statistics,
     lexical_overlap,
-    pairs_of,
 )
 from sentemb_core.types import Json
 
@@ -38,9 +38,17 @@ log = logging.getLogger(__name__)
 
 
 def write_pairs(
-    corpus: Corpus, labels: Path, max_partners: int | None, seed: int, out: Path
+    corpus: Corpus,
+    labels: Path,
+    max_partners: int | None,
+    seed: int,
+    out: Path,
+    edges: Path | None = None,
 ) -> Json:
     """Pairs of all documents that are not held out (`pairs.cluster_pairs`), and the report.
+
+    With `edges` (of `graph.write_edges`) they are its edges alone: a cluster also pairs the ends of
+    a chain, which nobody found alike.
 
     The report, also in `out`/report.json, counts what was kept (share of all intra-document pairs
     that share a cluster) and what the cap of partners dropped of it; a kept share above
@@ -50,17 +58,24 @@ def write_pairs(
     """
     total = ClusterStatistics()
     stored = Clusters.open(labels)
+    graph = PrunedGraph.open(edges) if edges else None
     for shard in corpus.shards:
         offsets, held_out = corpus.shard_offsets(shard.index), corpus.held_out[shard.documents]
         shard_labels = stored.shard(shard.index)
         total += cluster_statistics(shard_labels, offsets, held_out)
-        chunks = cluster_pairs(
-            shard_labels, offsets, held_out=held_out, max_partners=max_partners, seed=seed
+        chunks = (
+            cluster_pairs(
+                shard_labels, offsets, held_out=held_out, max_partners=max_partners, seed=seed
+            )
+            if graph is None
+            else [edge_pairs(graph.shard(shard.index), offsets, held_out)]
         )
         _write_pairs(chunks, out / f"pairs-{shard.index:05d}.parquet")
     _require_pairs(total)
-    report = _report(total, int(corpus.held_out.sum()), max_partners)
-    report["lexical_overlap"] = _sampled_overlap(corpus, Pairs.open(out), seed)
+    written = Pairs.open(out)
+    report = _report(total, int(corpus.held_out.sum()), len(written))
+    report["adjacent_share"] = written.adjacent_share
+    report["lexical_overlap"] = _sampled_overlap(corpus, written, seed)
     (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
     return report
 
@@ -94,6 +109,15 @@ class Pairs:
             j.append(chunk_j[rows[low:high] - begin])
             begin += len(chunk_i)
         return np.concatenate(i), np.concatenate(j)
+
+    @property
+    def adjacent_share(self) -> float:
+        """Share of pairs that are neighbours in their document.
+
+        Far above what chance gives, the annotator repeats the neighbours that it was trained on.
+        """
+        adjacent = sum(int((j - i == 1).sum()) for i, j in self.chunks())
+        return adjacent / max(len(self), 1)
 
     @property
     def i(self) -> Int64[np.ndarray, " pairs"]:
@@ -130,8 +154,7 @@ def _require_pairs(total: ClusterStatistics) -> None:
         )
 
 
-def _report(total: ClusterStatistics, held_out: int, max_partners: int | None) -> Json:
-    pairs = pairs_of(total.cluster_sizes, max_partners)
+def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
     if total.kept_share > KEPT_SHARE_WARNING:
         log.warning(
             "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%): the clusters "
@@ -163,7 +186,7 @@ def _sampled_overlap(corpus: Corpus, pairs: Pairs, seed: int) -> float:
     return lexical_overlap(corpus.texts(i), corpus.texts(j))
 
 
-def _write_pairs(chunks: Iterator[Chunk], path: Path) -> None:
+def _write_pairs(chunks: Iterable[Chunk], path: Path) -> None:
     with delta_writer(path, schemas.PAIRS) as file:
         for i, j in chunks:
             file.write_table(pa.table([i, j], schema=schemas.PAIRS))

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import Pairs
+from sentemb_core.annotation.related import estimated
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.diagnostics import (
     BINS,
@@ -55,12 +56,14 @@ class Diagnostics(BaseModel):
     """Everything that a report tells of one round beside its scores.
 
     `before` is the annotator, `after` the encoder trained on what it found; none where vectors
-    are not kept. `churn` is the adjusted Rand index to the round before.
+    are not kept. `churn` is the adjusted Rand index to the round before, `related_share` what the
+    annotator's vectors say of all pairs inside documents (`idc.relatedness`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     churn: float | None
+    related_share: float | None = None
     before: Similarities | None
     after: Similarities | None
     cosine: list[float]
@@ -96,6 +99,7 @@ def diagnostics(
     ranked = sorted(told, key=lambda pair: -pair.cosine)
     return Diagnostics(
         churn=None if previous is None else adjusted_rand(labels, previous, corpus.offsets).overall,
+        related_share=estimated(corpus.offsets, before, rng).share if before else None,
         before=similarities(before, positive, negative, seed) if before else None,
         after=similarities(after, positive, negative, seed) if after else None,
         cosine=[pair.cosine for pair in told],

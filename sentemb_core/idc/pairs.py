@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
+from sentemb_core.idc.pruning import Edges
+
 CHUNK = 1 << 20
 """Pairs produced at once: more would page-fault faster than they are made."""
 
@@ -46,12 +48,12 @@ def cluster_pairs(
         yield i + first, j + first
 
 
-def pair_count(cluster_sizes: Sizes, max_partners: int | None = None) -> Sizes:
-    """Pairs that `cluster_pairs` gives for clusters of these sizes."""
-    partners = np.maximum(cluster_sizes - 1, 0)
-    if max_partners is not None:
-        partners = np.minimum(partners, max_partners)
-    return cluster_sizes * (partners // 2) + (partners % 2) * (cluster_sizes // 2)
+def edge_pairs(
+    edges: Edges, offsets: Int64[np.ndarray, " bounds"], held_out: Bool[np.ndarray, " documents"]
+) -> Chunk:
+    """The edges themselves (i < j, sorted), without those of documents `held_out`."""
+    kept = ~held_out[np.searchsorted(offsets, edges.i, side="right") - 1]
+    return edges.i[kept], edges.j[kept]
 
 
 def _all_pairs(

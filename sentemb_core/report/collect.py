@@ -95,6 +95,8 @@ def round_row(folders: RoundFolders, *, best: bool) -> RoundRow:
             "kept_share": annotation["kept_share"],
             "clusters_per_document": annotation["clusters_per_document"],
             "pairs": annotation["pairs"],
+            "adjacent_share": annotation["adjacent_share"],
+            "related_share": found.related_share,
             "lexical_overlap": annotation["lexical_overlap"],
             "churn": found.churn,
             "alignment": found.after.alignment if found.after else None,

@@ -110,6 +110,10 @@ class RoundRow(Shown):
         default=None, description="Adjusted Rand index to the last round's clusters."
     )
     pairs: int | None = None
+    adjacent_share: Number = Field(default=None, description="Of the pairs, neighbours.")
+    related_share: Number = Field(
+        default=None, description="Of all pairs inside documents, estimated without labels."
+    )
     lexical_overlap: Number = Field(
         default=None, description="Mean Jaccard index of the pairs' words."
     )

@@ -103,12 +103,15 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
             percent(row.kept_share),
             decimal(row.clusters_per_document, 1),
             count(row.pairs),
+            percent(row.adjacent_share),
+            percent(row.related_share),
             decimal(row.churn, 2),
             percent(row.lexical_overlap),
         ]
         for row in rows
     ]
-    head = ["Encoder", "Pairs kept", "Clusters a document", "Pairs", "ARI to last", "Word overlap"]
+    head = ["Encoder", "Pairs kept", "Clusters a document", "Pairs", "Neighbours among them",
+            "Related in a document", "ARI to last", "Word overlap"]  # fmt: skip
     return join(
         [
             *(tag("p", quoted(text), class_="warning") for text in kept_share_warnings(rows)),

@@ -24,11 +24,12 @@ from sentemb_core.annotation.graph import (
     write_graph_fused,
 )
 from sentemb_core.annotation.pairs import Pairs, write_pairs
+from sentemb_core.annotation.related import write_related
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
 from sentemb_core.idc import kmeans
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pairs import cluster_pairs
-from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
 from tests import tiny
 
@@ -114,6 +115,56 @@ def test_the_stages_in_a_row_give_what_the_functions_give_at_once(tmp_path: Path
     np.testing.assert_array_equal(pairs.i, i)
     np.testing.assert_array_equal(pairs.j, j)
     assert report["pairs"] == len(pairs) == len(i)
+
+
+def test_edges_alone_are_pairs_too_but_for_held_out_documents(tmp_path: Path):
+    corpus = Corpus(held=(2,))
+    annotated(corpus, tmp_path)
+    (pairs,) = folder(tmp_path, "edge_pairs")
+    labels, graph = tmp_path / "clusters", tmp_path / "edges"
+    report = write_pairs(corpus, labels, None, 0, pairs, edges=graph)
+    edges = prune_to_top_k(neighbours(drawn(corpus).vectors, corpus.offsets, 4), 1)
+    held = (edges.i >= corpus.offsets[2]) & (edges.i < corpus.offsets[3])
+    found = Pairs.open(pairs)
+    assert found.i.tolist() == edges.i[~held].tolist()
+    assert found.j.tolist() == edges.j[~held].tolist()
+    assert report["pairs"] == len(found)
+    assert report["adjacent_share"] == pytest.approx((found.j - found.i == 1).mean())
+
+
+def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
+    corpus = Corpus(lengths=[12] * 60, cuts=(20, 45))
+    rng = np.random.default_rng(0)
+    topics = (2 * np.repeat(np.arange(60), 12)) + rng.integers(2, size=len(corpus))
+    vectors = rng.standard_normal((120, 8))[topics] + 0.4 * rng.standard_normal((len(corpus), 8))
+    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
+    write_vectors(corpus, vectors, stored)
+    write_graph(corpus, Embeddings.open(stored), 4, graph, min_distance=2)
+    write_edges(graph, 1, False, edges)
+    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    for k, shard in enumerate(corpus.shards):
+        found, alone = (listed(PrunedGraph.open(path).shard(k)) for path in (both, edges))
+        assert found == sorted({*found})
+        assert {*alone} < {*found}
+        assert len(found) <= 2 * len(alone)
+        assert all(i + 2 <= j and i // 12 == j // 12 for i, j in found)
+        assert all(shard.sentences.start <= i and j < shard.sentences.stop for i, j in found)
+        drawn = {*found} - {*alone}
+        assert np.mean([topics[i] == topics[j] for i, j in drawn]) > 0.8  # by chance .5
+
+
+def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for shard in corpus.shards:
+        rows = unit[shard.sentences].astype(np.float16)
+        column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+        schema = schemas.embeddings(rows.shape[1], pa.float16())
+        with ipc.new_file(out / f"embeddings-{shard.index:05d}.arrow", schema) as file:
+            file.write_batch(pa.record_batch([column], schema=schema))
+
+
+def listed(edges: Edges) -> list[tuple[int, int]]:
+    return list(zip(edges.i.tolist(), edges.j.tolist(), strict=True))
 
 
 def test_a_graph_shard_reads_back_as_it_was_computed(tmp_path: Path):

@@ -217,7 +217,7 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert [row.task for row in rows] == ["Cranfield", "beir", "retrieval, average of 2"]
     assert rows[0].verdict == "first"
     said = shown(capsys, *duel_tables(duel))
-    assert "Of 2 tasks bm25 is better on" in said
+    assert "bm25 is better on" in said
     assert duel_json(duel)["tasks"][0]["better"] == "bm25"
 
 

@@ -119,11 +119,11 @@ def test_a_preset_of_the_method_comes_behind_every_setting_given_by_hand(tmp_pat
     assert made(preset="paper").training.batch_size == 3200
 
 
-def test_the_preset_apart_is_of_the_annotation():
-    run = made(preset="apart")
-    assert (run.annotation.min_distance, run.annotation.positives) == (2, "edge")
+def test_the_preset_auto_is_of_the_annotation():
+    run = made(preset="auto")
+    assert (run.annotation.min_distance, run.annotation.positives) == (2, "related")
     assert run.training == made().training
-    assert made("annotation.positives=cluster", preset="apart").annotation.min_distance == 2
+    assert made("annotation.positives=cluster", preset="auto").annotation.min_distance == 2
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,15 @@ def test_the_preset_apart_is_of_the_annotation():
         ("training.method.name=infocse_idc", "training.method.batches=cluster"),
     ],
 )
-def test_edges_are_pairs_of_the_pruned_graph_as_they_are(wrong: tuple[str, ...]):
-    with pytest.raises(UsageError, match=r"E001 .*'edge'"):
-        made("annotation.positives=edge", *wrong)
+@pytest.mark.parametrize("positives", ["edge", "related"])
+def test_edges_are_pairs_of_the_pruned_graph_as_they_are(positives: str, wrong: tuple[str, ...]):
+    with pytest.raises(UsageError, match=rf"E001 .*'{positives}'"):
+        made(f"annotation.positives={positives}", *wrong)
+
+
+def test_related_pairs_are_drawn_by_vectors_that_are_kept():
+    with pytest.raises(UsageError, match=r"E001 annotation: .*keep_embeddings is false"):
+        made("annotation.keep_embeddings=false", preset="auto")
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from itertools import combinations, pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.idc.pairs import cluster_pairs, pair_count
+from sentemb_core.idc.pairs import cluster_pairs, edge_pairs
+from sentemb_core.idc.pruning import Edges
 
 annotations = st.lists(
     st.lists(st.integers(0, 3), max_size=16), min_size=1, max_size=6
@@ -84,12 +84,10 @@ def test_held_out_documents_give_no_pair_and_leave_the_others_alone(documents, m
     assert kept == [pair for pair in whole if document_of[pair[0]] % 2 == 0]
 
 
-@pytest.mark.parametrize("max_partners", [None, 1, 2, 3, 6, 7, 100])
-def test_counting_agrees_with_making(max_partners: int | None):
-    for size in range(1, 20):
-        labels, offsets = np.zeros(size, np.int32), np.array([0, size])
-        made = len(listed(labels, offsets, max_partners=max_partners))
-        assert pair_count(np.array([size]), max_partners).tolist() == [made]
+def test_edges_of_held_out_documents_are_no_pairs():
+    edges = Edges(np.array([10, 10, 13]), np.array([11, 12, 14]), np.ones(3, np.float32))
+    i, j = edge_pairs(edges, np.array([10, 13, 13, 15]), np.array([True, False, False]))
+    assert (i.tolist(), j.tolist()) == ([13], [14])
 
 
 def test_another_seed_draws_other_partners():

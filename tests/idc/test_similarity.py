@@ -114,3 +114,19 @@ def test_a_vector_that_is_not_finite_is_named(broken: float):
 
 def test_no_documents_have_no_neighbours():
     assert neighbours(np.zeros((0, 3), np.float32), np.array([7]), 2).index.shape == (0, 2)
+
+
+@pytest.mark.parametrize("min_distance", [2, 4])
+def test_sentences_nearer_than_the_distance_are_no_neighbours(
+    min_distance: int, monkeypatch: pytest.MonkeyPatch
+):
+    vectors, offsets = drawn([40, 3, 1, 12])
+    monkeypatch.setattr(similarity, "BUDGET", 2_000)  # the long one in blocks
+    near = neighbours(vectors, offsets, 5, min_distance)
+    for start, stop in pairwise(offsets):
+        places = np.arange(stop - start)
+        weights = vectors[start:stop] @ vectors[start:stop].T
+        weights[np.abs(places[:, None] - places) < min_distance] = -np.inf
+        for row, weight in enumerate(weights):
+            expected = [start + j for j in sorted_row(weight, 5)]
+            assert near.index[start + row].tolist() == expected + [-1] * (5 - len(expected))

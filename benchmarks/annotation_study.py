@@ -1,0 +1,303 @@
+"""Which positives to train on: every variant on every corpus, from the same start encoders.
+
+    python -m benchmarks.annotation_study --results FOLDER --write
+
+Each cell starts from the encoder that the initialiser left (encoders from nothing: plain
+neighbours), picks its pairs, and trains as many steps as a round does. All documents of the pool
+ask, and all counterparts. A finished cell lies in the folder and is not computed again.
+"""
+
+import argparse
+import os
+from copy import deepcopy
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from jaxtyping import Float64, Int64
+
+from benchmarks.annotation_variants import VARIANTS, Seen, method_of, order_share
+from benchmarks.main_job import spread
+from flows.presets import preset
+from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.documents import write_documents
+from sentemb_core.corpus.table import document_batches
+from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.evaluation.encoder import encoder_scorers
+from sentemb_core.evaluation.retrieval import rank_benchmark
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.method import Method
+from sentemb_core.pairs.table import PairTable
+from sentemb_core.training.batches import PairBatches
+from sentemb_core.training.loop import learner_of, train
+from tasks.cells import write_between_marks
+
+RESULTS = Path(__file__).parents[1] / "RESULTS.md"
+NEIGHBOURS, PAPER = list(VARIANTS)[:2]
+
+TITLED = {"id_column": "doc_id", "sentences_column": "sentences", "counterpart_column": "title"}
+SESSIONS = {"id_column": "session_id", "sentences_column": "titles"}
+CORPORA = {
+    "blog_usgov": TITLED | {"min_sentences": 5, "max_sentences": 40},
+    "session_mixed_titles": SESSIONS | {"counterpart_column": "ad_title"},
+    "news_reuters21578": TITLED | {"min_sentences": 5},
+    "sci_arxiv_cs": TITLED | {"min_sentences": 5},
+    "forum_20newsgroups": TITLED | {"min_sentences": 5, "max_sentences": 40},
+    "session_wikispeedia": SESSIONS | {"counterpart_column": "target"},
+}
+STUDIED = list(CORPORA)[:4]
+DEPTH = {"session_mixed_titles": 20, "session_wikispeedia": 20, "sci_arxiv_cs": 1}
+"""k of R@k where 5 is too hard or too easy."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A corpus, who asks in it, and the topic of every sentence where that is known."""
+
+    name: str
+    folder: Path
+    encoder: str
+
+    @cached_property
+    def corpus(self) -> TokenCorpus:
+        return TokenCorpus.open(self.folder / "tokens")
+
+    @cached_property
+    def benchmark(self) -> Benchmark:
+        """All queries in one split."""
+        found = Benchmark.open(self.folder / "benchmark")
+        return replace(found, query_split=np.full(len(found.query_split), "test"))
+
+    def topics(self) -> Int64[np.ndarray, " sentences"] | None:
+        if self.name != "session_mixed_titles":
+            return None
+        table = pq.read_table(source(self.name), columns=["session_id", "topics"]).to_pydict()
+        known = dict(zip(table["session_id"], table["topics"], strict=True))
+        named = [topic for doc_id in self.corpus.doc_ids for topic in known[doc_id]]
+        return np.unique(named, return_inverse=True)[1]
+
+    @cached_property
+    def random_start(self) -> Encoder:
+        """With the vocabulary of the corpus, which no seed changes."""
+        config = EncoderConfig(name=self.encoder)
+        return start_encoder(config, sentences(self.folder / "documents" / "documents.parquet"))
+
+
+def source(name: str) -> str:
+    return str(Path(os.environ["SENTEMB_DATA"]) / f"{name}.parquet")
+
+
+def sentences(documents: Path) -> Iterator[str]:
+    for batch in document_batches(documents, ["sentences"]):
+        yield from batch.column("sentences").flatten().to_pylist()
+
+
+def ground_of(name: str, encoder: str, documents: int, folder: Path) -> Ground:
+    """The corpus as tokens, a sample of it where it is large; made once."""
+    ground = Ground(name, folder, encoder)
+    if (folder / "tokens" / "meta.json").exists():
+        return ground
+    for part in ("documents", "benchmark", "tokens"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    config = CorpusConfig(source=source(name), max_documents=documents, **CORPORA[name])
+    write_documents(config, folder / "documents")
+    table = folder / "documents" / "documents.parquet"
+    write_benchmark(table, ValidationConfig(candidates=1_000), folder / "benchmark")
+    start = ground.random_start
+    start.tokenizer.save(str(folder / "tokenizer.json"))
+    write_tokens(
+        table,
+        folder / "benchmark",
+        folder / "tokenizer.json",
+        start.max_length,
+        folder / "tokens",
+        add_special_tokens=start.add_special_tokens,
+    )
+    return ground
+
+
+def initialised(ground: Ground, seed: int) -> Encoder:
+    """Random weights of this seed after the initialiser; a pretrained encoder as it is."""
+    file = ground.folder / f"start-{seed}.npz"
+    settings = preset(ground.encoder)
+    if "initialiser" not in settings:
+        return deepcopy(ground.random_start)
+    if file.exists():
+        encoder, stored = deepcopy(ground.random_start), np.load(file)
+        encoder.load_state_dict({name: torch.from_numpy(stored[name]) for name in stored})
+        return encoder
+    documents = ground.folder / "documents" / "documents.parquet"
+    encoder = start_encoder(EncoderConfig(name=ground.encoder, seed=seed), sentences(documents))
+    config = TrainingConfig(**settings["initialiser"] | {"seed": seed})
+    method = method_for(config.method, encoder)
+    learn(encoder, method, method.pairs(ground.corpus, None), config, ground)
+    np.savez(file, **{name: value.numpy() for name, value in encoder.state_dict().items()})
+    return encoder
+
+
+def learn(
+    encoder: Encoder, method: Method, pairs: PairTable, config: TrainingConfig, ground: Ground
+) -> None:
+    sampler = PairBatches(method, ground.corpus, pairs, config.batch_size, config.seed)
+    with tempfile.TemporaryDirectory() as work:
+        learner = learner_of(method, encoder, config.seed)
+        train(learner, method, sampler, config, Path(work))
+
+
+def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
+    """Ranks of all queries both ways, and how pure the pairs were; without a variant, the start."""
+    corpus, topics, began = ground.corpus, ground.topics(), time.process_time()
+    encoder, pairs = initialised(ground, seed), None
+    rng = np.random.default_rng(seed)
+    for part in range(parts := 0 if variant is None else 4 if "every" in variant else 1):
+        config = TrainingConfig(**preset(ground.encoder)["training"] | {"seed": 100 + seed + part})
+        config = config.model_copy(update={"steps": config.steps // parts})
+        seen = seen_by(encoder, corpus, config.steps * config.batch_size, rng)
+        pairs = VARIANTS[variant or ""](seen)
+        learn(encoder, method_of(variant or "", encoder, seen), pairs, config, ground)
+    seconds = time.process_time() - began
+    ranks = rank_benchmark(
+        ground.benchmark, encoder_scorers(encoder, corpus, ground.benchmark), "test"
+    )
+    told: dict[str, object] = {
+        "there": ranks.document_to_counterpart.rank.tolist(),
+        "back": ranks.counterpart_to_document.best.tolist(),
+        "seconds": seconds,
+    }
+    if pairs is None:
+        after = seen_by(encoder, corpus, 0, rng)
+        told |= {"related": after.relatedness.share, "order": order_share(after)}
+    else:
+        told["adjacent"] = float((np.abs(pairs.i - pairs.j) == 1).mean())
+    if topics is not None:
+        again = VARIANTS[PAPER](seen_by(encoder, corpus, 0, rng))
+        told["purity_after"] = purity(again, topics)
+        told["purity"] = None if pairs is None else purity(pairs, topics)
+    return told
+
+
+def seen_by(encoder: Encoder, corpus: TokenCorpus, count: int, rng: np.random.Generator) -> Seen:
+    dtype = "bfloat16" if encoder.kind == "transformer" else "float32"
+    vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))), dtype=dtype)
+    return Seen(corpus, vectors, count, rng)
+
+
+def purity(pairs: PairTable, topics: Int64[np.ndarray, " sentences"]) -> float:
+    """Share of pairs of one topic."""
+    return float((topics[pairs.i] == topics[pairs.j]).mean())
+
+
+def computed(folder: Path, ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
+    """The cell, from its file if it is there."""
+    file = folder / f"{variant or 'start'}-{seed}.json".replace(" ", "_").replace("/", "_")
+    if not file.exists():
+        made = cell(ground, variant, seed)
+        file.write_text(json.dumps(made))
+        print(f"{ground.name}: {variant or 'start'}, seed {seed}: {made['seconds']:.0f} CPU-s",
+              flush=True)  # fmt: skip
+    return json.loads(file.read_text())
+
+
+Cells = dict[str | None, list[dict]]
+"""Variant -> its cells, seed by seed; None is the start."""
+
+
+def hits(cells: list[dict], k: int) -> Float64[np.ndarray, " queries"]:
+    """Hit among the first k, the mean over seeds, of every query of both directions."""
+    ways = [
+        np.mean([np.array(cell[way]) <= k for cell in cells], axis=0) for way in ("there", "back")
+    ]
+    return np.concatenate(ways)
+
+
+def table(name: str, cells: Cells) -> str:
+    """One row a variant; differences to the better of the two baselines."""
+    k = DEPTH.get(name, 5)
+    better = better_baseline(cells, k)
+    pure = "purity" in cells[None][0]
+    head = [
+        "positives", f"document → counterpart R@{k}", f"counterpart → document R@{k}",
+        f"both, minus “{better}” (95 %)", "neighbours among the pairs",
+        *(["purity of the pairs", "of cluster pairs afterwards"] if pure else []),
+    ]  # fmt: skip
+    lines = [head, ["---"] * len(head)]
+    for variant, found in cells.items():
+        row = [variant or "(start)"]
+        row += [spread([share(cell[way], k) for cell in found]) for way in ("there", "back")]
+        row += [interval(found, cells[better], k) if variant != better else ""]
+        row += [f"{mean(cell['adjacent'] for cell in found):.2f}" if variant else ""]
+        if pure:
+            row += [spread([cell["purity"] for cell in found]) if variant else ""]
+            row += [spread([cell["purity_after"] for cell in found])]
+        lines.append(row)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def better_baseline(cells: Cells, k: int) -> str:
+    return max((NEIGHBOURS, PAPER), key=lambda variant: hits(cells[variant], k).mean())
+
+
+def share(ranks: list[int], k: int) -> float:
+    return float((np.array(ranks) <= k).mean())
+
+
+def interval(one: list[dict], other: list[dict], k: int) -> str:
+    """Mean difference over queries and its interval; bold where it does not hold zero."""
+    found = paired_difference(hits(one, k), hits(other, k), 0)
+    told = f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+    return f"**{told}**" if found.low > 0 or found.high < 0 else told
+
+
+def told_of_start(cells: Cells) -> str:
+    start = cells[None]
+    related, order = (mean(cell[key] for cell in start) for key in ("related", "order"))
+    return (
+        f"Estimated without labels: {related:.2f} of the pairs inside documents are related; "
+        f"order explains {order:.2f} of the neighbours' likeness in words."
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, required=True, help="Folder of finished cells.")
+    parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=STUDIED)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
+    parser.add_argument("--encoder", default="static")
+    parser.add_argument("--documents", type=int, default=4_000)
+    parser.add_argument("--write", action="store_true", help="Into RESULTS.md, between its marks.")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    variants = list(dict.fromkeys([NEIGHBOURS, PAPER, *asked.variants]))
+    for name in asked.corpora:
+        folder = asked.results / f"{name}-{asked.encoder}-{asked.documents}"
+        ground = ground_of(name, asked.encoder, asked.documents, folder)
+        cells: Cells = {
+            variant: [computed(folder, ground, variant, seed) for seed in asked.seeds]
+            for variant in [None, *variants]
+        }
+        made = f"{table(name, cells)}\n\n{told_of_start(cells)}"
+        print(f"{name}\n{made}\n", flush=True)
+        if asked.write:
+            write_between_marks(RESULTS, f"annotation {name} {asked.encoder}", made)
+
+
+if __name__ == "__main__":
+    main()

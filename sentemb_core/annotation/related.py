@@ -1,0 +1,68 @@
+"""Edges of a corpus on disk together with as many random pairs that are probably related."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float32, Int64
+
+from sentemb_core import schemas
+from sentemb_core.annotation.corpus import Corpus
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.annotation.files import write_arrow
+from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.idc.pairs import Chunk
+from sentemb_core.idc.pruning import Edges
+from sentemb_core.idc.relatedness import (
+    Relatedness,
+    distant_pairs,
+    related_pairs,
+    relatedness,
+    strangers,
+)
+
+SAMPLE = 30_000
+"""Pairs within documents, and as many across, behind an estimate: its share errs by .01."""
+
+
+def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, out: Path) -> None:
+    """The edges of every shard, and as many `related_pairs` of its documents, each pair once.
+
+    What is drawn depends on where shards begin, which the token cache settles.
+    """
+    stored = PrunedGraph.open(edges)
+    bounds = [corpus.shard_offsets(shard.index)[1:] for shard in corpus.shards]
+    offsets = np.concatenate([np.zeros(1, np.int64), *bounds])
+    told = estimated(offsets, vectors, np.random.default_rng([seed, 0]))
+    for shard in corpus.shards:
+        rng = np.random.default_rng([seed, 1, shard.index])
+        kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
+        i, j = related_pairs(rows, corpus.shard_offsets(shard.index), told, len(kept.i), rng)
+        first = shard.sentences.start
+        weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
+        both = united(kept, Edges(i, j, weight))
+        columns = [pa.array(both.i), pa.array(both.j), pa.array(both.weight)]
+        write_arrow(out / f"edges-{shard.index:05d}.arrow", columns, schemas.EDGES)
+
+
+def estimated(
+    offsets: Int64[np.ndarray, " bounds"], vectors: Embeddings, rng: np.random.Generator
+) -> Relatedness:
+    """How probably a pair inside a document is related, by the similarity of these vectors."""
+    within = distant_pairs(offsets, SAMPLE, rng)
+    across = strangers(offsets, SAMPLE, rng)
+    return relatedness(_similarities(vectors, within), _similarities(vectors, across))
+
+
+def united(one: Edges, other: Edges) -> Edges:
+    """Each pair of either once, sorted."""
+    i, j = np.append(one.i, other.i), np.append(one.j, other.j)
+    rows = np.lexsort((j, i))
+    i, j = i[rows], j[rows]
+    fresh = (np.diff(i, prepend=-1) != 0) | (np.diff(j, prepend=-1) != 0)
+    return Edges(i[fresh], j[fresh], np.append(one.weight, other.weight)[rows][fresh])
+
+
+def _similarities(vectors: Embeddings, pairs: Chunk) -> Float32[np.ndarray, " pairs"]:
+    i, j = pairs
+    return np.einsum("nd,nd->n", vectors.rows(i), vectors.rows(j))

@@ -1,0 +1,105 @@
+"""What similarities alone say of relatedness, on mixtures whose truth is known."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.idc.relatedness import (
+    Relatedness,
+    distant_pairs,
+    related_pairs,
+    relatedness,
+    strangers,
+)
+
+
+def mixture(share: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Similarities within and across documents, and which of those within are related."""
+    rng = np.random.default_rng(seed)
+    related = rng.random(20_000) < share
+    within = np.where(related, rng.normal(0.7, 0.1, 20_000), rng.normal(0.1, 0.15, 20_000))
+    across = rng.normal(0.1, 0.15, 20_000)
+    return within.astype(np.float32), across.astype(np.float32), related
+
+
+@given(st.floats(0, 1), st.integers(0, 100))
+@settings(deadline=None, max_examples=20)
+def test_the_share_of_related_pairs_is_found_without_labels(share: float, seed: int):
+    within, across, related = mixture(share, seed)
+    assert abs(relatedness(within, across).share - related.mean()) < 0.03
+
+
+@given(st.floats(0.05, 0.95), st.integers(0, 100))
+@settings(deadline=None, max_examples=20)
+def test_of_pairs_called_related_with_a_probability_as_many_are(share: float, seed: int):
+    within, across, related = mixture(share, seed)
+    posterior = relatedness(within, across).of(within)
+    for low in (0.0, 0.5, 0.9):
+        told = (posterior >= low) & (posterior < low + 0.5)
+        if told.sum() > 500:
+            assert abs(related[told].mean() - posterior[told].mean()) < 0.06
+
+
+def test_documents_of_unrelated_sentences_have_no_related_pair():
+    across = np.random.default_rng(0).normal(0, 1, 10_000).astype(np.float32)
+    found = relatedness(across[:5_000], across[5_000:])
+    assert found.share < 0.05
+    assert found.of(across).mean() < 0.1
+
+
+def test_the_probability_never_falls_with_the_similarity():
+    within, across, _ = mixture(0.4, 0)
+    rising = relatedness(within, across).of(np.linspace(-2, 2, 500, dtype=np.float32))
+    assert (np.diff(rising) >= 0).all()
+    assert rising[-1] > 0.99
+
+
+def test_distant_pairs_lie_in_one_document_and_are_no_neighbours():
+    offsets = np.array([0, 1, 3, 9, 9, 20])
+    i, j = distant_pairs(offsets, 500, np.random.default_rng(0))
+    document = np.repeat(np.arange(5), np.diff(offsets))
+    assert (document[i] == document[j]).all()
+    assert np.abs(i - j).min() == 2
+    assert {*document[i].tolist()} == {2, 4}
+
+
+def test_strangers_are_of_different_documents():
+    offsets = np.array([0, 1, 3, 9, 9, 20])
+    i, j = strangers(offsets, 500, np.random.default_rng(0))
+    document = np.repeat(np.arange(5), np.diff(offsets))
+    assert (document[i] != document[j]).all()
+    assert {*i.tolist(), *j.tolist()} == {*range(20)}
+
+
+def of_topics(documents: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Documents of 12 sentences of two topics, shuffled: vectors, offsets, topics."""
+    rng = np.random.default_rng(seed)
+    topics = np.concatenate([rng.permutation(np.repeat(rng.choice(40, 2, replace=False), 6))
+                             for _ in range(documents)])  # fmt: skip
+    noisy = rng.standard_normal((40, 32))[topics] + 0.7 * rng.standard_normal((len(topics), 32))
+    vectors = (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
+    return vectors, np.arange(documents + 1) * 12, topics
+
+
+def test_pairs_of_one_topic_are_found_in_documents_that_mix_two():
+    vectors, offsets, topics = of_topics(400, 0)
+    rng = np.random.default_rng(0)
+    within, across = distant_pairs(offsets, 20_000, rng), strangers(offsets, 20_000, rng)
+    told = relatedness(
+        *(np.einsum("nd,nd->n", vectors[i], vectors[j]) for i, j in (within, across))
+    )
+    i, j = related_pairs(vectors[1200:2400], offsets[100:201], told, 3_000, rng)
+    assert len(i) == 3_000
+    assert (i + 2 <= j).all()
+    assert (i // 12 == j // 12).all()
+    assert i.min() >= 1200
+    assert j.max() < 2400
+    assert (topics[within[0]] == topics[within[1]]).mean() < 0.5
+    assert (topics[i] == topics[j]).mean() > 0.9
+
+
+def test_where_no_pair_is_related_none_is_drawn():
+    unrelated = Relatedness(np.array([0.0]), np.array([0.1, 0.2]), 0.0)
+    vectors, offsets, _ = of_topics(3, 0)
+    i, j = related_pairs(vectors, offsets, unrelated, 10, np.random.default_rng(0))
+    assert len(i) == len(j) == 0
