@@ -234,14 +234,15 @@ def table(name: str, cells: Cells) -> str:
     pure = "purity" in cells[None][0]
     head = [
         "positives", f"document → counterpart R@{k}", f"counterpart → document R@{k}",
-        f"both, minus “{better}” (95 %)", "neighbours among the pairs",
+        f"both, minus “{better}” (95 %)", "better in", "neighbours among the pairs",
         *(["purity of the pairs", "of cluster pairs afterwards"] if pure else []),
     ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
     for variant, found in cells.items():
         row = [variant or "(start)"]
         row += [spread([share(cell[way], k) for cell in found]) for way in ("there", "back")]
-        row += [interval(found, cells[better], k) if variant != better else ""]
+        same = variant == better
+        row += ["", ""] if same else compared(found, cells[better], k)
         row += [f"{mean(cell['adjacent'] for cell in found):.2f}" if variant else ""]
         if pure:
             row += [spread([cell["purity"] for cell in found]) if variant else ""]
@@ -258,11 +259,19 @@ def share(ranks: list[int], k: int) -> float:
     return float((np.array(ranks) <= k).mean())
 
 
-def interval(one: list[dict], other: list[dict], k: int) -> str:
-    """Mean difference over queries and its interval; bold where it does not hold zero."""
+def compared(one: list[dict], other: list[dict], k: int) -> list[str]:
+    """Mean difference over queries with its interval, and in how many seeds it is above zero.
+
+    Bold where the interval does not hold zero.
+    """
     found = paired_difference(hits(one, k), hits(other, k), 0)
     told = f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
-    return f"**{told}**" if found.low > 0 or found.high < 0 else told
+    wins = sum(
+        bool(hits([left], k).mean() > hits([right], k).mean())
+        for left, right in zip(one, other, strict=True)
+    )
+    sure = found.low > 0 or found.high < 0
+    return [f"**{told}**" if sure else told, f"{wins} of {len(one)}"]
 
 
 def told_of_start(cells: Cells) -> str:
@@ -296,7 +305,8 @@ def main() -> None:
         made = f"{table(name, cells)}\n\n{told_of_start(cells)}"
         print(f"{name}\n{made}\n", flush=True)
         if asked.write:
-            write_between_marks(RESULTS, f"annotation {name} {asked.encoder}", made)
+            marks = f"annotation {name} {asked.encoder}, {len(asked.seeds)} seeds"
+            write_between_marks(RESULTS, marks, made)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 from scipy import sparse
+from torch import Tensor
 
 from sentemb_core.annotation.related import SAMPLE
 from sentemb_core.corpus.tokens import TokenCorpus
@@ -29,7 +30,7 @@ from sentemb_core.idc.similarity import neighbours
 from sentemb_core.method_settings import CONPONO
 from sentemb_core.methods.conpono import conpono
 from sentemb_core.methods.contrast import loss_of_choice
-from sentemb_core.methods.method import Learner, Method
+from sentemb_core.methods.method import CrossSampleTerm, Learner, Method
 from sentemb_core.pairs import sources
 from sentemb_core.pairs.table import PairTable
 from sentemb_core.views.batch import Batch, negatives, positives
@@ -238,12 +239,14 @@ def method_of(variant: str, encoder: Encoder, seen: Seen) -> Method:
     return replace(method, terms={"contrast": (1.0, unlike(encoder, seen))})
 
 
-def unlike(encoder: Encoder, seen: Seen) -> Callable[..., tuple[object, Mapping[str, float]]]:
+def unlike(encoder: Encoder, seen: Seen) -> CrossSampleTerm:
     """Negatives that the annotator finds more alike than the positive are masked."""
     everyone = seen.corpus.tokens(np.arange(len(seen.vectors)))
     row_of = {tokens.tobytes(): row for row, tokens in enumerate(everyone)}
 
-    def term(vectors: Mapping[str, object], batch: Batch, _: Learner):
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, Mapping[str, float]]:
         views = [batch.views[name] for name in ("anchor", "positive")]
         known = [seen.vectors[[row_of[t.tobytes()] for t in view.tokens]] for view in views]
         positive = positives(*views)
