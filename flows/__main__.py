@@ -172,7 +172,11 @@ def reproduce(
     ],
     *,
     data: Annotated[
-        str | None, Parameter(help="Folder of the corpora and STS files. Default: $SENTEMB_DATA.")
+        str | None,
+        Parameter(
+            help="Folder of the corpora and STS files. Default: $SENTEMB_DATA; for few-shot, "
+            "whose corpus is shipped, the repository's."
+        ),
     ] = None,
     corpora: Annotated[
         Names,

@@ -73,11 +73,13 @@ def run_config(config: AnyRun, as_json: bool) -> int:
 def reproduce_command(
     name: str, given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
 ) -> int:
+    from flows.demo import SHIPPED
     from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
     asked = {name: value for name, value in given.items() if value is not None}
-    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA")):
+    shipped = str(SHIPPED.parent) if name == FewShotTable.title else None
+    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped)):
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
     table = checked_as(FewShotTable if name == FewShotTable.title else MethodTable, asked)
     prepare()
@@ -268,6 +270,8 @@ def show_told(plan: "Plan", as_json: bool) -> int:
 def resume_command(run: str | None, as_json: bool) -> int:
     prepare()
     found = unfinished_run(run)
+    if run is None:
+        remark(f"Going on with run {found.id} ({found.state}), the last that did not finish.")
     from tasks.following import resuming
 
     with resuming(found.id):
@@ -297,7 +301,11 @@ def unfinished_run(run: str | None) -> "Run":
 
 def status_command(run: str | None, as_json: bool) -> int:
     prepare()
-    config = found_run(run).config
+    found = found_run(run)
+    config = found.config
+    if not as_json:
+        name = f" of {config['name']!r}" if "name" in config else ""
+        show(f"Run {found.id}{name}{'' if run else ', the last'}: {found.state}.")
     if table := table_of(config):
         return table_plan(table, as_json)
     if suite := benchmark_of(config):
@@ -427,6 +435,10 @@ def promote_command(run: str | None, as_json: bool) -> int:
 
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
+    if not index.is_dir():
+        from sentemb_core.evaluation.sentence_index import check_index
+
+        check_index(index)
     from sentemb_core.cli import tell_match
     from tasks.registry import compare_with, find_version
 

@@ -1,6 +1,6 @@
 """Few-shot curves (seed 000, Table 2): what some labels add to what each method learnt without."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import ClassVar
@@ -27,6 +27,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.cells import Cell
 from tasks.corpus import tokenise_sentences
 from tasks.labels import draw_labels
+from tasks.rows import Labelled
 from tasks.train import train_encoder
 
 NOTHING = "no method"
@@ -52,11 +53,11 @@ class FewShotTable(MethodTable):
     def pool(self) -> ValidationConfig:
         return ValidationConfig(candidates=self.candidates, label_share=0.5)
 
-    def points(self) -> Iterator[tuple[str, int]]:
+    def points(self, counts: Sequence[int]) -> Iterator[tuple[str, int]]:
         """Method and number of labels; what a start encoder has without labels is a fixed row."""
         plus = (PLUS,) if "infocse_idc" in self.methods else ()
-        yield from product((NOTHING, *plus), self.counts)
-        yield from product(self.methods, (0, *self.counts))
+        yield from product((NOTHING, *plus), counts)
+        yield from product(self.methods, (0, *counts))
 
     def training(self, method: str, start: Start, seed: int) -> TrainingConfig:
         return super().training("infocse_idc" if method == PLUS else method, start, seed)
@@ -80,13 +81,25 @@ def few_shot_cells(table: FewShotTable) -> Iterator[Cell]:
         blank = Cell(corpus=corpus, start=start, method="", seed=seed)
         yield from fixed_cells(ground, blank)
         tuning = table.fine_tuning(start, seed)
-        for method, count in table.points():
+        for method, count in table.points(counts_of(table, ground)):
             training = table.training(method, start, seed) if method != NOTHING else None
             steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
             cell = blank.model_copy(update={"method": method, "labels": count} | steps)
             label = f"{method} on {corpus} from {start}, {count} labels, seed {seed}"
             make = partial(point, label, cell, training, tuning, table, ground)
             yield tried(label, cell, make)
+
+
+def counts_of(table: FewShotTable, ground: Ground) -> list[int]:
+    """The numbers of labels that were asked for, none above what the corpus has."""
+    drawn = [labels_of(table, ground, count).count for count in table.counts]
+    return list(dict.fromkeys(drawn))
+
+
+def labels_of(table: FewShotTable, ground: Ground, count: int) -> Labelled:
+    """The first labels by hash."""
+    assert ground.benchmark is not None, "labels are counterparts"
+    return draw_labels(ground.documents, ground.benchmark, table.pool.label_share, count)
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
@@ -115,8 +128,7 @@ def tuned(
     encoder: ArtifactRef, count: int, tuning: TrainingConfig, table: FewShotTable, ground: Ground
 ) -> ArtifactRef:
     """The encoder of the best epoch on `count` labels."""
-    assert ground.benchmark is not None, "labels are counterparts"
-    labels = draw_labels(ground.documents, ground.benchmark, table.pool.label_share, count)
+    labels = labels_of(table, ground, count)
     return train_encoder(
         encoder,
         tokenise_sentences(labels.documents, None, encoder),

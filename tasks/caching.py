@@ -252,7 +252,9 @@ def _pending(stage: Stage) -> Any:
     if stage.returns is ArtifactRef:
         return ref
     if isinstance(stage.returns, type) and issubclass(stage.returns, BaseModel):
-        return stage.returns.model_construct(**dict.fromkeys(stage.returns.model_fields, ref))
+        fields = stage.returns.model_fields
+        if not any(field.annotation is int for field in fields.values()):
+            return stage.returns.model_construct(**dict.fromkeys(fields, ref))
     raise Undecided(stage.name)
 
 

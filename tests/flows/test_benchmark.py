@@ -218,6 +218,7 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert rows[0].verdict == "first"
     said = shown(capsys, *duel_tables(duel))
     assert "bm25 is better on" in said
+    assert "one in twenty differences would look real.\n" in said  # too few for a number
     assert duel_json(duel)["tasks"][0]["better"] == "bm25"
 
 
@@ -233,6 +234,8 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         asked(files, tasks=["sts13"]).check_files()
     with pytest.raises(UnreadableSourceError, match=r"lacks corpus\.jsonl"):
         asked(files, beir=[str(tmp_path)]).check_files()
+    with pytest.raises(UsageError, match=r"There is no task 'stsb'"):
+        asked(files, data=None, tasks=["STSB"]).check_files()
     with pytest.raises(UsageError, match="--data FOLDER"):
         asked(files, data=None).check_files()
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flows.__main__ import RunOptions, app
@@ -54,6 +56,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --encoder nosuch --dry-run", 2, "or set HF_HUB_OFFLINE=0"),
         ("run CORPUS --encoder flows", 2, "lie in a safetensors file, and flows has none"),
         ("run", 2, "python -m flows run documents.jsonl"),
+        ("run --text-column body", 2, "python -m flows run documents.jsonl"),
         ("run nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
         ("run CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id', 'title',"),
         ("run CORPUS --id-column idd --dry-run", 3, "did you mean 'id'"),
@@ -67,8 +70,9 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("lineage abcdef", 2, "'abcdef' begins 0 of those in"),
         ("where /nosuch", 2, "E401 "),
         ("where flows", 2, "E401 An encoder's weights lie in a safetensors file"),
-        ("canary nosuch.parquet --model models:/x@champion", 2, "It has: nothing yet"),
-        ("canary nosuch.parquet --model x", 2, "A registered model is models:/NAME@ALIAS"),
+        ("canary nosuch.parquet --model models:/x@champion", 2, "nosuch.parquet is none"),
+        ("canary flows --model models:/x@champion", 2, "It has: nothing yet"),
+        ("canary flows --model x", 2, "A registered model is models:/NAME@ALIAS"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(call, corpus_file, arguments: str, code: int, told: str):
@@ -80,15 +84,34 @@ def test_a_mistake_is_told_in_one_line(call, corpus_file, arguments: str, code: 
     assert len(errors.splitlines()) == 1
 
 
-def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file, tmp_path):
+def loaded_by(*arguments: str) -> tuple[str, str]:
+    """The heavy ones among the modules that a call loads, and what it says on stderr."""
     code = (
         "import sys\nfrom flows.__main__ import app\nfrom sentemb_core import console\n"
         "console.run(app, sys.argv[1:])\n"
         "print(sorted({'prefect', 'mlflow', 'torch'} & set(sys.modules)))"
     )
-    command = [sys.executable, "-c", code, "run", str(corpus_file), "--text-column", "boddy"]
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.stdout, "E104" in done.stderr) == ("[]\n", True)
+    return done.stdout, done.stderr
+
+
+def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file):
+    loaded, told = loaded_by("run", str(corpus_file), "--text-column", "boddy")
+    assert (loaded, "E104" in told) == ("[]\n", True)
+
+
+def test_an_index_of_documents_is_refused_before_mlflow_is_loaded(tmp_path):
+    index = tmp_path / "index.parquet"
+    pq.write_table(pa.table({"doc_id": ["a"], "embedding": [[1.0]]}), index)
+    loaded, told = loaded_by("canary", str(index), "--model", "models:/x@champion")
+    assert loaded == "[]\n"
+    assert "E001" in told
+    assert "no column sentence: write it with `encode --by sentence`" in told
+
+
+def test_the_folder_of_an_encoder_is_told_without_loading_torch(tmp_path):
+    assert loaded_by("where", str(tmp_path))[0] == "[]\n"
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):
@@ -118,12 +141,22 @@ def test_a_failed_run_is_the_one_to_resume_and_none_to_report(call, corpus_file)
     config = tiny_run(corpus_file).model_dump(mode="json")
     with pytest.raises(KeyError), recording(Store.default(), "broken", [], config):
         raise KeyError
+    assert call("status")[1].startswith(f"Run broken of '{config['name']}', the last: failed.\n")
     code, said, _ = call("status", "--json")
     assert (code, json.loads(said)[0]["verdict"]) == (0, "MISS")
     code, _, told = call("report", "broken")
     assert (code, "`python -m flows resume broken` finishes it" in told) == (2, True)
     code, _, told = call("report")
     assert (code, "The last: broken (failed)" in told) == (2, True)
+
+
+def test_a_run_that_nobody_named_is_named_before_it_goes_on(call, tmp_path):
+    config = tiny_run(tmp_path / "gone.jsonl").model_dump(mode="json")
+    with pytest.raises(KeyError), recording(Store.default(), "broken", [], config):
+        raise KeyError
+    told = call("resume")[2]
+    assert told.startswith("Going on with run broken (failed), the last that did not finish.\n")
+    assert "Going on" not in call("resume", "broken")[2]
 
 
 def test_only_what_did_not_finish_is_resumed(call):

@@ -309,7 +309,7 @@ def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
 
 def test_a_worse_encoder_is_a_challenger_and_the_champion_stays(worse, first, capsys):
     assert worse.outcome.landing.alias == "challenger"
-    assert "Refused: not surely better than the champion" in worse.outcome.landing.reason
+    assert "Refused: not better than the champion" in worse.outcome.landing.reason
     assert call("promote", worse.outcome.run) == 4
     assert "E701" in capsys.readouterr().err
     assert call("promote", first.outcome.run) == 0

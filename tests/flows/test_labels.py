@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once
+from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import grown, infocse_plus, self_train_and_fine_tune
 from flows.settings import checked, settings
+from flows.steps import begun
 from sentemb_core.configs import (
     CyclesConfig,
     FineTuneRun,
@@ -21,7 +22,7 @@ from sentemb_core.configs import (
 )
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store.objects import Store
-from tasks.caching import without_prefect
+from tasks.caching import making_plan, without_prefect
 from tasks.publish import notes_of
 from tasks.rows import SelfTraining
 from tests.flows.corpora import tiny_run
@@ -145,6 +146,19 @@ def test_a_corpus_without_counterparts_has_no_labels(corpus_file: Path):
     corpus = tiny_run(corpus_file).corpus.model_copy(update={"counterpart_column": None})
     with pytest.raises(EmptyPairsError, match="E102"):
         tuned(tuning_run(corpus_file, corpus=corpus.model_dump()))
+
+
+def test_a_plan_ends_where_the_number_of_labels_is_not_known(corpus_file: Path):
+    config = plus_run(corpus_file)
+    for known in (False, True):
+        with making_plan(Store.default()) as plan:
+            self_train_and_fine_tune(config, lambda row: None)
+        assert plan.undecided
+        told = {status.stage for status in plan.told}
+        assert ("draw_labels" in told, "export_pairs" in told) == (True, known)
+        with without_prefect(Store.default()):
+            begun_with = begun(config, lambda row: None)
+            labels_of(begun_with.texts, config)
 
 
 def test_options_choose_the_kind_of_run():

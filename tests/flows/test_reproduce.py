@@ -217,6 +217,14 @@ def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path):
     assert figure.read_bytes()[:4] == b"\x89PNG"
 
 
+def test_more_labels_than_there_are_make_one_point(data: str):
+    cells = shot(few(data, methods=["conpono"], counts=[4, 500, 1_000]))
+    counts = sorted({cell.labels for cell in cells if cell.method == "conpono"})
+    assert counts[:2] == [0, 4]
+    assert len(counts) == 3
+    assert counts[2] < 30
+
+
 def test_a_curve_goes_on_where_it_was(data: str):
     shot(few(data, methods=["conpono"]))
     with recording(Store.default(), "probe", [], {}) as log:

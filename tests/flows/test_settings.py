@@ -91,6 +91,16 @@ def test_a_wrong_setting_is_named_with_its_path_and_the_way_out(override: str, t
 def test_without_a_source_the_way_out_is_shown():
     with pytest.raises(UsageError, match=r"python -m flows run documents\.jsonl"):
         settings(None, {}, [])
+    with pytest.raises(UsageError, match=r"no corpus: name a source"):
+        settings(None, {"corpus.text_column": "body"}, [])
+
+
+def test_a_rule_of_the_whole_run_is_one_sentence():
+    with pytest.raises(UsageError) as refused:
+        made("labels.count=0", **{"training.method": "fine_tune"})
+    assert str(refused.value) == (
+        "E001 labels.count is 0, and fine-tuning needs labels: take at least 2"
+    )
 
 
 @pytest.mark.parametrize(
