@@ -38,7 +38,8 @@ class Benchmark(Config):
         Raises:
             UsageError: a task that the suite does not have.
         """
-        suite = [(task, Path(self.data)) for task in chosen(self.tasks)] if self.data else []
+        tasks = chosen(self.tasks)
+        suite = [(task, Path(self.data)) for task in tasks] if self.data else []
         return [*suite, *((beir_task(Path(one).resolve().name), Path(one)) for one in self.beir)]
 
     @property

@@ -435,13 +435,10 @@ def promote_command(run: str | None, as_json: bool) -> int:
 
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
-    if not index.is_dir():
-        from sentemb_core.evaluation.sentence_index import check_index
-
-        check_index(index)
     from sentemb_core.cli import tell_match
-    from tasks.registry import compare_with, find_version
+    from tasks.registry import check_comparable, compare_with, find_version
 
+    check_comparable(index)
     version = find_version(model).uri  # an alias may have moved by the time that this is read
     return tell_match(compare_with(version, index), index, version, json=as_json)
 

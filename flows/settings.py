@@ -209,10 +209,11 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     """One line: the setting's path, the rule, what was found, the closest name."""
     path = ".".join(str(part) for part in fault["loc"])
     found = f"found {fault['input']!r:.80}"
+    sentence = fault["msg"].removeprefix("Value error, ")
     if of_one_document(fault):
         return f"{path}: a batch must span at least 2 documents, else nothing contrasts; {found}"
     match fault["type"]:
-        case "missing" if path == "corpus":
+        case "missing" if path in ("corpus", "corpus.source"):
             return "no corpus: name a source, as in `python -m flows run documents.jsonl`"
         case "extra_forbidden":
             return f"{path}: there is no such setting{known_near(fault['loc'], model)}"
@@ -223,6 +224,8 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{path} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
         case "union_tag_not_found":
             return f"{path}: name it, as in --set {path}.name=conpono; {found}"
+        case "value_error":  # a validator's own sentence, which says what it found
+            return f"{path}: {sentence}" if path else sentence
         case _:
             return f"{path or 'config'}: {fault['msg']}, {found}"
 

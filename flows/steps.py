@@ -19,7 +19,13 @@ from tasks.labels import read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.sources import digest_of_corpus, digest_of_encoder, digest_of_labels
 from tasks.train import train_encoder
-from tasks.validate import bm25_scores, random_scores, recall_at_5, validate_encoder
+from tasks.validate import (
+    bm25_scores,
+    check_benchmark,
+    random_scores,
+    recall_at_5,
+    validate_encoder,
+)
 
 Watch = Callable[[Row], None]
 
@@ -58,6 +64,7 @@ def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
         named = config.labels.model_copy(update={"source": digest_of_labels(config.labels)})
         documents = read_labels(documents, config.labels.source, named)
     benchmark = draw_benchmark(documents, config.validation)
+    check_benchmark(benchmark, config)
     start = encoder_from(config.encoder, documents)
     sentences = tokenise_sentences(documents, benchmark, start)
     return Texts(documents=documents, benchmark=benchmark, sentences=sentences), start

@@ -158,6 +158,9 @@ def annotate(
 @app.command
 def canary(model: Model, index: Index, *, json: Json = False) -> int:
     """Whether an index is this encoder's: 64 of its sentences, encoded again (else exit 3)."""
+    from sentemb_core.evaluation.sentence_index import check_index
+
+    check_index(index)
     from sentemb_core.evaluation.canary import compare_encoder
 
     return tell_match(compare_encoder(_encoder(model), index), index, model, json=json)

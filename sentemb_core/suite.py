@@ -4,6 +4,7 @@ A value here says what is scored; how is the evaluation's matter. A task that th
 named all the same: whoever has its file puts it into the folder.
 """
 
+import difflib
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -151,10 +152,11 @@ def chosen(names: Sequence[str]) -> tuple[Task, ...]:
         UsageError: nothing has this name.
     """
     asked = {name.lower() for name in names}
-    known = {task.name.lower() for task in SUITE} | set(GROUPS)
-    if unknown := sorted(asked - known):
-        raise UsageError(
-            f"There is no task {unknown[0]!r}. Groups: {', '.join(GROUPS)}. Tasks: "
-            f"{', '.join(task.name for task in SUITE)}."
+    known = {name.lower(): name for name in (*GROUPS, *(task.name for task in SUITE))}
+    if unknown := sorted(asked - known.keys()):
+        alike = difflib.get_close_matches(unknown[0], known, n=1)
+        way_out = (
+            f"did you mean {known[alike[0]]!r}?" if alike else f"known: {', '.join(known.values())}"
         )
+        raise UsageError(f"There is no task {unknown[0]!r}; {way_out}")
     return tuple(task for task in SUITE if {task.name.lower(), task.group} & asked)

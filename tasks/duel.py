@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from sentemb_core.evaluation.comparison import Comparison
 
+MANY = 10
+"""Rows from which on a twentieth of them is a number worth telling."""
+
 
 class Duel(Value):
     """Two models on the tasks that both can do; averages come after the tasks they are of."""
@@ -85,8 +88,9 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
 def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
     """How many differences are real, and how many such an interval calls real by chance."""
     won = {side: sum(row.verdict == side for row in rows) for side in ("first", "second")}
+    by_chance = f": {len(rows) / 20:.1f} of these" if len(rows) >= MANY else ""
     return (
         f"{first} is better on {won['first']} of {len(rows)} tasks, {second} on {won['second']}; "
         "the others are not decided. Between two equal models one in twenty differences would look "
-        f"real: {len(rows) / 20:.1f} of these."
+        f"real{by_chance}."
     )

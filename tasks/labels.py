@@ -1,10 +1,14 @@
 """Labelled pairs of a run: checked against the corpus, and drawn to fine-tune on."""
 
+import logging
+
 from sentemb_core.configs import LabelsConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
 from tasks.rows import Labelled
 from tasks.storing import opened, written
+
+log = logging.getLogger("sentemb_core.run")
 
 
 @stage("read_labels", version=1, ignore=("place",))
@@ -13,11 +17,13 @@ def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> Art
 
     `config.source` is the SHA-256 of the file's bytes; where it lies does not matter.
     """
-    from sentemb_core.corpus.labels import write_with_labels
+    from sentemb_core.corpus.labels import REJECTED, write_with_labels
 
     with written("documents") as draft:
         named = config.model_copy(update={"source": place})
-        write_with_labels(opened(documents), named, draft.path)
+        refused = write_with_labels(opened(documents), named, draft.path)
+    if refused:
+        log.warning("%d labels were refused: see %s", refused, opened(draft.ref) / REJECTED)
     return draft.ref
 
 

@@ -27,6 +27,7 @@ from tasks.validate import scores_of
 if TYPE_CHECKING:
     import numpy as np
 
+    from sentemb_core.corpus.benchmark import Split
     from sentemb_core.report.collect import RoundFolders
 
 log = logging.getLogger("sentemb_core.run")
@@ -194,21 +195,34 @@ def folders_of(row: Row, cost: float) -> "RoundFolders":
     )
 
 
-def recall(row: Row, split: str) -> float:
+def recall(scores: ArtifactRef, split: "Split") -> float:
     """Recall@5, document to counterpart."""
-    return scores_of(row.scores)[split].document_to_counterpart.recall_at_5
+    return scores_of(scores)[split].document_to_counterpart.recall_at_5
 
 
 def verdict_of(outcome: Outcome) -> str:
-    """One to three sentences: what was gained, over what, and what the gate said."""
+    """What was gained on which split, over what, and what the gate said."""
     training = outcome.training
     start, best = training.rows[0], training.rows[training.best]
-    said = (
-        f"{best.label[0].upper()}{best.label[1:]} is the best of {len(training.rows)} encoders: "
-        f"R@5 {recall(start, 'test'):.3f} at the start, {recall(best, 'test'):.3f} now "
-        "(test split, never decided on)."
+    said = [
+        f"{best.label[0].upper()}{best.label[1:]} is the best of {len(training.rows)} encoders "
+        f"(R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the test "
+        f"split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start and is "
+        f"{recall(best.scores, 'test'):.3f} now{below_words(training)}."
+    ]
+    if best.kind in ("start", "trained") and any(row.kind == "round" for row in training.rows):
+        said.append("No round grew over it: what is returned did not learn from self-annotation.")
+    return " ".join([*said, outcome.landing.reason] if outcome.landing else said)
+
+
+def below_words(training: SelfTraining) -> str:
+    """A clause that says so if words alone (BM25) find more of the test split; else nothing."""
+    if training.bm25 is None:
+        return ""
+    words, best = (
+        recall(scores, "test") for scores in (training.bm25, training.rows[training.best].scores)
     )
-    return f"{said} {outcome.landing.reason}" if outcome.landing else said
+    return f", below BM25's {words:.3f}" if words > best else ""
 
 
 def notes_of(training: SelfTraining, seed: int) -> list[str]:
@@ -218,6 +232,11 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     if not training.controls:
         return []
     chosen, control, what = compared(training)
+    if chosen.kind == "fine-tuned" and chosen.encoder == control.encoder:
+        return [
+            "No round of self-training grew, so the fine-tuned encoder is the control itself: "
+            "nothing to compare."
+        ]
     hits = [hits_at_5(row) for row in (chosen, control)]
     gain = paired_difference(*hits, seed)
     return [

@@ -257,12 +257,24 @@ def canaries_of(uri: str) -> "Canaries":
         return read_canaries(path)
 
 
+def check_comparable(what: Path) -> None:
+    """Look for an index's columns before MLflow is asked, which takes seconds to load.
+
+    Raises:
+        UsageError: It is no index of sentences, nor a folder.
+    """
+    from sentemb_core.evaluation.sentence_index import check_index
+
+    if not what.is_dir():
+        check_index(what)
+
+
 def compare_with(uri: str, what: Path) -> "Comparison":
     """Hold an index, or the encoder in a folder, against a version's canaries.
 
     Raises:
         RegistryError, UnsafeModelError: As `canaries_of`; as `resolve`, of a folder.
-        BadDataError: As `canary.compare`, of an index.
+        UsageError: As `canary.compare`, of an index.
     """
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.encoder.checkpoint import load_encoder

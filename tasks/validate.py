@@ -3,14 +3,23 @@
 import json
 from typing import TYPE_CHECKING
 
+from sentemb_core.configs import RunConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import stage
+from tasks.caching import PENDING, stage
 from tasks.rows import Row
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.scores import Scores
     from sentemb_core.evaluation.sts import StsScores
+
+
+def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
+    """Refuse a benchmark that cannot judge the run (E502); a plan goes on without it."""
+    from sentemb_core.evaluation.enough import require_queries
+
+    if benchmark.digest != PENDING:
+        require_queries(opened(benchmark), config.validation, gated=config.register_model)
 
 
 @stage("validate_encoder", version=1, numeric=("device",))

@@ -152,8 +152,8 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("encode MODEL CORPUS nofolder/vectors.parquet", 2, "There is no folder nofolder"),
         ("encode MODEL CORPUS vectors.txt", 2, "must have extension"),
         ("export MODEL CORPUS", 2, "is a file: name a new folder"),
-        ("canary MODEL nosuch.parquet", 3, "E103 An index is a Parquet file as"),
-        ("canary MODEL CORPUS", 3, "E103 An index is a Parquet file as"),
+        ("canary MODEL nosuch.parquet", 2, "E001 An index is a Parquet file as"),
+        ("canary MODEL CORPUS", 2, "E001 An index is a Parquet file as"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(call, model, corpus, arguments: str, code: int, told: str):

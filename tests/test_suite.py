@@ -45,8 +45,13 @@ def test_the_averages_are_those_of_the_papers():
 
 
 def test_an_unknown_task_is_told_with_all_that_there_are():
-    with pytest.raises(UsageError, match=r"no task 'stsx'\. Groups: retrieval, .*STS12"):
-        chosen(["STSX"])
+    with pytest.raises(UsageError, match=r"no task 'quora'; known: retrieval, .*STS12"):
+        chosen(["Quora"])
+
+
+def test_the_nearest_name_of_an_unknown_task_is_told():
+    with pytest.raises(UsageError, match=r"no task 'stsb'; did you mean 'STS-B'\?$"):
+        chosen(["STSB"])
 
 
 def test_a_task_is_read_back_as_the_kind_that_its_group_says():

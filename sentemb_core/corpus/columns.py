@@ -1,11 +1,14 @@
 """The used columns of a table: named by option, or found under a usual name."""
 
 import difflib
+import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import MissingColumnError
+
+log = logging.getLogger(__name__)
 
 SENTENCE_COLUMNS = ("sentences", "titles")
 TEXT_COLUMNS = ("text", "body", "content", "document", "article", "abstract")
@@ -53,22 +56,33 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
     )
     for name in columns:
         if name is not None and name not in found:
-            raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found)}.")
+            raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found)}")
     if columns.text or columns.sentences:
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
         if name in found:
             field = "sentences" if name in SENTENCE_COLUMNS else "text"
-            return columns._replace(**{field: name})
+            guessed = columns._replace(**{field: name})
+            log.info("%s", _told(guessed, name, found))
+            return guessed
     raise MissingColumnError(
         f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {found}"
-        f"{_hint('text', found)}. Name one by --text-column or --sentences-column."
+        f"{_hint('text', found)} Name one by --text-column or --sentences-column."
+    )
+
+
+def _told(columns: Columns, name: str, found: list[str]) -> str:
+    """What is read of a table whose text column nobody named."""
+    unused = ", ".join(column for column in found if column not in columns) or "none"
+    return (
+        f"text from column {name!r} (guessed); ids: {columns.doc_id or 'row numbers'}; "
+        f"counterpart: {columns.counterpart or 'none'}; unused columns: {unused}"
     )
 
 
 def _hint(name: str, found: list[str]) -> str:
-    """The column a person most likely meant: alike in letters, else a usual body column."""
+    """The end of a sentence: the column most likely meant, alike in letters or usual for a body."""
     alike = difflib.get_close_matches(name, found, n=1, cutoff=0.5)
     usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in found]
     best = (alike or usual)[:1]
-    return f", did you mean {best[0]!r}?" if best else ""
+    return f", did you mean {best[0]!r}?" if best else "."

@@ -7,7 +7,7 @@ item. Its document decides by a hash whether the label is there to learn from or
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,11 +16,17 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
+from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
-from sentemb_core.errors import BadDataError, EmptyPairsError, UnknownLabelsError
+from sentemb_core.errors import (
+    BadDataError,
+    EmptyPairsError,
+    MissingColumnError,
+    UnknownLabelsError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +35,9 @@ MOST_BAD = 0.01
 
 MORE_LABELS = "labels.parquet"
 """Beside the documents: further counterparts of those that have several."""
+
+REJECTED = "rejected_labels.parquet"
+"""Beside the documents: the rows that were refused, and why."""
 
 
 class LabelReport(BaseModel):
@@ -51,12 +60,12 @@ class LabelReport(BaseModel):
         )
 
 
-def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> None:
+def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
     """The documents folder again, with the counterparts that a file of labels gives.
 
     The counterpart column of the corpus no longer counts. Of several labels of one document the
     first judges, and all are learnt from. Sentences equal to a counterpart are dropped, unless
-    nothing is left.
+    nothing is left. How many rows were refused is returned.
 
     Args:
         documents: Folder that `write_documents` filled.
@@ -69,7 +78,7 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> None:
         BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another.
     """
     shutil.copytree(documents, out, dirs_exist_ok=True)
-    found = _read_labels(documents / "documents.parquet", config, out / "rejected_labels.parquet")
+    found, refused = _read_labels(documents / "documents.parquet", config, out / REJECTED)
     row_of: list[int] = []
     texts: list[str] = []
     with DocumentWriter(out / "documents.parquet") as writer:
@@ -80,6 +89,7 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> None:
             texts += own[1:]
     more = {"document": pa.array(row_of, pa.int64()), "text": pa.array(texts, pa.string())}
     pq.write_table(pa.table(more), out / MORE_LABELS, compression="zstd")
+    return refused
 
 
 def write_labelled(
@@ -120,17 +130,19 @@ def write_labelled(
     return report
 
 
-def _read_labels(documents: Path, config: LabelsConfig, rejected: Path) -> dict[str, list[str]]:
-    """Document id -> its counterparts, in the file's order; refused rows are counted."""
-    known = {
-        doc_id
+def _read_labels(
+    documents: Path, config: LabelsConfig, rejected: Path
+) -> tuple[dict[str, list[str]], int]:
+    """Document id -> its counterparts, in the file's order; how many rows were refused."""
+    known: dict[str, None] = {
+        doc_id: None
         for batch in document_batches(documents, ["doc_id"])
         for doc_id in batch.column("doc_id").to_pylist()
     }
     found: dict[str, list[str]] = {}
     read, unknown = 0, Counter[str]()
     with Quarantine(rejected) as quarantine:
-        for row in rows(_as_corpus(config)):
+        for row in _rows(config):
             read += 1
             if isinstance(row, BadRow):
                 quarantine.add(row)
@@ -143,11 +155,24 @@ def _read_labels(documents: Path, config: LabelsConfig, rejected: Path) -> dict[
                 unknown[doc_id] += reason == "unknown-id"
                 continue
             found.setdefault(doc_id, []).append(text)
-    _check(quarantine, read, [doc_id for doc_id in unknown if unknown[doc_id]])
-    return found
+    _check(quarantine, read, [doc_id for doc_id in unknown if unknown[doc_id]], list(known)[:2])
+    return found, quarantine.counts.total()
 
 
-def _fault(doc_id: str, text: str, known: set[str], found: dict[str, list[str]]) -> str | None:
+def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:
+    """The file's rows; a missing column is told as one of the labels (E104)."""
+    try:
+        yield from rows(_as_corpus(config))
+    except MissingColumnError as error:
+        raise MissingColumnError(
+            f"The file of labels {config.source}: {error.args[0]} Its columns are named by "
+            "--set labels.id_column=... and --set labels.counterpart_column=..."
+        ) from error
+
+
+def _fault(
+    doc_id: str, text: str, known: Container[str], found: dict[str, list[str]]
+) -> str | None:
     """The reason to refuse a label, if there is one."""
     if doc_id not in known:
         return "unknown-id"
@@ -158,16 +183,17 @@ def _fault(doc_id: str, text: str, known: set[str], found: dict[str, list[str]])
     return "duplicate-label" if text in found.get(doc_id, ()) else None
 
 
-def _check(quarantine: Quarantine, read: int, unknown: list[str]) -> None:
-    """Refuse a file of which more than 1 % is bad for one reason."""
+def _check(quarantine: Quarantine, read: int, unknown: list[str], known: list[str]) -> None:
+    """Refuse a file of which more than 1 % is bad for one reason; `known` are ids to show."""
     for reason, count in quarantine.counts.items():
         told = f"{count} of {read} labels are {REASONS[reason]}"
         if count <= MOST_BAD * read:
-            log.warning("%s (see %s)", told, quarantine.path.name)
+            log.warning("%s", told)
         elif reason == "unknown-id":
             raise UnknownLabelsError(
                 f"{count} of {read} label ids are not in the corpus (first: "
-                f"{', '.join(map(repr, unknown[:3]))}); 1 % may be. Check the id columns of both."
+                f"{', '.join(map(repr, unknown[:3]))}; the corpus has "
+                f"{', '.join(map(repr, known))}: name its id column with --id-column); 1 % may be."
             )
         else:
             raise BadDataError(

@@ -4,7 +4,6 @@ The list says everything an encoder is beside weights and tokenizer, so there is
 own. Its class names and keys are those that every release of sentence-transformers understands.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,10 @@ from torch import Tensor, nn
 
 from sentemb_core.encoder.dense import dense_parts, is_layer, read_layers
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.json_files import read_json
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.static import StaticTable
-from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.errors import UsageError
 from sentemb_core.types import Json, Pooling, Similarity
 
 CREATOR = "sentemb"
@@ -203,21 +203,3 @@ def _max_length_of(folder: Path) -> int:
         or NO_LIMIT_STATED
     )
     return int(stated) if stated < 1_000_000 else NO_LIMIT_STATED
-
-
-def read_json(path: Path, default: Any = None) -> Any:
-    """The content of a JSON file; `default`, or nothing ({}), where there is none.
-
-    Raises:
-        BadDataError: It is broken, or holds another kind of thing than the default is.
-    """
-    default = {} if default is None else default
-    if not path.is_file():
-        return default
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadDataError(f"{path} is broken JSON: {error}. Copy the encoder again.") from error
-    if type(found) is not type(default):
-        raise BadDataError(f"{path} is of no encoder: it holds a {type(found).__name__}.")
-    return found

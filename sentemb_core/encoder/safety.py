@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sentemb_core.encoder.modules import read_json
+from sentemb_core.encoder.json_files import read_json
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError
 
 PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}

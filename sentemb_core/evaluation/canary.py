@@ -19,13 +19,11 @@ from pydantic import BaseModel, ConfigDict
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import BadDataError, UnreadableSourceError
+from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.evaluation.sentence_index import COLUMNS, opened_index
 
 COUNT = 64
-
-COLUMNS = ["sentence", "embedding"]
-"""Of an index of sentences: what is compared."""
 
 SAME = 0.9999
 """Least cosine of an encoder with itself: 0.99998 with bf16 products (MiniLM), more with float16
@@ -82,15 +80,14 @@ def compare(canaries: Canaries, index: Path) -> Comparison:
         index: Parquet with `sentence` and `embedding`, as `encode --by sentence` writes it.
 
     Raises:
-        BadDataError: The index holds no sentences, or no canary.
-        UnreadableSourceError: It is no Parquet file.
+        UsageError: There is nothing to compare: it is no index of sentences, or holds no canary.
     """
     with opened_index(index) as file:
         rows = rows_with(file, canaries.sentences)
         if not len(rows):
-            raise BadDataError(
+            raise UsageError(
                 f"None of the {len(canaries.sentences)} canaries is in {index}: it was built from "
-                "another corpus. Add the canaries' sentences to what is indexed."
+                "another corpus. Add their sentences to what `encode --by sentence` reads."
             )
         table = taken(file, rows)
     return compared(canaries, table["sentence"].to_pylist(), vectors_in(table))
@@ -100,41 +97,13 @@ def compare_encoder(encoder: Encoder, index: Path) -> Comparison:
     """Encode sentences from all over an index and compare their vectors with those in it.
 
     Raises:
-        BadDataError, UnreadableSourceError: As `compare`.
+        UsageError: It is no index of sentences.
     """
     with opened_index(index) as file:
         table = taken(file, spread_rows(file.metadata.num_rows)).drop_null()
     sentences = table["sentence"].to_pylist()
     canaries = Canaries(sentences, embed_texts(encoder, sentences))
     return compared(canaries, sentences, vectors_in(table))
-
-
-def opened_index(index: Path) -> pq.ParquetFile:
-    """An index of sentences.
-
-    Raises:
-        BadDataError: It holds no sentences, or no vectors.
-        UnreadableSourceError: It is no Parquet file.
-    """
-    try:
-        file = pq.ParquetFile(index)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UnreadableSourceError(
-            f"An index is a Parquet file as `encode --by sentence` writes it; {index} is none: "
-            f"{error}."
-        ) from error
-    if missing := set(COLUMNS) - set(file.schema_arrow.names):
-        raise BadDataError(
-            f"An index is compared by its sentences and their vectors; {index} has no column "
-            f"{' nor '.join(sorted(missing))}: write it with `encode --by sentence`."
-        )
-    if not file.metadata.num_rows:
-        raise BadDataError(f"{index} is empty: nothing in it says which encoder wrote it.")
-    kinds: list[Any] = [file.schema_arrow.field(name).type for name in COLUMNS]
-    texts, vectors = kinds
-    if not ("string" in str(texts) and hasattr(vectors, "value_type")):
-        raise BadDataError(f"An index holds texts and vectors; in {index} are {texts}, {vectors}.")
-    return file
 
 
 def rows_with(file: pq.ParquetFile, sentences: Sequence[str]) -> Int64[np.ndarray, " rows"]:
@@ -184,12 +153,12 @@ def vectors_in(table: Any) -> Float32[np.ndarray, "rows dim"]:
     """The column `embedding` as a matrix.
 
     Raises:
-        BadDataError: Its vectors have different lengths, or there are none.
+        UsageError: Its vectors have different lengths, or there are none.
     """
     column = table["embedding"].combine_chunks()
     flat = column.flatten().to_numpy(zero_copy_only=False)
     if not len(column) or len(flat) % len(column):
-        raise BadDataError(
+        raise UsageError(
             f"An index holds vectors of one length; found {len(flat)} numbers in {len(column)} "
             "rows. Write it with `encode --by sentence`."
         )

@@ -19,6 +19,9 @@ MARGIN = 0.01
 DEPTH = 5
 """The paper validates on Recall@5 (seed 000, appendix C)."""
 
+FEW = 50
+"""Fewer queries than these show only a large gain."""
+
 
 class GateVerdict(BaseModel):
     """What the gate decided and why; the difference is in Recall@5 (0.01 = one point)."""
@@ -58,17 +61,18 @@ def gate(
     hits, rival_hits = (np.asarray(ranks <= DEPTH, np.float64) for ranks in (candidate, rival))
     gain = paired_difference(hits, rival_hits, seed)
     found = (
-        f"Recall@{DEPTH} {hits.mean():.3f} against {rival_hits.mean():.3f} of {name} on "
-        f"{len(hits)} queries, a difference of {gain.mean:+.3f} ({gain.low:+.3f} to "
-        f"{gain.high:+.3f} with 95 % confidence)"
+        f"On the gate split ({'few: ' if len(hits) < FEW else ''}{len(hits)} queries) "
+        f"Recall@{DEPTH} is {hits.mean():.3f} against {rival_hits.mean():.3f} of {name}, a "
+        f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
     )
+    better = f"better than {name} by more than {margin:g} with 95 % confidence"
     beats = gain.low > margin
     if collapsed:
         reason = f"Refused: the vectors have collapsed. {found}."
     elif beats:
-        reason = f"Promoted: better than {name} by more than {margin:g} for sure. {found}."
+        reason = f"Promoted: {better}. {found}."
     else:
-        reason = f"Refused: not surely better than {name} by more than {margin:g}. {found}."
+        reason = f"Refused: not {better}. {found}."
     return GateVerdict(
         promote=beats and not collapsed,
         reason=reason,

@@ -12,7 +12,12 @@ from sentemb_core.configs import LabelsConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
 from sentemb_core.corpus.labels import LabelReport, write_labelled, write_with_labels
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
-from sentemb_core.errors import BadDataError, EmptyPairsError, UnknownLabelsError
+from sentemb_core.errors import (
+    BadDataError,
+    EmptyPairsError,
+    MissingColumnError,
+    UnknownLabelsError,
+)
 
 SHARE = 0.5
 
@@ -147,10 +152,21 @@ def test_a_few_bad_labels_are_counted_and_kept_aside(
     assert caplog.text.count("1 of 203 labels") == 3
 
 
+def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
+    words = r"E104 The file of labels .*labels.jsonl: No column 'doc_id'.*labels\.id_column"
+    with pytest.raises(MissingColumnError, match=words) as refused:
+        labelled(tmp_path, [{"post": "d1", "counterpart": "text"}])
+    assert str(refused.value).count("E104") == 1
+
+
 @pytest.mark.parametrize(
     ("bad", "error", "words"),
     [
-        (pair(999, "who?"), UnknownLabelsError, r"E501 3 of 103 label ids .*first: 'd999'"),
+        (
+            pair(999, "who?"),
+            UnknownLabelsError,
+            r"E501 3 of 103 label ids .*first: 'd999'; the corpus has 'd0', 'd1': name",
+        ),
         (pair(5, ""), BadDataError, r"E100 .*3 of 103 labels are empty"),
         (pair(5, "text 5"), BadDataError, r"E100 .*3 of 103 labels are that repeat a label"),
     ],

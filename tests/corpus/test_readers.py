@@ -220,12 +220,24 @@ def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name
     else:
         jsonl(tmp_path / name, rows)
     with pytest.raises(
-        MissingColumnError, match=r"E104 .*\['ident', 'body'\], did you mean 'body'"
+        MissingColumnError, match=r"E104 .*\['ident', 'body'\], did you mean 'body'\?$"
     ):
         read(tmp_path / name, text_column="text")
     with pytest.raises(MissingColumnError, match="did you mean 'ident'"):
         read(tmp_path / name, id_column="id")
     assert read(tmp_path / name)[0].documents == 1
+
+
+def test_a_guessed_column_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = jsonl(tmp_path / "a.jsonl", [{"id": "1", "title": "T", "body": "One. Two."}])
+    with caplog.at_level("INFO", "sentemb_core.corpus.columns"):
+        read(path, text_column="body")
+        assert caplog.messages == []
+        read(path)
+    assert caplog.messages == [
+        "text from column 'body' (guessed); ids: row numbers; counterpart: none; "
+        "unused columns: id, title"
+    ]
 
 
 def test_without_any_body_column_the_options_are_named(tmp_path: Path) -> None:

@@ -123,9 +123,19 @@ def test_a_gain_below_the_margin_is_refused_however_sure():
 def test_the_reason_tells_both_scores_the_difference_and_its_interval():
     champion = np.array([1] * 50 + [9] * 50)
     reason = verdict(np.array([1] * 90 + [9] * 10), champion).reason
-    assert reason.startswith("Promoted: better than the champion by more than 0.01 for sure.")
-    assert "Recall@5 0.900 against 0.500 of the champion on 100 queries" in reason
-    assert "+0.400 (" in reason
+    assert reason.startswith(
+        "Promoted: better than the champion by more than 0.01 with 95 % confidence. "
+        "On the gate split (100 queries) Recall@5 is 0.900 against 0.500 of the champion, "
+        "a difference of +0.400 (+0."
+    )
+
+
+def test_fewer_than_fifty_queries_are_called_few():
+    reasons = [verdict(np.ones(n, np.int64), np.ones(n, np.int64)).reason for n in (49, 50)]
+    assert ["few" in reason for reason in reasons] == [True, False]
+    assert "On the gate split (few: 49 queries)" in reasons[0]
+    start = "Refused: not better than the champion by more than 0.01 with 95 % confidence."
+    assert all(reason.startswith(start) for reason in reasons)
 
 
 def test_ranks_of_different_splits_are_refused():

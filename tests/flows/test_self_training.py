@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.infocse_idc import self_train
-from sentemb_core.errors import EmptyCorpusError
+from sentemb_core.errors import EmptyCorpusError, NoQueriesError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.caching import making_plan, without_prefect
@@ -172,3 +172,17 @@ def test_a_refused_corpus_leaves_its_quarantine_where_the_error_says(tmp_path: P
         trained(tiny_run(source, corpus=columns))
     (path,) = [Path(word.rstrip(".")) for word in str(refused.value).split() if "parquet" in word]
     assert pq.read_table(path)["reason"].to_pylist() == ["empty", "empty"]
+
+
+def test_a_corpus_too_small_for_the_gate_is_refused_before_any_training(tmp_path: Path):
+    config = tiny_run(write_corpus(tmp_path / "tiny.jsonl", documents=5))
+    config = config.model_copy(
+        update={"corpus": config.corpus.model_copy(update={"counterpart_column": None})}
+    )
+    with making_plan(Store.default()) as plan:
+        self_train(config, lambda row: None)
+    assert "train_encoder" in {status.stage for status in plan.told}, "a plan draws no benchmark"
+    store = Store.default()
+    with pytest.raises(NoQueriesError, match="E502"), recording(store, "probe", [], {}) as log:
+        trained(config)
+    assert [used.stage for used in log.run.stages] == ["read_corpus", "draw_benchmark"]

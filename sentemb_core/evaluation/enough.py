@@ -1,0 +1,50 @@
+"""Whether a drawn benchmark has queries enough to judge a run: asked before anything is trained."""
+
+import math
+from pathlib import Path
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import HELD_OUT_SHARE, BenchmarkReport, Split
+from sentemb_core.errors import NoQueriesError
+
+
+def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -> None:
+    """Refuse a benchmark whose validation or test split, or the gate's, has no query.
+
+    Args:
+        benchmark: Folder that `write_benchmark` filled.
+        config: What it was drawn by.
+        gated: The run registers its encoder, so that the gate must judge it.
+
+    Raises:
+        NoQueriesError: E502, with how many documents are enough.
+    """
+    report = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
+    needed: list[Split] = ["validation", "gate", "test"] if gated else ["validation", "test"]
+    empty = [split for split in needed if not report.n_queries[split]]
+    if not empty:
+        return
+    ungated = "leave the gate out by --set register_model=false"
+    if gated and not config.gate_share:
+        raise NoQueriesError(f"The gate needs queries; its validation.gate_share is 0: {ungated}.")
+    enough = (
+        f"{documents_enough(config, gated)} documents of two sentences"
+        if report.kind == "halves"
+        else f"{pool_enough(config, gated)} documents with a counterpart"
+    )
+    raise NoQueriesError(
+        f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "
+        f"{sum(report.n_queries.values())} documents (validation.candidates allows "
+        f"{config.candidates}). {enough} are enough{f', or {ungated}' if gated else ''}."
+    )
+
+
+def pool_enough(config: ValidationConfig, gated: bool) -> int:
+    """Documents of a pool that fill every split, whatever their ids: one in the smallest share."""
+    shares = [config.validation_share, 1 - config.validation_share - config.gate_share]
+    return math.ceil(1 / min([*shares, config.gate_share] if gated else shares))
+
+
+def documents_enough(config: ValidationConfig, gated: bool) -> int:
+    """Documents of a corpus without counterparts: their pool is a share of them."""
+    return math.ceil(pool_enough(config, gated) / HELD_OUT_SHARE)

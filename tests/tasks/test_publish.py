@@ -1,0 +1,91 @@
+"""What a run says of itself: on which split, against what, and what it did not learn."""
+
+import numpy as np
+import pytest
+
+from sentemb_core.types import ArtifactRef
+from tasks import publish
+from tasks.publish import Outcome, notes_of, verdict_of
+from tasks.rows import Row, RowKind, SelfTraining, Texts
+
+RECALLS = {"start": 0.2, "after_conpono": 0.6, "round_1": 0.5, "bm25": 0.899}
+
+
+def ref(kind: str) -> ArtifactRef:
+    return ArtifactRef(kind=kind, digest="1" * 64, size=1)
+
+
+def row(kind: RowKind, label: str, encoder: str = "model") -> Row:
+    return Row(
+        kind=kind,
+        label=label,
+        encoder=ref(encoder),
+        sentences=ref("sentences"),
+        scores=ref(label.replace(" ", "_")),
+    )
+
+
+def training(rows: list[Row], best: int, *, controls: tuple[Row, ...] = ()) -> SelfTraining:
+    texts = Texts(documents=ref("d"), benchmark=ref("b"), sentences=ref("s"))
+    return SelfTraining(
+        texts=texts,
+        rows=rows,
+        controls=list(controls),
+        bm25=ref("bm25"),
+        random=ref("random"),
+        best=best,
+    )
+
+
+ROWS = [row("start", "start"), row("trained", "after conpono"), row("round", "round 1")]
+
+
+def said(best: int, monkeypatch: pytest.MonkeyPatch, rows: list[Row] = ROWS, **changed: float):
+    """The verdict when the scores are RECALLS, those of validation 0.01 higher."""
+    known = RECALLS | changed
+    monkeypatch.setattr(
+        publish, "recall", lambda scores, split: known[scores.kind] + 0.01 * (split != "test")
+    )
+    outcome = Outcome(
+        run="r", training=training(rows, best), encoder=ref("model"), report="", landing=None,
+        timings=[],
+    )  # fmt: skip
+    return verdict_of(outcome)
+
+
+NOT_GROWN = "No round grew over it: what is returned did not learn from self-annotation."
+
+
+def test_the_verdict_names_splits_and_a_better_bm25(monkeypatch: pytest.MonkeyPatch):
+    assert said(2, monkeypatch) == (
+        "Round 1 is the best of 3 encoders (R@5 0.510 on the validation split). On the test "
+        "split, never decided on, R@5 was 0.200 at the start and is 0.500 now, below BM25's 0.899."
+    )
+    assert "BM25" not in said(2, monkeypatch, bm25=0.5)
+
+
+def test_an_encoder_that_no_round_made_is_said_not_to_learn_from_annotation(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    assert said(1, monkeypatch).endswith(NOT_GROWN)
+    assert said(0, monkeypatch).endswith(NOT_GROWN)
+    assert NOT_GROWN not in said(1, monkeypatch, ROWS[:2]), "a run without rounds promised none"
+
+
+def test_a_fine_tuned_encoder_equal_to_its_control_is_not_compared():
+    tuned, control = row("fine-tuned", "tuned"), row("control", "control")
+    notes = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
+    assert notes == [
+        "No round of self-training grew, so the fine-tuned encoder is the control itself: "
+        "nothing to compare."
+    ]
+
+
+def test_another_fine_tuned_encoder_is_compared_with_its_control(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        publish, "hits_at_5", lambda row: np.full(60, row.kind == "fine-tuned", np.float64)
+    )
+    tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
+    (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
+    assert "the same labels without self-training" in note
+    assert "+1.000" in note
