@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -130,9 +130,17 @@ def show(*results: Any) -> None:
         console.print(result, highlight=False, markup=not sentence, soft_wrap=sentence)
 
 
+class StderrOfTheMoment(logging.StreamHandler[TextIO]):
+    """Whoever replaces `sys.stderr` for a while gets the lines of that while."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def log_to_stderr(level: int = logging.INFO) -> None:
     """Our own lines, plainly, on stderr; third parties stay quiet."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StderrOfTheMoment()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     logger = logging.getLogger("sentemb_core")
     logger.setLevel(level)

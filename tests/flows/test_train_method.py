@@ -110,6 +110,7 @@ def test_a_whole_run_is_reported_recorded_and_registered(prefect_server, corpus_
     assert Path(outcome.report).is_file()
     assert outcome.landing is not None
     assert outcome.landing.uri == "models:/tiny/1"
-    assert "of the start encoder on 15 queries" in outcome.landing.reason
+    assert "than the start encoder" in outcome.landing.reason
+    assert "On the gate split (few: 15 queries)" in outcome.landing.reason
     card = (Store.default().path(outcome.encoder) / "README.md").read_text()
     assert "conpono: after conpono" in card
