@@ -13,7 +13,7 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
 
-.PHONY: demo test check fix ui bench lock clean
+.PHONY: demo test check fix ui bench lock audit clean
 
 demo: $(READY)           ## documents in, a better encoder out, on the shipped corpus
 	$(BIN)/python -m flows demo
@@ -39,6 +39,10 @@ bench: $(READY)          ## ratios side by side, in CPU-seconds of this machine
 
 lock: $(READY)           ## rewrite requirements.lock from the environment that just passed
 	$(BIN)/pip freeze --exclude-editable --exclude setuptools | sed 's/+cpu//' > requirements.lock
+
+audit: $(READY)          ## known vulnerabilities of the locked versions; asks PyPI for its advisories
+	test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/pip install --quiet pip-audit; }
+	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps -r requirements.lock
 
 clean:                   ## the environment, the store and all caches
 	rm -rf $(VENV) $(HOME_FOLDER) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -164,13 +164,21 @@ def run(
 @app.command
 def reproduce(
     table: Annotated[
-        Literal["methods-small", "few-shot"],
+        str,
         Parameter(
-            help="methods-small: every method in cells of equal budget. few-shot: some methods, "
-            "each fine-tuned on several numbers of labels, and their curves."
+            help="A table or figure of a paper by its id (s000.t1; `list` tells all). "
+            "methods-small: every method in cells of equal budget. few-shot: some methods, each "
+            "fine-tuned on several numbers of labels, and their curves."
         ),
     ],
     *,
+    preset: Annotated[
+        Literal["small", "paper"] | None,
+        Parameter(
+            help="Of a paper's experiment: what two CPU cores and open corpora allow, or the "
+            "paper's own settings, for whoever has its data. Default: small."
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         Parameter(
@@ -209,7 +217,10 @@ def reproduce(
     ] = None,
     steps: Annotated[
         int | None,
-        Parameter(validator=Count, help="Of each cell. Default: 1,000; minilm: 200."),
+        Parameter(
+            validator=Count,
+            help="Of each training. Default: 1,000; minilm: 200; a paper's table: 300.",
+        ),
     ] = None,
     batch_size: Annotated[
         int | None, Parameter(validator=Count, help="Of each step. Default: 64.")
@@ -230,9 +241,12 @@ def reproduce(
     json: Json = False,
 ) -> int:
     """A table of the papers from our runs, each cell cached; repeat the command to go on."""
-    from flows.commands import reproduce_command
+    from flows.commands import list_experiments, reproduce_command
 
+    if table == "list":
+        return list_experiments(json)
     given = {
+        "preset": preset,
         "data": data,
         "corpora": corpora,
         "encoders": encoders,

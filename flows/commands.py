@@ -17,6 +17,7 @@ from tasks.sources import check_corpus, check_sources
 
 if TYPE_CHECKING:
     from flows.benchmark_settings import Benchmark
+    from flows.experiments.index import Reproduction
     from flows.method_table import MethodTable
     from sentemb_core.store.runs import Run, State
     from tasks.caching import Plan
@@ -73,21 +74,75 @@ def run_config(config: AnyRun, as_json: bool) -> int:
 def reproduce_command(
     name: str, given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
 ) -> int:
-    from flows.demo import SHIPPED
-    from flows.few_shot import FewShotTable
-    from flows.method_table import MethodTable
-
     asked = {name: value for name, value in given.items() if value is not None}
-    shipped = str(SHIPPED.parent) if name == FewShotTable.title else None
-    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped)):
-        raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
-    table = checked_as(FewShotTable if name == FewShotTable.title else MethodTable, asked)
+    table = table_settings(name, asked)
     prepare()
     return table_plan(table, as_json) if dry_run else run_table(table, as_json, markdown)
 
 
-def run_table(table: "MethodTable", as_json: bool, markdown: Path | None = None) -> int:
+def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduction":
+    """A table of methods, few-shot curves, or an experiment by its id."""
+    from flows.demo import SHIPPED
+    from flows.experiments.index import Reproduction
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
+
+    shipped = str(SHIPPED.parent) if name == FewShotTable.title else None
+    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped)):
+        raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
+    kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
+    if name in kinds:
+        return checked_as(kinds[name], asked)
+    return checked_as(Reproduction, asked | {"experiment": name})
+
+
+def list_experiments(as_json: bool) -> int:
+    """What `reproduce` knows, and which files each wants."""
+    from flows.experiments.index import EXPERIMENTS, files_wanted
+
+    rows = [(one.id, one.title, ", ".join(files_wanted(one))) for one in EXPERIMENTS.values()]
+    if as_json:
+        emit([dict(zip(("id", "title", "files"), row, strict=True)) for row in rows])
+        return 0
+    from rich.table import Table
+
+    table = Table("id", "what", "files of the data folder", box=None)
+    for row in rows:
+        table.add_row(*row)
+    show(table)
+    return 0
+
+
+def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
+    """The table beside the paper's, what becomes of the claims, and the files."""
+    from flows.experiment import experiment
+    from sentemb_core.store.objects import Store
+    from tasks.cells import around_marks, write_between_marks
+    from tasks.findings_table import Told
+
+    if markdown:
+        around_marks(markdown, asked.experiment)
+    with logged(log_file()):
+        found = experiment(asked)
+    told = Told(asked.what, asked.budget, found, asked.model_dump(mode="json"))
+    if markdown:
+        write_between_marks(markdown, asked.experiment, told.markdown())
+    folder = told.write(Store.default().root / "reports" / asked.experiment)
+    if as_json:
+        emit(told.json())
+    else:
+        show(told.table(), *told.verdicts(), *told.notes(), f"Table and figure: {folder}")
+    return refusals(one.error for one in told.findings)
+
+
+def run_table(
+    table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
+) -> int:
     table.check_files()
+    from flows.experiments.index import Reproduction
+
+    if isinstance(table, Reproduction):
+        return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
     from tasks.cells import (
@@ -222,33 +277,44 @@ def run_of(config: AnyRun) -> "Outcome":
 
 
 def walk(config: AnyRun) -> None:
-    """The same without Prefect, for a plan."""
-    from flows.fine_tune import fine_tuned_once
-    from flows.infocse_idc import self_train
-    from flows.infocse_plus import self_train_and_fine_tune
-    from flows.train_method import trained_once
-
+    """The same without Prefect, for a plan. A flow takes a quarter of a second to import."""
     match config:
         case InfoCSEPlus():
+            from flows.infocse_plus import self_train_and_fine_tune
+
             self_train_and_fine_tune(config, lambda row: None)
         case InfoCSEIDC():
+            from flows.infocse_idc import self_train
+
             self_train(config, lambda row: None)
         case FineTuneRun():
+            from flows.fine_tune import fine_tuned_once
+
             fine_tuned_once(config, lambda row: None)
         case MethodRun():
+            from flows.train_method import trained_once
+
             trained_once(config, lambda row: None)
 
 
-def table_plan(table: "MethodTable", as_json: bool) -> int:
+def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """The same for every cell of a table."""
     table.check_files()
+    from flows.experiment import arms_found
+    from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
     with making_plan(Store.default()) as plan:
-        list(few_shot_cells(table) if isinstance(table, FewShotTable) else cells(table))
+        match table:
+            case Reproduction():
+                list(arms_found(table))
+            case FewShotTable():
+                list(few_shot_cells(table))
+            case _:
+                list(cells(table))
     return show_told(plan, as_json)
 
 
@@ -313,13 +379,16 @@ def status_command(run: str | None, as_json: bool) -> int:
     return show_plan(checked(config), as_json)
 
 
-def table_of(config: Json) -> "MethodTable | None":
+def table_of(config: Json) -> "MethodTable | Reproduction | None":
     """The settings of a record, if it is one of a table."""
+    if not {"corpora", "experiment"} & set(config):
+        return None
+    from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
-    if "corpora" not in config:
-        return None
+    if "experiment" in config:
+        return checked_as(Reproduction, config)
     return checked_as(FewShotTable if "counts" in config else MethodTable, config)
 
 
@@ -355,7 +424,7 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
     from tasks.publish import read_outcome
 
     found = found_run(run, "completed", made="outcome")
-    if "corpora" in found.config or "models" in found.config:
+    if {"corpora", "models", "experiment"} & found.config.keys():
         raise UsageError(f"Run {found.id} is a table, which returns no encoder: name another run.")
     refs = [ref for ref in found.outputs if ref.kind == "outcome"]
     if not refs:

@@ -16,6 +16,7 @@ QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # 18 s were seen for a new home
+    "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: told after 219 s with the default, 5
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our own lines, in the log of the run
     "MLFLOW_DISABLE_TELEMETRY": "true",

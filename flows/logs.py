@@ -8,6 +8,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from sentemb_core.console import debugging, remark
+from sentemb_core.errors import ServerLostError
+from tasks.spool import redacted
 
 LOG_BYTES = 4 << 20
 """Kept of the log, and as much again of what came before."""
@@ -17,21 +19,39 @@ LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
 @contextmanager
 def logged(file: Path) -> Generator[None, None, None]:
-    """Append all that the block logs to a file; an error that ends the block names it."""
+    """Append all that the block logs to a file; an error that ends the block names it.
+
+    Raises:
+        ServerLostError: Prefect's server went away.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
-    handler.setFormatter(logging.Formatter(LINE))
+    handler.setFormatter(WithoutSecrets(LINE))
     logging.getLogger().addHandler(handler)
     if not debugging():
         shorten_console()
     try:
         yield
-    except Exception:
+    except Exception as error:
         remark(f"log {file}")
+        if lost := server_lost(error):
+            raise lost from error
         raise
     finally:
         logging.getLogger().removeHandler(handler)
         handler.close()
+
+
+def server_lost(error: Exception) -> ServerLostError | None:
+    """What a person reads in place of the error of Prefect's client, if it is one."""
+    from httpx import TransportError
+
+    if not isinstance(error, TransportError):
+        return None
+    return ServerLostError(
+        f"A run needs Prefect's server to its end, and it went away: {error}. What is finished is "
+        "kept: `python -m flows resume` goes on, with a short-lived server if there is no other."
+    )
 
 
 def shorten_console() -> None:
@@ -62,6 +82,13 @@ class Once(logging.Filter):
         again = error is not None and error is self._told
         self._told = error or self._told
         return not again
+
+
+class WithoutSecrets(logging.Formatter):
+    """Lines and tracebacks: an address in an error may hold a password."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
 
 
 class OneLine(logging.Formatter):

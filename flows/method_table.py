@@ -17,21 +17,30 @@ from sentemb_core.configs import (
     ValidationConfig,
 )
 from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.experiments import Corpus
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.types import Json
 
-Corpus = Literal["blog_usgov", "news_reuters21578", "long_elife", "plain_sentences"]
 Start = Literal["transformer", "minilm", "static"]
 
 TITLED: Json = {"id_column": "doc_id", "counterpart_column": "title", "max_sentences": 12}
 CORPORA: Mapping[Corpus, Json] = {
     "blog_usgov": TITLED | {"sentences_column": "sentences"},
     "news_reuters21578": TITLED | {"sentences_column": "sentences"},
+    "sci_arxiv_cs": TITLED | {"sentences_column": "sentences"},
+    "session_mixed_titles": {
+        "id_column": "session_id",
+        "sentences_column": "titles",
+        "counterpart_column": "ad_title",
+    },
     "long_elife": TITLED | {"text_column": "text", "max_sentences": 120},
     "plain_sentences": {"text_column": "text", "splitter": "none"},
+    "product_wdc_clusters": {"text_column": "title", "splitter": "none"},
+    "product_amazon_google": {"text_column": "title1", "splitter": "none"},
+    "product_abt_buy": {"text_column": "title1", "splitter": "none"},
 }
 """Files of the data folder. Twelve sentences of a document are what the encoders' time allows;
-eLife's articles stay long enough for spans."""
+eLife's articles stay long enough for spans. Of pairs of products the left titles, which recur."""
 
 STS: Mapping[str, str] = {"STS-B dev": "stsb_dev", "SICK-R test": "sickr_test"}
 """What judges encoders trained on plain sentences, which nothing looks for."""

@@ -215,6 +215,11 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     match fault["type"]:
         case "missing" if path in ("corpus", "corpus.source"):
             return "no corpus: name a source, as in `python -m flows run documents.jsonl`"
+        case "too_short" if path == "models":
+            return (
+                "a benchmark compares models, and none is named: name one or more, as in `python "
+                "-m flows benchmark minilm models:/NAME@champion`"
+            )
         case "extra_forbidden":
             return f"{path}: there is no such setting{known_near(fault['loc'], model)}"
         case "union_tag_invalid":

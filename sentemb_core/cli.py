@@ -18,6 +18,7 @@ from sentemb_core.options import (
     Picture,
     Source,
     Top,
+    to_be_made,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +50,7 @@ def encode(
     checked = _checked(source, corpus)
     from sentemb_core.document_vectors import write_vectors
 
-    encoder = _encoder(model)
-    with _documents(checked) as documents:
+    with _encoder(model) as encoder, _documents(checked) as documents:
         rows = write_vectors(encoder, documents, out, by)
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
@@ -73,8 +73,7 @@ def search(
     checked = _checked(source, corpus)
     from sentemb_core.document_vectors import nearest_documents
 
-    encoder = _encoder(model)
-    with _documents(checked) as documents:
+    with _encoder(model) as encoder, _documents(checked) as documents:
         hits = nearest_documents(encoder, query, documents, top)
     if json:
         console.emit([hit.__dict__ for hit in hits])
@@ -102,8 +101,7 @@ def evaluate(
     from sentemb_core.configs import ValidationConfig
     from sentemb_core.evaluation.folder import scores_of_folder
 
-    encoder = _encoder(model)
-    with _documents(checked) as documents:
+    with _encoder(model) as encoder, _documents(checked) as documents:
         scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
     if json:
         console.emit({label: row.model_dump() for label, row in scores.items()})
@@ -139,10 +137,10 @@ def annotate(
     from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
     from sentemb_core.report.graph import cluster_table, draw_document
 
-    encoder = _encoder(model)
-    with _documents(checked) as documents:
+    with _encoder(model) as encoder, _documents(checked) as documents:
         sentences = sentences_of(documents, document)
-    graph = pruned(document_graph(embed_texts(encoder, sentences)), top_k, mutual=mutual)
+        vectors = embed_texts(encoder, sentences)
+    graph = pruned(document_graph(vectors), top_k, mutual=mutual)
     clusters = graph_clusters(graph)
     if picture:
         draw_document(graph, clusters, sentences, picture)
@@ -163,31 +161,37 @@ def canary(model: Model, index: Index, *, json: Json = False) -> int:
     check_index(index)
     from sentemb_core.evaluation.canary import compare_encoder
 
-    return tell_match(compare_encoder(_encoder(model), index), index, model, json=json)
+    with _encoder(model) as encoder:
+        found = compare_encoder(encoder, index)
+    return tell_match(found, index, model, json=json)
 
 
 @app.command
 def export(
     model: Model,
-    folder: Annotated[Path, Parameter(help="The new folder.")],
+    folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
     *,
     json: Json = False,
 ) -> int:
     """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
-    from sentemb_core.errors import UsageError
+    from sentemb_core.errors import StorageError
 
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        found = "a file" if folder.is_file() else "not empty"
-        raise UsageError(f"{folder} is {found}: name a new folder.")
     source = Path(model) / "README.md"
     card = (
         source.read_text("utf-8")
         if source.is_file()
         else model_card(CardFacts(name=model, base=model))
     )
-    save_encoder(_encoder(model), folder, card)
+    with _encoder(model) as encoder:
+        try:
+            save_encoder(encoder, folder, card)
+        except OSError as error:
+            raise StorageError(
+                f"{folder} could not be written: {error.strerror or error}. What is there is not "
+                "whole: remove it, and free space or permissions, or name another folder."
+            ) from error
     if json:
         console.emit({"folder": str(folder)})
     else:
@@ -247,7 +251,21 @@ def _checked(source: str, corpus: CorpusOptions) -> "CorpusConfig":
     return config
 
 
-def _encoder(model: str) -> Any:
+@contextmanager
+def _encoder(model: str) -> Generator[Any, None, None]:
+    """The encoder; a bad vector in this block is told with its name and its revision."""
+    from sentemb_core.encoder.revision import weights_digest
+    from sentemb_core.errors import BadEmbeddingError
+
+    encoder = _opened(model)
+    try:
+        yield encoder
+    except BadEmbeddingError as error:
+        error.encoder = f"{model} (its weights have SHA-256 {weights_digest(encoder)})"
+        raise
+
+
+def _opened(model: str) -> Any:
     from sentemb_core.configs import EncoderConfig
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.encoder.start import start_encoder

@@ -58,9 +58,18 @@ class DuplicateIdError(BadDataError):
 
 
 class BadEmbeddingError(BadDataError, ArithmeticError):
-    """A sentence vector is not finite, or zero where a direction is needed."""
+    """A sentence vector is not finite, or zero where a direction is needed.
+
+    Attributes:
+        encoder: Whose vectors, and which revision of it; told by the stage or the verb that met
+            the error, since arrays do not know.
+    """
 
     code = "E201"
+    encoder: str = ""
+
+    def __str__(self) -> str:
+        return super().__str__() + (f" The encoder is {self.encoder}." if self.encoder else "")
 
 
 class OtherEncoderError(BadDataError):
@@ -129,6 +138,13 @@ class StorageError(SentembError, OSError):
     """The store could not write: disk full, no permission, too many open files."""
 
     code = "E601"
+    exit_code = 5
+
+
+class ServerLostError(SentembError, ConnectionError):
+    """The server that watched a run went away before its end. What was finished is kept."""
+
+    code = "E602"
     exit_code = 5
 
 

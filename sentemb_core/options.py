@@ -25,6 +25,16 @@ def in_a_folder(_: object, path: Path | None) -> None:
         raise ValueError(f"There is no folder {path.parent}.")
 
 
+def to_be_made(_: object, folder: Path) -> None:
+    """A new or empty folder, below folders alone."""
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        found = "a file" if folder.is_file() else "not empty"
+        raise ValueError(f"{folder} is {found}: name a new folder.")
+    for above in folder.absolute().parents:
+        if above.is_file():
+            raise ValueError(f"{folder} cannot be: {above} is a file. Name a new folder.")
+
+
 Out = Annotated[
     Path,
     Parameter(

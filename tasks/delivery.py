@@ -1,18 +1,21 @@
 """Spools brought to MLflow: in batches, in order, and never one point twice.
 
-A run is found again by its tag, and MLflow keeps a point of equal name, step, time and value once;
-so a sending that was cut off anywhere can be repeated.
+A run is found again by its tag, and of each name and step MLflow is told the first point alone: so
+a sending that was cut off anywhere can be repeated, and a resumed run may say all its rows again.
 """
 
 import logging
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sentemb_core.store.locks import file_lock, is_locked
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.spool import Event, Spool, first_line
+from tasks.spool import Event, Point, Spool, first_line
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric
 
 log = logging.getLogger(__name__)
 
@@ -175,18 +178,16 @@ def tell_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
 
 def tell(spool: Spool, home: Path, events: list[Event]) -> None:
     """One batch, all of one run and one kind."""
-    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.entities import Param, RunTag
 
     client, run = mlflow_client(home), known_run(spool, home, events[0])
     first = events[0]
     match first.kind:
         case "metrics":
-            points = [
-                Metric(name, float(value), event.at, event.step)
-                for event in events
-                for name, value in event.values.items()
-            ]
-            client.log_batch(run, metrics=points)
+            told = points_told(client, spool, run)
+            points = fresh_points(events, told)
+            client.log_batch(run, metrics=list(points.values()))
+            told.update(points)
         case "params":
             client.log_batch(run, params=[Param(*pair) for pair in texts(first)])
         case "tags":
@@ -197,6 +198,33 @@ def tell(spool: Spool, home: Path, events: list[Event]) -> None:
             terminate(client, spool, run, first)
         case "start":
             pass  # known_run made it
+
+
+def fresh_points(events: list[Event], told: set[Point]) -> "dict[Point, Metric]":
+    """What MLflow does not have yet. A resumed run says again what it did before it was stopped.
+
+    The first point stays: a row that comes from the cache again cost its seconds before.
+    """
+    from mlflow.entities import Metric
+
+    points: dict[Point, Metric] = {}
+    for event in events:
+        for name, value in event.values.items():
+            if (name, event.step) not in told:
+                point = Metric(name, float(value), event.at, event.step)
+                points.setdefault((name, event.step), point)
+    return points
+
+
+def points_told(client: Any, spool: Spool, run: str) -> set[Point]:
+    """What MLflow has of a run: asked once, then counted along."""
+    if run not in spool.told:
+        spool.told[run] = {
+            (name, point.step)
+            for name in client.get_run(run).data.metrics
+            for point in client.get_metric_history(run, name)
+        }
+    return spool.told[run]
 
 
 def texts(event: Event) -> list[tuple[str, str]]:

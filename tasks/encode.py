@@ -1,7 +1,9 @@
 """The encoder a run starts from, and sentence vectors of any encoder."""
 
+from typing import Literal
+
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Pooling
 from tasks.caching import stage
 from tasks.storing import opened, written
 
@@ -25,6 +27,23 @@ def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | N
     return draft.ref
 
 
+@stage("word_vectors", version=1)
+def word_vectors(documents: ArtifactRef, seed: int) -> ArtifactRef:
+    """The encoder that averages word vectors trained on the corpus."""
+    from sentemb_core.corpus.tokens import sentence_texts
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.checkpoint import save_encoder
+    from sentemb_core.encoder.word_training import trained_word_vectors
+    from sentemb_core.encoder.word_vectors import word_encoder
+
+    texts = list(sentence_texts(opened(documents) / "documents.parquet"))
+    encoder = word_encoder(trained_word_vectors(texts, seed), max_length=512)  # whole sentences
+    with written("model") as draft:
+        facts = CardFacts(name="sentemb word vectors", corpus=documents.digest)
+        save_encoder(encoder, draft.path, model_card(facts))
+    return draft.ref
+
+
 @stage("encode_sentences", version="1", numeric=("device",))
 def encode_sentences(
     encoder: ArtifactRef, sentences: ArtifactRef, dtype: str, storage: str
@@ -38,4 +57,41 @@ def encode_sentences(
     corpus = TokenCorpus.open(opened(sentences))
     with written("embeddings") as draft, progress("encode_sentences", len(corpus)) as advance:
         write_embeddings(load_encoder(opened(encoder)), corpus, draft.path, storage, dtype, advance)
+    return draft.ref
+
+
+@stage("pooled_as", version=1)
+def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
+    """The same weights under another pooling."""
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+
+    made = load_encoder(opened(encoder))
+    made.pooling = pooling
+    with written("model") as draft:
+        facts = CardFacts(name=f"sentemb, {pooling}", parent=encoder.digest)
+        save_encoder(made, draft.path, model_card(facts))
+    return draft.ref
+
+
+@stage("finished_encoder", version=1, numeric=("device",))
+def finished_encoder(
+    encoder: ArtifactRef, sentences: ArtifactRef, kind: Literal["whitening", "flow"], seed: int
+) -> ArtifactRef:
+    """The encoder behind a map that is fitted on its own vectors of a corpus."""
+    import numpy as np
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.batching import pooled_vectors
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+    from sentemb_core.postprocess.finished import flowed, whitened
+
+    before = load_encoder(opened(encoder))
+    corpus = TokenCorpus.open(opened(sentences))
+    vectors = pooled_vectors(before, corpus.tokens(np.arange(len(corpus))))
+    made = whitened(before, vectors) if kind == "whitening" else flowed(before, vectors, seed)
+    with written("model") as draft:
+        facts = CardFacts(name=f"sentemb {kind}", parent=encoder.digest, corpus=sentences.digest)
+        save_encoder(made, draft.path, model_card(facts))
     return draft.ref

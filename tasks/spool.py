@@ -31,6 +31,9 @@ SHORTEST_SECRET = 6
 
 USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 
+Point = tuple[str, int]
+"""Name and step of a metric."""
+
 Kind = Literal["start", "params", "tags", "metrics", "artifact", "end"]
 
 
@@ -63,6 +66,7 @@ class Spool:
         self.folder = folder
         self.events = folder / "events.jsonl"
         self.writer_lock = folder / "writer.lock"
+        self.told: dict[str, set[Point]] = {}  # by the tracker's ids: kept by who delivers
         self._appending = threading.Lock()
 
     def append(self, event: Event) -> None:

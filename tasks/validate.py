@@ -75,6 +75,35 @@ def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> 
     return draft.ref
 
 
+@stage("rescored_scores", version=1, numeric=("device",))
+def rescored_scores(
+    encoder: ArtifactRef,
+    sentences: ArtifactRef,
+    documents: ArtifactRef,
+    benchmark: ArtifactRef,
+    alpha: float | None,
+) -> ArtifactRef:
+    """BM25's first 1,000 by BM25 + alpha x cosine; where alpha is None, validation chooses it."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.encoder import encoder_scorers
+    from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
+    from sentemb_core.evaluation.retrieval import bm25_scorers
+    from sentemb_core.evaluation.scores import write_scores
+    from sentemb_core.evaluation.texts import benchmark_texts
+
+    pool = Benchmark.open(opened(benchmark))
+    words = bm25_scorers(*benchmark_texts(opened(documents), pool))
+    corpus = TokenCorpus.open(opened(sentences))
+    vectors = encoder_scorers(load_encoder(opened(encoder)), corpus, pool)
+    if alpha is None:
+        alpha = best_alpha(alpha_sweep(pool, words, vectors))
+    with written("scores") as draft:
+        write_scores(pool, rescored_scorers(words, vectors, alpha), draft.path)
+    return draft.ref
+
+
 @stage("score_sts", version=1, ignore=("places",), numeric=("device",))
 def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> ArtifactRef:
     """Correlation of an encoder's cosines with people's scores, on one set of these files.

@@ -10,10 +10,12 @@ from shutil import rmtree
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from sentemb_core.cli import app
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.revision import weights_digest
 from tests import tiny
 
 COLUMNS = ("--id-column", "id", "--sentences-column", "sentences")
@@ -118,6 +120,21 @@ def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model,
     assert (code, "is not empty" in told) == (2, True)
 
 
+@pytest.mark.parametrize("verb", ["encode MODEL CORPUS OUT", "search MODEL w5 CORPUS"])
+def test_a_bad_vector_is_told_with_the_encoder_and_its_revision(call, corpus, tmp_path, verb):
+    diverged, folder = tiny.static(), tmp_path / "diverged"
+    with torch.no_grad():
+        diverged.backbone.embedding.weight[9] = float("nan")
+    save_encoder(diverged, folder, model_card(CardFacts()))
+    words = verb.replace("MODEL", str(folder)).replace("CORPUS", corpus)
+    code, _, told = call(*words.replace("OUT", str(tmp_path / "out.parquet")).split(), *COLUMNS)
+    assert code == 3
+    assert "E201 " in told
+    revision = weights_digest(load_encoder(folder))
+    assert f"The encoder is {folder} (its weights have SHA-256 {revision})." in told
+    assert revision != weights_digest(tiny.static())
+
+
 def test_methods_are_listed_with_what_they_need(call):
     code, said, _ = call("methods", "--json")
     assert code == 0
@@ -152,12 +169,14 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("encode MODEL CORPUS nofolder/vectors.parquet", 2, "There is no folder nofolder"),
         ("encode MODEL CORPUS vectors.txt", 2, "must have extension"),
         ("export MODEL CORPUS", 2, "is a file: name a new folder"),
+        ("export MODEL CORPUS/copy", 2, "documents.jsonl is a file. Name a new folder"),
+        ("export MODEL /proc/copy", 5, "E601 /proc/copy could not be written"),
         ("canary MODEL nosuch.parquet", 2, "E001 An index is a Parquet file as"),
         ("canary MODEL CORPUS", 2, "E001 An index is a Parquet file as"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(call, model, corpus, arguments: str, code: int, told: str):
-    words = [{"MODEL": model, "CORPUS": corpus}.get(word, word) for word in arguments.split()]
+    words = arguments.replace("MODEL", model).replace("CORPUS", corpus).split()
     named = ("--id-column", "id") if code == 3 and "--document" in words else ()
     found, said, errors = call(*words, *named)
     assert (found, said) == (code, "")

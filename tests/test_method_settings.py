@@ -1,11 +1,13 @@
 """Settings of the methods: each default explained, each mistake named, each preset whole."""
 
 import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from pydantic import ValidationError
 
+import sentemb_core
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.method_settings import (
     METHOD_NAMES,
@@ -84,6 +86,26 @@ def test_presets_are_of_methods_there_are():
 @pytest.mark.parametrize("method", PRESETS)
 def test_every_method_with_presets_has_the_papers(method):
     assert "paper" in PRESETS[method]
+
+
+INDEX = Path(sentemb_core.__file__).parent / "methods" / "README.md"
+
+
+def entries_of_the_index() -> dict[str, str]:
+    """Method -> what the paper index says of it."""
+    _, *entries = re.split(r"^### `", INDEX.read_text("utf-8"), flags=re.MULTILINE)
+    return dict(entry.split("`\n", 1) for entry in entries)
+
+
+def test_every_method_has_its_entry_in_the_paper_index():
+    assert sorted(entries_of_the_index()) == sorted(METHOD_NAMES)
+
+
+def test_every_method_has_a_preset_or_its_entry_says_why_there_is_none():
+    without = {
+        name for name, text in entries_of_the_index().items() if "there is no preset" in text
+    }
+    assert set(METHOD_NAMES) - set(PRESETS) == without
 
 
 def test_presets_of_a_run_have_names_of_their_own():

@@ -80,6 +80,35 @@ def average_comparison(
     return _comparison(name, "average", firsts, seconds, gain, units)
 
 
+def seeds_comparison(
+    name: str,
+    results: Sequence[Sequence[tuple[TaskResult, TaskResult]]],
+    seed: int = SEED,
+) -> Comparison:
+    """The difference of two ways to train, each under several seeds, averaged over tasks and seeds.
+
+    The seeds of a task share its draws of units, so the interval is of other units, not of other
+    seeds: how many seeds agree has to be told beside it.
+
+    Args:
+        name: Of the average.
+        results: Task by task, its pairs of results, one a seed.
+        seed: Of the bootstrap.
+    """
+    firsts, seconds = (
+        float(np.mean([pair[side].value for task in results for pair in task])) for side in range(2)
+    )
+    gains = [
+        np.mean([_resampled_gains(*pair, seed + place) for pair in task], axis=0)
+        for place, task in enumerate(results)
+    ]
+    gain = difference_of(firsts - seconds, np.mean(gains, axis=0))
+    units = sum(len(task[0][0].units) for task in results)
+    measures = {task[0][0].main for task in results}
+    measure = measures.pop() if len(measures) == 1 else "average"
+    return _comparison(name, measure, firsts, seconds, gain, units)
+
+
 def _comparison(
     task: str, measure: str, first: float, second: float, gain: Difference, units: int
 ) -> Comparison:

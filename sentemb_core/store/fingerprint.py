@@ -27,7 +27,8 @@ NEUTRAL = {
 """Modules (with all below them) that do not enter, and why."""
 
 
-def code_fingerprint(function: Callable[..., Any], modules: Iterable[str] = ()) -> str:
+@cache  # a plan asks for each stage dozens of times, and no process sees its own code change
+def code_fingerprint(function: Callable[..., Any], modules: tuple[str, ...] = ()) -> str:
     """SHA-256 over a function, what it uses of its own module, and all core modules they reach.
 
     Decorators do not enter: how often a stage is tried again does not change its result.
@@ -67,7 +68,7 @@ def closure(roots: Iterable[str], file_of: Callable[[str], Path | None]) -> list
         if file is None or name in reached or is_neutral(name):
             continue
         reached.add(name)
-        todo += imported(parsed(file))
+        todo += imported_by(file)
         todo += parents(name)
     return sorted(reached)
 
@@ -91,6 +92,11 @@ def imported(node: ast.AST) -> list[str]:
         elif isinstance(part, ast.ImportFrom) and part.module and not part.level:
             names += [part.module, *(f"{part.module}.{alias.name}" for alias in part.names)]
     return names
+
+
+@cache
+def imported_by(file: Path) -> list[str]:
+    return imported(parsed(file))
 
 
 def definitions(tree: ast.Module, line: int) -> list[ast.stmt]:

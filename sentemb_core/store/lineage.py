@@ -1,5 +1,6 @@
 """The way back from an artifact, through the records of its stages, to its sources."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -66,6 +67,12 @@ def lineage(store: Store, ref: ArtifactRef) -> Lineage:
         origins[current.digest] = origin(current, makers.get(current))
         todo += origins[current.digest].inputs
     return Lineage(origins=list(origins.values()))
+
+
+def encoder_behind(store: Store, refs: Sequence[ArtifactRef]) -> ArtifactRef | None:
+    """The encoder among these artifacts, else the nearest one that led to them, if any."""
+    before = (origin.ref for ref in refs for origin in lineage(store, ref).origins)
+    return next((ref for ref in (*refs, *before) if ref.kind == "model"), None)
 
 
 def first_makers(store: Store) -> dict[ArtifactRef, records.Record]:

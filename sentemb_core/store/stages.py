@@ -22,7 +22,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
-from sentemb_core.errors import UsageError
+from sentemb_core.errors import BadEmbeddingError, UsageError
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
 from sentemb_core.store.locks import file_lock
@@ -187,6 +187,9 @@ class Stage:
         started = time.perf_counter()
         try:
             value = self.function(**arguments)
+        except BadEmbeddingError as error:
+            error.encoder = revision_behind(store, refs_in(arguments))
+            raise
         finally:
             _running.reset(token)
         record = Record(
@@ -207,6 +210,14 @@ class Stage:
     def returns(self) -> Any:
         """The type of a result, from the function's annotation."""
         return get_type_hints(self.function)["return"]
+
+
+def revision_behind(store: Store, refs: list[ArtifactRef]) -> str:
+    """The encoder that a stage's inputs are or come from, and how to know more of it."""
+    from sentemb_core.store.lineage import encoder_behind  # which asks for the keys of stages
+
+    model = encoder_behind(store, refs)
+    return f"{model} (`lineage {model.digest[:12]}` says how it was made)" if model else ""
 
 
 def normal(value: Any, where: str) -> Any:

@@ -8,7 +8,13 @@ import pytest
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.bootstrap import paired_difference
-from sentemb_core.evaluation.comparison import SEED, average_comparison, comparison, interval
+from sentemb_core.evaluation.comparison import (
+    SEED,
+    average_comparison,
+    comparison,
+    interval,
+    seeds_comparison,
+)
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.sts import spearman
 
@@ -89,3 +95,34 @@ def test_other_gold_scores_do_not_compare():
     first = similarities(1.0)
     with pytest.raises(BadDataError, match="other gold scores"):
         comparison(first, replace(first, units=first.units[::-1]))
+
+
+def test_one_seed_of_one_task_is_a_plain_comparison():
+    first, second = hits(0.6), hits(0.4, seed=1)
+    plain, seeds = comparison(first, second), seeds_comparison("t", [[(first, second)]])
+    assert (seeds.difference, seeds.low, seeds.high) == pytest.approx(
+        (plain.difference, plain.low, plain.high)
+    )
+
+
+def test_of_several_seeds_the_difference_is_the_mean_and_the_interval_shrinks():
+    pairs = [(hits(0.6, seed=seed), hits(0.4, seed=100 + seed)) for seed in range(5)]
+    found = seeds_comparison("t", [pairs])
+    singles = [comparison(*pair) for pair in pairs]
+    assert found.difference == pytest.approx(np.mean([one.difference for one in singles]))
+    assert found.high - found.low < min(one.high - one.low for one in singles)
+
+
+def test_the_same_seed_twice_is_no_more_certain():
+    pair = (similarities(1.0), similarities(3.0, seed=1))
+    once, twice = (seeds_comparison("t", [[pair] * count]) for count in (1, 2))
+    assert (twice.low, twice.high) == pytest.approx((once.low, once.high))
+
+
+def test_tasks_of_other_measures_are_averaged():
+    tasks = [[(hits(0.6), hits(0.4, seed=1))], [(similarities(1.0), similarities(3.0, seed=1))]]
+    found = seeds_comparison("all", tasks)
+    assert found.measure == "average"
+    assert found.difference == pytest.approx(
+        np.mean([comparison(*task[0]).difference for task in tasks])
+    )

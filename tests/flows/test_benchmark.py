@@ -243,7 +243,7 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        ("benchmark", 2, "E001"),
+        ("benchmark", 2, "E001 a benchmark compares models, and none is named: name one or more"),
         ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "There is no task 'nosuch'"),
         ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 None of the tasks"),
         ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),

@@ -89,7 +89,8 @@ def loaded_by(*arguments: str) -> tuple[str, str]:
     code = (
         "import sys\nfrom flows.__main__ import app\nfrom sentemb_core import console\n"
         "console.run(app, sys.argv[1:])\n"
-        "print(sorted({'prefect', 'mlflow', 'torch'} & set(sys.modules)))"
+        "print(sorted({'prefect', 'mlflow', 'torch', 'flows.fine_tune', 'flows.reproduce'} "
+        "& set(sys.modules)))"
     )
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -112,6 +113,12 @@ def test_an_index_of_documents_is_refused_before_mlflow_is_loaded(tmp_path):
 
 def test_the_folder_of_an_encoder_is_told_without_loading_torch(tmp_path):
     assert loaded_by("where", str(tmp_path))[0] == "[]\n"
+
+
+def test_a_plan_waits_for_prefect_and_its_own_flow_alone(corpus_file):
+    columns = ("--id-column", "id", "--sentences-column", "sentences")
+    said, _ = loaded_by("run", str(corpus_file), *columns, "--dry-run", "--json")
+    assert said.splitlines()[-1] == "['prefect']"
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):

@@ -5,8 +5,10 @@ import logging
 from pathlib import Path
 
 import pytest
+from httpx import ConnectError
 
 from flows.logs import Once, OneLine, logged
+from sentemb_core.errors import ServerLostError
 
 
 @pytest.fixture
@@ -42,6 +44,25 @@ def test_an_error_is_told_where_it_happened_and_not_again_on_its_way_up(console,
     written = file.read_text()
     assert written.count("Traceback") == 3
     assert "Finished in state Failed" in written
+
+
+def test_no_secret_is_in_the_log_of_a_crash(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "secret-of-another")
+    file = tmp_path / "all.log"
+    with logged(file):
+        try:
+            raise ConnectionError("https://me:secret-of-mine@host/ with secret-of-another")
+        except ConnectionError:
+            logging.getLogger("told").exception("no answer")
+    written = file.read_text()
+    assert "ConnectionError: https://***@host/ with ***" in written
+    assert "secret-of-" not in written
+
+
+def test_a_server_that_is_gone_is_told_with_the_way_on(tmp_path: Path):
+    told = pytest.raises(ServerLostError, match=r"E602 .*no answer.*flows resume")
+    with told, logged(tmp_path / "all.log"):
+        raise ConnectError("no answer")
 
 
 def test_another_error_is_told_too(console):

@@ -8,23 +8,34 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deployments.server import free_port
+from flows.__main__ import app
 from flows.infocse_idc import self_train
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.store.fsck import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
+from sentemb_core.types import ArtifactRef
+from tasks.artifacts import answers
 from tasks.caching import without_prefect
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
+from tasks.rows import SelfTraining
 from tests.flows.corpora import tiny_run
 
 ROOT = Path(__file__).parents[2]
 
 
-def flows(home: Path, *arguments: str) -> "subprocess.Popen[str]":
-    """`python -m flows ...` on the test's server."""
+def flows(home: Path, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+    """`python -m flows ...` on the test's server, if no other is named."""
     from prefect.settings import PREFECT_API_URL
 
     return subprocess.Popen(
@@ -35,7 +46,8 @@ def flows(home: Path, *arguments: str) -> "subprocess.Popen[str]":
             "SENTEMB_HOME": str(home),
             "PREFECT_API_URL": PREFECT_API_URL.value(),
             "OMP_NUM_THREADS": "1",
-        },
+        }
+        | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -52,6 +64,47 @@ def killed(home: Path, *arguments: str) -> None:
         while len(list(home.glob("work/train_encoder-*/*.json"))) == known:
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGKILL)
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[str, int]]:
+    """A Prefect server of this test alone: its API, and its process group."""
+    port = free_port("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{port}/api"
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1"]
+    with subprocess.Popen(
+        [*command, "--port", str(port)],
+        env=os.environ | {"PREFECT_HOME": str(folder), "PREFECT_API_URL": url},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not answers(url):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            yield url, process.pid
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_of_one_round(source: Path) -> InfoCSEIDC:
+    """One whose second training takes long enough to be disturbed."""
+    rounds = {"max_rounds": 1, "patience": 1}
+    config = tiny_run(source, name="killed", rounds=rounds, control=False, register_model=False)
+    training = config.training.model_copy(update={"steps": 200, "checkpoint_every": 10})
+    return config.model_copy(update={"training": training})
+
+
+def undisturbed(config: InfoCSEIDC) -> SelfTraining:
+    with without_prefect(Store.default()):
+        return self_train(config, lambda row: None)
+
+
+def encoders(training: SelfTraining) -> list[ArtifactRef]:
+    return [row.encoder for row in training.rows]
 
 
 def logged(name: str) -> list[str]:
@@ -77,15 +130,22 @@ def in_mlflow(home: Path) -> list:
     return sorted(kept, key=lambda run: "mlflow.parentRunId" in run.data.tags)
 
 
+def told_twice(home: Path, run: Any) -> list[tuple[str, int]]:
+    """Names and steps of which MLflow has more than one point."""
+    histories = {
+        name: mlflow_client(home).get_metric_history(run.info.run_id, name)
+        for name in run.data.metrics
+    }
+    counts = Counter((name, point.step) for name in histories for point in histories[name])
+    return [point for point, count in counts.items() if count > 1]
+
+
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
     prefect_server, corpus_file, home, tmp_path, monkeypatch
 ):
-    rounds = {"max_rounds": 1, "patience": 1}
-    config = tiny_run(corpus_file, name="killed", rounds=rounds, control=False)
-    training = config.training.model_copy(update={"steps": 200, "checkpoint_every": 10})
-    config = config.model_copy(update={"training": training, "register_model": False})
+    config = run_of_one_round(corpus_file)
     file = tmp_path / "config.json"
     file.write_text(config.model_dump_json())
 
@@ -106,10 +166,36 @@ def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
     parent, *children = in_mlflow(home)
     assert (parent.info.status, parent.data.tags["run"]) == ("FINISHED", first.id)
     assert {child.info.run_name for child in children} == {"start", "after-conpono", "round-1"}
+    assert [point for child in children for point in told_twice(home, child)] == []
 
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "undisturbed"))
-    with without_prefect(Store.default()):
-        undisturbed = self_train(config, lambda row: None)
-    assert [row.encoder for row in outcome.training.rows] == [
-        row.encoder for row in undisturbed.rows
-    ]
+    assert encoders(outcome.training) == encoders(undisturbed(config))
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_server_that_is_killed_costs_a_run_its_end_and_no_artifact(
+    prefect_server, corpus_file, home, tmp_path, monkeypatch, answer
+):
+    config = run_of_one_round(corpus_file)
+    file = tmp_path / "config.json"
+    file.write_text(config.model_dump_json())
+    with server(tmp_path / "server") as (url, group):
+        impatient = {"PREFECT_API_URL": url, "PREFECT_CLIENT_MAX_RETRIES": "0"}
+        with flows(home, "run", "--config", str(file), **impatient) as process:
+            trainings = (line for line in process.stderr if "train_encoder runs" in line)
+            assert [next(trainings, None) for _ in range(2)][-1], "the run ended by itself"
+            os.killpg(group, signal.SIGKILL)
+            told = next((line for line in process.stderr if "error E" in line), "")
+            process.kill()  # for a minute Prefect would try to send its events
+    assert "error E602 A run needs Prefect's server to its end" in told
+    (first,) = last_runs(Store.default())
+    assert (first.state, fsck(Store.default()).healthy) == ("failed", True)
+
+    code, said, log = answer(app, "resume", "--json")
+    assert code == 0, log[-2000:]
+    outcome = Outcome.model_validate_json(said)
+    (last,) = last_runs(Store.default())
+    assert last.stages[: len(first.stages)] == first.stages, "nothing finished was done twice"
+    monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "undisturbed"))
+    assert encoders(outcome.training) == encoders(undisturbed(config))

@@ -143,6 +143,12 @@ def test_the_closure_follows_imports_of_every_form(tmp_path):
     assert closure(["toy.a"], file_of) == ["toy.a", "toy.b", "toy.c", "toy.d"]
 
 
+def test_a_process_computes_a_fingerprint_once(monkeypatch):
+    first = code_fingerprint(stopping.verdict)
+    monkeypatch.setattr("sentemb_core.store.fingerprint.closure", None)
+    assert code_fingerprint(stopping.verdict) == first
+
+
 def test_what_a_package_runs_on_import_belongs_to_the_closure():
     reached = closure(["sentemb_core.idc.pruning"], core_file)
     assert {"sentemb_core", "sentemb_core.idc", "sentemb_core.idc.pruning"} <= set(reached)

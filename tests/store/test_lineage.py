@@ -5,8 +5,10 @@ Run: pytest tests/store/test_lineage.py
 
 import io
 
+import pytest
 from rich.console import Console
 
+from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.store.lineage import Lineage, lineage
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
@@ -62,3 +64,27 @@ def test_what_two_stages_share_is_not_unfolded_twice(chain, store):
     text = printed(lineage(store, merged))
     assert text.count(str(embeddings)) == 2
     assert text.count("(above)") == 1
+
+
+def diverge(parts: list[ArtifactRef]) -> ArtifactRef:
+    raise BadEmbeddingError(f"{len(parts)} vectors are not finite.")
+
+
+DIVERGE = Stage("diverge", 1, diverge)
+
+
+def test_a_bad_vector_is_told_with_the_encoder_behind_it(chain, store, put):
+    model = put("model")
+    vectors = Stage("merge", 1, merge).run(store, {"parts": [model, put("sentences")]})
+    for inputs in ([put("other"), vectors], [vectors, model]):
+        with pytest.raises(BadEmbeddingError) as refused:
+            DIVERGE.run(store, {"parts": inputs})
+        assert str(refused.value) == (
+            f"E201 2 vectors are not finite. The encoder is model:{model.digest[:12]} "
+            f"(`lineage {model.digest[:12]}` says how it was made)."
+        )
+
+
+def test_vectors_of_no_known_encoder_are_told_without_one(store, put):
+    with pytest.raises(BadEmbeddingError, match=r"^E201 1 vectors are not finite\.$"):
+        DIVERGE.run(store, {"parts": [put("other")]})

@@ -164,6 +164,22 @@ def test_a_resumed_run_goes_on_in_the_same_mlflow_run(home):
     assert found["resumed"].info.status == "FINISHED"
 
 
+@pytest.mark.parametrize("delivered", [True, False])
+def test_what_a_resumed_run_says_again_is_told_once(home, monkeypatch, impatient, delivered):
+    if not delivered:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    for seconds in (7.0, 0.0):  # a row that is computed, then the same from the cache
+        with tracked_run("resumed", key="run-8") as run:
+            run.child("start").log_metrics({"recall@5": 0.5, "seconds": seconds}, step=0)
+            for step in range(5 if seconds else 8):
+                run.child("round-1").log_metrics({"loss": 1 / (step + 1)}, step)
+        monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    found = runs(home)
+    assert points(home, found["start"], "recall_5") == [(0, 0.5)]
+    assert points(home, found["start"], "seconds") == [(0, 7.0)]
+    assert points(home, found["round-1"], "loss") == [(step, 1 / (step + 1)) for step in range(8)]
+
+
 KILLED = """
 import os, signal
 from tasks.tracking import tracked_run

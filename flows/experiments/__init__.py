@@ -1,0 +1,1 @@
+"""The papers' experiments, a file a paper. `flows/experiment.py` runs them."""

@@ -1,0 +1,160 @@
+"""Every experiment by its id, and what is asked of one: `python -m flows reproduce ID`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from flows.experiments import (
+    seed_000,
+    seed_001,
+    seed_002,
+    seed_002_ablations,
+    seed_003,
+    seed_004,
+    seed_004_ablations,
+)
+from flows.method_table import CORPORA, Corpus
+from flows.settings import nearest
+from sentemb_core.configs import Config, CorpusConfig, TrainingConfig, ValidationConfig
+from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.experiments import BEIR, SECONDS, TITLE, Budget, Column, Experiment, SelfTrain
+from sentemb_core.method_settings import MethodSettings
+from sentemb_core.suite import Task, beir_task, chosen
+
+PAPERS = (
+    seed_000,
+    seed_001,
+    seed_002,
+    seed_002_ablations,
+    seed_003,
+    seed_004,
+    seed_004_ablations,
+)
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    one.id: one for paper in PAPERS for one in paper.EXPERIMENTS
+}
+
+
+class Reproduction(Config):
+    """One experiment under a budget."""
+
+    experiment: str
+    preset: Literal["small", "paper"] = "small"
+    data: str = Field(description="Folder of the corpora and of the suite's files.")
+    seeds: tuple[int, ...] | None = Field(default=None, description="None: the budget's.")
+    steps: int | None = Field(default=None, ge=1, description="Of a training; None: the budget's.")
+    candidates: int | None = Field(default=None, ge=2, description="None: the budget's.")
+    max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")
+
+    @field_validator("experiment")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in EXPERIMENTS:
+            raise ValueError(f"there is no experiment {name!r}{nearest(name, list(EXPERIMENTS))}")
+        return name
+
+    @property
+    def what(self) -> Experiment:
+        return EXPERIMENTS[self.experiment]
+
+    @property
+    def budget(self) -> Budget:
+        """The preset's, but for what was asked for."""
+        base = self.what.small if self.preset == "small" else self.what.paper
+        asked = {
+            "seeds": self.seeds,
+            "steps": self.steps,
+            "candidates": self.candidates,
+        }
+        return base.model_copy(update={k: v for k, v in asked.items() if v is not None})
+
+    @property
+    def pool(self) -> ValidationConfig:
+        """Who looks for what; nothing is promoted, so no split is kept for a gate."""
+        return ValidationConfig(
+            candidates=self.budget.candidates,
+            gate_share=0.0,
+            label_share=0.5 if self.what.labels else 0.0,
+        )
+
+    def file(self, name: str) -> Path:
+        return Path(self.data) / f"{name}.parquet"
+
+    def corpus(
+        self, name: Corpus, sample: int | None = None, *, distinct: bool = False
+    ) -> CorpusConfig:
+        """A corpus of the data folder, the whole of it or a sample; `distinct`: each text once."""
+        sizes = [size for size in (sample, self.max_documents) if size]
+        settings = {"source": str(self.file(name)), "max_documents": min(sizes, default=None)}
+        if distinct:
+            settings["id_column"] = CORPORA[name]["text_column"]
+        return CorpusConfig.model_validate(CORPORA[name] | settings)
+
+    def training(
+        self, method: MethodSettings, seed: int, times: float = 1.0, batch_size: int | None = None
+    ) -> TrainingConfig:
+        """One training under the budget."""
+        budget = self.budget
+        return TrainingConfig(
+            method=method,
+            steps=max(1, round(budget.steps * times)),
+            batch_size=batch_size or budget.batch_size,
+            learning_rate=budget.learning_rate,
+            dtype=budget.dtype,
+            threads=budget.threads,
+            seed=seed,
+        )
+
+    def round_training(self, step: SelfTrain, seed: int) -> TrainingConfig:
+        """One round of self-training under the budget."""
+        training = self.training(step.method, seed, step.times)
+        rate = self.budget.round_learning_rate or training.learning_rate
+        return training.model_copy(update={"learning_rate": rate})
+
+    def check_files(self) -> None:
+        """Before anything runs.
+
+        Raises:
+            UnreadableSourceError: E103, a corpus or a file of a judge is not in the folder.
+        """
+        wanted = [f"{self.budget.base.corpus}.parquet", *files_wanted(self.what)]
+        absent = [file for file in dict.fromkeys(wanted) if not (Path(self.data) / file).is_file()]
+        if absent:
+            raise UnreadableSourceError(
+                f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
+                f"{self.data}: name the folder that has the files with --data."
+            )
+
+
+def task_of(column: Column) -> Task:
+    """The suite's task that judges a column, or a BEIR folder's."""
+    if folder := folder_of(column):
+        return beir_task(Path(folder).name)
+    return next(task for task in chosen([column.judge]) if task.name == column.judge)
+
+
+def folder_of(column: Column) -> str:
+    """Where below the data folder the files of a column's judge lie."""
+    return column.judge if column.judge.startswith(BEIR) else ""
+
+
+def files_of(column: Column) -> tuple[str, ...]:
+    """What a column's judge reads beside the corpus."""
+    if column.judge in (TITLE, SECONDS):
+        return ()
+    return tuple(str(Path(folder_of(column), file)) for file in task_of(column).files)
+
+
+def files_wanted(experiment: Experiment) -> list[str]:
+    """What an experiment reads of the data folder, beside the base encoder's corpus."""
+    corpora = [
+        f"{experiment.trained_on(arm, column)}.parquet"
+        for arm in experiment.arms
+        for column in experiment.columns
+    ]
+    pools = [f"{one.corpus}.parquet" for one in experiment.columns if one.judge == TITLE]
+    judges = [file for column in experiment.columns for file in files_of(column)]
+    return list(dict.fromkeys([*corpora, *pools, *judges]))

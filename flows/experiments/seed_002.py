@@ -1,0 +1,308 @@
+"""Seed 002, a thesis on product search: its experiments and figures.
+
+It trains on titles of eBay's and searches eProduct, both private, from eBert, which read titles.
+Ours are titles of Web shops (WDC) and three sets that look for a product's other titles, from a
+base that read the same titles. Its millions of texts are 112,367 open sentences here, and what
+they teach is judged on STS-B's dev set.
+"""
+
+from flows.method_table import METHODS
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.experiments import (
+    BEIR,
+    SMALL,
+    Arm,
+    Base,
+    Budget,
+    Claim,
+    Column,
+    Corpus,
+    Experiment,
+    Train,
+)
+from sentemb_core.method_settings import CLMAutoencoder, ConSERT, MLMAutoencoder, SimCSE
+
+PAPER = Budget(
+    steps=4_686,
+    learning_rate=3e-5,
+    base=Base(encoder=EncoderConfig(name="bert-base-uncased", pooling="mean"), times=0),
+    threads=None,
+    seeds=(42, 43, 44),
+)
+"""Slide "Hyperparameters": batch 64, 3e-5, mean pooling; 100,000 texts three times (erratum E26).
+eBert is private: BERT is in its place, which Experiments III and V start from."""
+
+EPOCH = 19_200
+"""Texts that the small preset's 300 steps of 64 read."""
+
+PAPER_SIZES = PAPER.model_copy(update={"steps": EPOCH // 64})
+"""Corpus sizes say themselves how many steps they take."""
+
+TITLES: Corpus = "product_wdc_clusters"
+SMALL_OF_TITLES = SMALL.model_copy(update={"base": Base(corpus=TITLES)})
+"""From an encoder that read titles, as eBert did."""
+
+SETS = ("WDC", "Amazon-Google", "Abt-Buy")
+PRODUCTS = tuple(Column(label=name, corpus=TITLES, judge=name, measure="R_cap@10") for name in SETS)
+DEV = (Column(label="STS-B dev", judge="STS-B-dev"),)
+
+BUDGET = "300 steps of 64 a training, base of 2 layers and 128 dimensions."
+DIFFERS = (
+    f"9,530 titles of WDC and three open product sets (WDC's queries are those titles) in place of "
+    f"eBay's and eProduct; {BUDGET}"
+)
+
+
+def alone(name: str, *, times: float = 1.0) -> Arm:
+    """A row of the table of methods."""
+    step = Train.model_validate({"method": METHODS[name], "times": times})
+    return Arm(label=name, steps=(step,))
+
+
+FIXED = (Arm(label="BM25", system="BM25"), Arm(label="start encoder"))
+SIMCSE = alone("simcse")
+DECODERS = ("clm_autoencoder", "mlm_autoencoder")
+GRID = (0.1, 0.01, 0.001, 0.0001)
+
+SEARCH = Experiment(
+    id="s002.e1",
+    title="Experiment I: product search",
+    arms=(
+        *FIXED,
+        Arm(label="word vectors", system="word vectors"),
+        alone("consert"),
+        Arm(
+            label="consert (embedding dropout)",
+            steps=(Train(method=ConSERT(first=("shuffle",), second=("dropout",))),),
+        ),
+        SIMCSE,
+    ),
+    columns=PRODUCTS,
+    claims=(
+        Claim(text="Words alone beat every encoder", better="BM25", than=("simcse", "consert")),
+        Claim(
+            text="Contrastive training gains over the pre-trained encoder",
+            better="simcse",
+            than=("start encoder",),
+        ),
+        Claim(text="... and over word vectors", better="simcse", than=("word vectors",)),
+        Claim(text="Dropout is enough: SimCSE above ConSERT", better="simcse", than=("consert",)),
+    ),
+    small=SMALL_OF_TITLES,
+    paper=PAPER,
+    differs=DIFFERS,
+)
+
+
+def sized(label: str, size: int, *, epochs: int = 1) -> Arm:
+    """SimCSE that reads a sample of the corpus so many times."""
+    step = Train(method=SimCSE(), times=size * epochs / EPOCH)
+    return Arm(label=label, steps=(step,), max_documents=size, x=size)
+
+
+SIZES = {"10k": 10_000, "20k": 20_000, "50k": 50_000, "100k": 100_000}
+
+
+def by_size(id: str, epochs: int, title: str, claim: Claim) -> Experiment:
+    """One of the two curves of Experiment II."""
+    return Experiment(
+        id=id,
+        title=f"Experiment II: {title}",
+        arms=tuple(sized(label, size, epochs=epochs) for label, size in SIZES.items()),
+        columns=DEV,
+        claims=(claim,),
+        axis="sentences",
+        paper=PAPER_SIZES,
+        differs="Open sentences and STS-B dev in place of titles and eProduct, 100,000 in place of "
+        "a million at most; base of 2 layers and 128 dimensions.",
+    )
+
+
+ONE_EPOCH = by_size(
+    "s002.e2a",
+    1,
+    "corpus size, one epoch",
+    Claim(text="In one epoch 100,000 texts teach more than 10,000", better="100k", than=("10k",)),
+)
+THREE_EPOCHS = by_size(
+    "s002.e2b",
+    3,
+    "corpus size, three epochs",
+    Claim(
+        text="In three epochs 20,000 texts are enough, more do harm",
+        better="20k",
+        than=("50k", "100k"),
+    ),
+)
+
+TITLE_SIZES = {"1k": 1_000, "3k": 3_000, "9.5k": 9_530}
+
+FEW_TITLES = Experiment(
+    id="s002.e2c",
+    title="Experiment II as far as open titles go: corpus size by epochs",
+    arms=tuple(
+        sized(f"{label}, {times}", size, epochs=epochs)
+        for times, epochs in (("one epoch", 1), ("three epochs", 3), ("ten epochs", 10))
+        for label, size in TITLE_SIZES.items()
+    ),
+    columns=PRODUCTS,
+    claims=(
+        Claim(
+            text="(ours) More titles teach more in one epoch",
+            better="9.5k, one epoch",
+            than=("1k, one epoch",),
+        ),
+        Claim(
+            text="(ours) New titles teach more than the same ones again, at about as many steps",
+            better="9.5k, one epoch",
+            than=("1k, ten epochs",),
+        ),
+    ),
+    small=SMALL_OF_TITLES,
+    paper=PAPER_SIZES,
+    differs=DIFFERS,
+)
+
+TEXTS: dict[str, Corpus] = {
+    "eBay titles": TITLES,
+    "OpenWebText": "plain_sentences",
+    "Quora": "blog_usgov",
+}
+
+
+def domains(id: str, title: str, small: Budget, read: str) -> Experiment:
+    """Three methods on three texts, from one of two encoders."""
+    return Experiment(
+        id=id,
+        title=f"Experiment III: texts to train on, {title}",
+        arms=(Arm(label="start encoder"), SIMCSE, *map(alone, DECODERS)),
+        columns=tuple(
+            Column(label=label, corpus=corpus, judge="WDC", measure="R_cap@10")
+            for label, corpus in TEXTS.items()
+        ),
+        claims=(
+            Claim(
+                text="On titles, decoders teach more than SimCSE",
+                better="mlm_autoencoder",
+                than=("simcse",),
+                columns=("eBay titles",),
+            ),
+            Claim(
+                text="On other texts, SimCSE teaches more than decoders",
+                better="simcse",
+                than=DECODERS,
+                columns=("OpenWebText", "Quora"),
+            ),
+        ),
+        small=small,
+        paper=PAPER,
+        differs=f"Titles are WDC's, OpenWebText is open sentences, Quora is USA.gov's blog; all "
+        f"are judged on WDC's titles; the base read {read}; {BUDGET}",
+    )
+
+
+FROM_TITLES = domains("s002.e3a", "from an encoder of titles", SMALL_OF_TITLES, "WDC's titles")
+FROM_SENTENCES = domains("s002.e3b", "from an encoder of sentences", SMALL, "open sentences")
+
+
+def joint(decoder: str, weight: float) -> Arm:
+    """A decoder of this weight beside SimCSE."""
+    kind = CLMAutoencoder if decoder == "clm_autoencoder" else MLMAutoencoder
+    step = Train(method=kind(simcse=1.0, weight=weight))
+    return Arm(label=joint_label(decoder, weight), steps=(step,))
+
+
+def joint_label(decoder: str, weight: float) -> str:
+    return f"simcse + {weight:g} {decoder}"
+
+
+MULTI_TASK = Experiment(
+    id="s002.e4",
+    title="Experiment IV: decoders beside SimCSE",
+    arms=(
+        *FIXED,
+        SIMCSE,
+        *map(alone, DECODERS),
+        *(joint(decoder, weight) for decoder in DECODERS for weight in GRID),
+    ),
+    columns=PRODUCTS,
+    claims=(
+        Claim(
+            text="Each decoder alone teaches more than SimCSE",
+            better="clm_autoencoder",
+            than=("simcse",),
+        ),
+        Claim(
+            text="Masked words teach more than the next ones",
+            better="mlm_autoencoder",
+            than=("clm_autoencoder",),
+        ),
+        *(
+            Claim(
+                text=f"A decoder beside SimCSE gains (the thesis, at its best weight: {gain})",
+                better=joint_label(decoder, weight),
+                than=("simcse",),
+            )
+            for decoder, gain in zip(DECODERS, ("69.7", "68.6"), strict=True)
+            for weight in GRID
+        ),
+    ),
+    small=SMALL_OF_TITLES,
+    paper=PAPER,
+    differs=f"{DIFFERS} Every weight of the grid has its row; the thesis shows the best.",
+)
+
+
+def quora(id: str, title: str, measures: tuple[str, ...], claims: tuple[Claim, ...]) -> Experiment:
+    """Questions that look for their duplicates, where a user has BEIR's folder of them."""
+    return Experiment(
+        id=id,
+        title=title,
+        arms=(
+            FIXED[0],
+            SIMCSE,
+            *map(alone, DECODERS),
+            *(
+                joint(decoder, 0.01).model_copy(update={"label": f"simcse+{decoder}"})
+                for decoder in DECODERS
+            ),
+        ),
+        columns=tuple(
+            Column(label=measure, judge=f"{BEIR}quora", measure=measure) for measure in measures
+        ),
+        claims=claims,
+        paper=PAPER,
+        differs=f"Trained on open sentences, not on Quora's questions; joint weight .01, not the "
+        f"best of a grid on the set judged; {BUDGET}",
+    )
+
+
+QUORA = quora(
+    "s002.e5",
+    "Experiment V: decoders beside SimCSE, on Quora",
+    ("R@100", "R@10", "nDCG@10"),
+    tuple(
+        Claim(
+            text="A decoder beside SimCSE gains, by nDCG@10",
+            better=f"simcse+{decoder}",
+            than=("simcse", decoder),
+            columns=("nDCG@10",),
+        )
+        for decoder in DECODERS
+    ),
+)
+QUORA_BY_K = quora(
+    "s002.quora_k", "Recall on Quora by k", ("R@1", "R@5", "R@10", "R@20", "R@100"), ()
+)
+
+EXPERIMENTS = (
+    SEARCH,
+    ONE_EPOCH,
+    THREE_EPOCHS,
+    FEW_TITLES,
+    FROM_TITLES,
+    FROM_SENTENCES,
+    MULTI_TASK,
+    QUORA,
+    QUORA_BY_K,
+)

@@ -1,0 +1,188 @@
+"""Seed 002, a thesis on product search: what it asks beside its five experiments."""
+
+from flows.experiments.seed_002 import (
+    BUDGET,
+    DEV,
+    EPOCH,
+    FIXED,
+    PAPER,
+    PAPER_SIZES,
+    SIMCSE,
+    SMALL_OF_TITLES,
+)
+from sentemb_core.experiments import BEIR, TITLE, Arm, Claim, Column, Corpus, Experiment, Train
+from sentemb_core.method_settings import BCE, SimCSE
+
+STS = tuple(
+    Column(label=name, judge=name) for name in ("STS-B", "STS12", "STS14", "STS16", "SICK-R")
+)
+POOLS = (
+    Column(label="Web documents", corpus="blog_usgov", judge=TITLE, measure="R@5"),
+    Column(label="News", corpus="news_reuters21578", judge=TITLE, measure="R@5"),
+)
+
+LOSSES = (Arm(label="bce", steps=(Train(method=BCE()),)), SIMCSE)
+
+
+def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
+    """Two losses on the same pairs of views."""
+    return Experiment(
+        id=id,
+        title=f"Binary cross-entropy against InfoNCE, {title}",
+        arms=LOSSES,
+        columns=columns,
+        claims=(
+            Claim(
+                text="InfoNCE teaches more than binary cross-entropy",
+                better="simcse",
+                than=("bce",),
+            ),
+        ),
+        paper=PAPER.model_copy(update={"steps": 15_625}),
+        differs="Open sentences in place of a million of OpenWebText; of the cosine over the "
+        f"temperature, since the loss as printed has no value for a negative one; {BUDGET}",
+    )
+
+
+def beir(name: str, label: str) -> Column:
+    """A BEIR folder of the user's."""
+    return Column(label=label, judge=f"{BEIR}{name}")
+
+
+FORUMS = (
+    "android", "english", "gaming", "gis", "mathematica", "physics",
+    "programmers", "stats", "tex", "unix", "webmasters", "wordpress",
+)  # fmt: skip
+"""CQADupStack's."""
+
+BINARY = (
+    binary(
+        "s002.bce",
+        "similarity",
+        STS,
+    ),
+    binary(
+        "s002.bce_titles",
+        "documents that look for their titles",
+        POOLS,
+    ),
+    binary("s002.bce_quora", "Quora", (beir("quora", "Quora"),)),
+    binary(
+        "s002.bce_cqadupstack",
+        "CQADupStack",
+        tuple(beir(f"cqadupstack/{forum}", forum) for forum in FORUMS),
+    ),
+)
+
+BATCHES = (32, 64, 128, 256, 512)
+
+BATCH = Experiment(
+    id="s002.batch",
+    title="Batch size, at as many texts",
+    arms=tuple(
+        Arm(
+            label=str(size),
+            steps=(Train(method=SimCSE(), batch_size=size, times=64 / size),),
+            x=size,
+        )
+        for size in BATCHES
+    ),
+    columns=DEV,
+    claims=(
+        Claim(
+            text="Batches beyond 64 gain nothing at as many texts",
+            better="64",
+            than=("128", "256", "512"),
+        ),
+    ),
+    axis="texts of a batch",
+    paper=PAPER,
+    differs=f"Open sentences and STS-B dev in place of titles and eProduct; one learning rate for "
+    f"all; {BUDGET}",
+)
+
+LENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
+
+CURVE = Experiment(
+    id="s002.curve",
+    title="The score as training goes on",
+    arms=tuple(
+        Arm(
+            label=f"{round(times * EPOCH / 64):,} steps",
+            steps=(Train(method=SimCSE(), times=times),),
+            x=times * EPOCH / 64,
+        )
+        for times in LENGTHS
+    ),
+    columns=DEV,
+    axis="steps",
+    paper=PAPER_SIZES,
+    differs="Every point is a training of its own length, its learning rate falling to 0; open "
+    "sentences and STS-B dev in place of a million titles and eProduct.",
+)
+
+ALPHAS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+RESCORING = Experiment(
+    id="s002.rescore",
+    title="BM25's first 1,000, rescored with alpha times the cosine",
+    arms=(
+        FIXED[0],
+        SIMCSE,
+        SIMCSE.model_copy(update={"label": "BM25 + simcse", "alpha": "chosen"}),
+        *(
+            SIMCSE.model_copy(update={"label": str(alpha), "alpha": float(alpha), "x": alpha})
+            for alpha in ALPHAS
+        ),
+    ),
+    columns=POOLS,
+    claims=(
+        Claim(
+            text="Rescored, words find more than alone (alpha chosen on validation)",
+            better="BM25 + simcse",
+            than=("BM25",),
+        ),
+        Claim(
+            text="... and more than vectors alone",
+            better="BM25 + simcse",
+            than=("simcse",),
+        ),
+    ),
+    axis="alpha",
+    paper=PAPER,
+    differs="Documents that look for their titles in place of eProduct; alpha is chosen on the "
+    f"validation split, not on the set judged; {BUDGET}",
+)
+
+
+RECURRING: dict[str, Corpus] = {
+    "Amazon-Google": "product_amazon_google",
+    "Abt-Buy": "product_abt_buy",
+}
+
+DUPLICATES = Experiment(
+    id="s002.dedup",
+    title="Titles with and without their duplicates",
+    arms=(
+        SIMCSE.model_copy(update={"label": "titles"}),
+        SIMCSE.model_copy(update={"label": "unique titles", "distinct": True}),
+    ),
+    columns=tuple(
+        Column(label=label, corpus=corpus, judge=label, measure="R_cap@10")
+        for label, corpus in RECURRING.items()
+    ),
+    claims=(
+        Claim(
+            text="Unique titles teach more (the thesis: 62.4 against 60.1)",
+            better="unique titles",
+            than=("titles",),
+        ),
+    ),
+    small=SMALL_OF_TITLES,
+    paper=PAPER,
+    differs="Each set trains on its left titles, 11,460 of which 1,277 differ and 9,575 of which "
+    "1,068 do. Our losses never take an equal text for a negative, so the harm that the thesis "
+    f"removes is not there; {BUDGET}",
+)
+
+EXPERIMENTS = (RESCORING, *BINARY, BATCH, CURVE, DUPLICATES)

@@ -1,0 +1,192 @@
+"""Seed 003, DeCLUTR: Deep Contrastive Learning for Unsupervised Textual Representations.
+
+Its documents are web pages of 2,048 tokens and more; ours are articles of eLife. Of the paper's
+numbers only the means of Table 1 are at hand; the figures' claims are its text's.
+"""
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.experiments import Arm, Base, Budget, Claim, Column, Experiment, Train
+from sentemb_core.method_settings import DeCLUTR, SimCSE
+from sentemb_core.types import Json
+
+PAPER = Budget(
+    steps=31_116,
+    batch_size=16,
+    learning_rate=5e-5,
+    base=Base(encoder=EncoderConfig(name="distilroberta-base"), times=0),
+    threads=None,
+    seeds=(42,),
+)
+"""One epoch of 497,868 documents (as remembered) by 16, AdamW at 5e-5 (card 1.7)."""
+
+DOCUMENTS = 16
+"""Of a step, as in the paper: with two anchors and two positives each, 96 spans."""
+
+DIFFERS = (
+    "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place of 32 to 512; "
+    "base of 2 layers, 128 wide, pre-trained by our Condenser stage on open sentences in place of "
+    "DistilRoBERTa; 300 steps of 16 documents in place of an epoch of half a million."
+)
+
+
+def judged_on(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(label=name, judge=name, corpus="long_elife") for name in names)
+
+
+SENTEVAL = judged_on(
+    *("SICK-E", "SICK-R-regression", "STS-B-regression", "MR", "CR", "MRPC", "STS-B")
+)
+FOUR = judged_on("SICK-E", "SICK-R-regression", "STS-B-regression", "MR")
+"""Of figures: entailment, two regressions, a classification."""
+
+
+def spans(**settings: Json | float | str) -> Train:
+    """DeCLUTR on spans that our base can read: its 128 positions less [CLS] and [SEP]."""
+    method = DeCLUTR.model_validate({"shortest": 16, "longest": 126} | settings)
+    return Train(method=method, batch_size=DOCUMENTS)
+
+
+BOTH = spans()
+CONTRASTIVE_ONLY = spans(mlm=0.0)
+
+MLM_ONLY = spans(mlm=1e4)
+"""Beside it the contrastive loss vanishes, and Adam does not care how large the other is."""
+
+MAIN = Experiment(
+    id="s003.t1",
+    title="SentEval",
+    arms=(
+        Arm(label="word vectors", system="word vectors"),
+        Arm(label="all-MiniLM-L6-v2", system="minilm"),
+        Arm(label="start encoder"),
+        Arm(label="mlm only", steps=(MLM_ONLY,)),
+        Arm(label="simcse", steps=(Train(method=SimCSE()),)),
+        Arm(label="declutr", steps=(BOTH,)),
+    ),
+    columns=SENTEVAL,
+    claims=(
+        Claim(
+            text="DeCLUTR gains over the language model that it starts from",
+            better="declutr",
+            than=("start encoder",),
+        ),
+        Claim(text="... and over word vectors", better="declutr", than=("word vectors",)),
+        Claim(
+            text="It closes the gap to a supervised encoder",
+            better="declutr",
+            than=("all-MiniLM-L6-v2",),
+        ),
+        Claim(
+            text="(ours) DeCLUTR gains over masked language alone, and over SimCSE, on the same "
+            "articles",
+            better="declutr",
+            than=("mlm only", "simcse"),
+        ),
+    ),
+    paper=PAPER,
+    differs=f"{DIFFERS} Seven of the 28 tasks; SNLI, image captions and the ten probing tasks are "
+    "not at hand.",
+)
+
+ANCHORS = Experiment(
+    id="s003.f2a",
+    title="Anchors of a document",
+    arms=(
+        *(Arm(label=f"{count}", steps=(spans(anchors=count),), x=count) for count in (1, 2)),
+        Arm(
+            label="1, twice the documents",
+            steps=(spans(anchors=1).model_copy(update={"batch_size": 2 * DOCUMENTS}),),
+        ),
+    ),
+    columns=FOUR,
+    claims=(
+        Claim(text="Two anchors are better than one", better="2", than=("1",)),
+        Claim(
+            text="(ours) ... and than one from each of twice the documents",
+            better="2",
+            than=("1, twice the documents",),
+        ),
+    ),
+    axis="anchors of a document",
+    paper=PAPER,
+    differs=DIFFERS,
+)
+
+POSITIVES = Experiment(
+    id="s003.f2b",
+    title="Positives of an anchor",
+    arms=tuple(
+        Arm(label=f"{count}", steps=(spans(positives=count),), x=count) for count in (1, 2, 4)
+    ),
+    columns=FOUR,
+    claims=(
+        Claim(
+            text="Four positives are better than one (the paper sees little difference)",
+            better="4",
+            than=("1",),
+        ),
+    ),
+    axis="positives of an anchor",
+    paper=PAPER,
+    differs=DIFFERS,
+)
+
+STRATEGIES = Experiment(
+    id="s003.f2c",
+    title="How positives lie to their anchor",
+    arms=tuple(
+        Arm(label=label, steps=(spans(strategy=strategy),))
+        for label, strategy in (
+            ("adjacent", "adjacent"),
+            ("subsuming", "subsuming"),
+            ("both", "any"),
+        )
+    ),
+    columns=FOUR,
+    claims=(
+        Claim(
+            text="Adjacent and subsumed positives together are better than either",
+            better="both",
+            than=("adjacent", "subsuming"),
+        ),
+    ),
+    paper=PAPER,
+    differs=DIFFERS,
+)
+
+OBJECTIVES = {"both": BOTH, "contrastive only": CONTRASTIVE_ONLY, "mlm only": MLM_ONLY}
+SHARES = {10: 142, 40: 566, 100: None}
+"""Per cent -> articles, of 1,416."""
+
+OBJECTIVE = Experiment(
+    id="s003.f3",
+    title="Objective and share of the documents",
+    arms=tuple(
+        Arm(label=f"{name}, {share} %", steps=(step,), max_documents=count, x=share, curve=name)
+        for name, step in OBJECTIVES.items()
+        for share, count in SHARES.items()
+    ),
+    columns=FOUR,
+    claims=(
+        Claim(
+            text="Both objectives together are better than either",
+            better="both, 100 %",
+            than=("contrastive only, 100 %", "mlm only, 100 %"),
+        ),
+        Claim(
+            text="With both, more documents are better",
+            better="both, 100 %",
+            than=("both, 10 %", "both, 40 %"),
+        ),
+        Claim(
+            text="The contrastive objective alone is best at 40 % of the documents",
+            better="contrastive only, 40 %",
+            than=("contrastive only, 10 %", "contrastive only, 100 %"),
+        ),
+    ),
+    axis="per cent of the documents",
+    paper=PAPER,
+    differs=f"{DIFFERS} As many steps whatever the share.",
+)
+
+EXPERIMENTS = (MAIN, ANCHORS, POSITIVES, STRATEGIES, OBJECTIVE)

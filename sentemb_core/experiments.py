@@ -1,0 +1,189 @@
+"""What an experiment of a paper is made of: arms that train, columns that judge, claims about them.
+
+An arm is what a row of the paper's table did to BERT, as a list of steps; here every arm starts
+from one base encoder that the pipeline pre-trained itself, since nothing else is at hand.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from sentemb_core.configs import AnnotationConfig, Config, EncoderConfig
+from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
+from sentemb_core.types import Pooling
+
+Corpus = Literal[
+    "blog_usgov",
+    "news_reuters21578",
+    "sci_arxiv_cs",
+    "session_mixed_titles",
+    "long_elife",
+    "plain_sentences",
+    "product_wdc_clusters",
+    "product_amazon_google",
+    "product_abt_buy",
+]
+"""Files of the data folder."""
+
+TITLE = "title"
+"""The judge of a column whose documents look for their own counterparts."""
+
+BEIR = "beir/"
+"""Begins a judge that is a folder in BEIR's format, as it lies in the data folder: beir/quora."""
+
+SECONDS = "seconds"
+"""The judge of a column that tells what an arm's training took."""
+
+
+class Train(Config):
+    """One training by a method that reads texts alone."""
+
+    kind: Literal["train"] = "train"
+    method: MethodSettings
+    times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
+    batch_size: int | None = Field(default=None, ge=2, description="None: the budget's.")
+
+
+class SelfTrain(Config):
+    """One round of Algorithm 1 (seed 000): annotate, then learn from what was found."""
+
+    kind: Literal["self_train"] = "self_train"
+    method: InfoCSEIDCPairs = InfoCSEIDCPairs()
+    annotation: AnnotationConfig = AnnotationConfig()
+    annotator: Literal["current", "minilm"] = "current"
+    times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
+
+
+class Label(Config):
+    """Fine-tuning on the first labels by hash, the best of its epochs kept."""
+
+    kind: Literal["label"] = "label"
+    count: int | None = Field(ge=1, description="None: all.")
+
+
+class Finish(Config):
+    """A map fitted on the corpus's own vectors, without any gradient."""
+
+    kind: Literal["finish"] = "finish"
+    map: Literal["whitening", "flow"]
+
+
+Step = Annotated[Train | SelfTrain | Label | Finish, Field(discriminator="kind")]
+
+
+class Arm(Config):
+    """A row of the table: how its encoder is made, or what no encoder is needed for.
+
+    `x` is where it stands on the axis of a curve; `curve` names the curve where there are several.
+    """
+
+    label: str
+    steps: tuple[Step, ...] = ()
+    system: Literal["encoder", "minilm", "word vectors", "BM25", "random"] = "encoder"
+    corpus: Corpus | None = Field(default=None, description="Trains on it, whatever the column's.")
+    max_documents: int | None = Field(default=None, ge=2, description="A sample to train on.")
+    distinct: bool = Field(default=False, description="Every text once: of texts without ids.")
+    pooling: Pooling | None = Field(default=None, description="None: the base's.")
+    alpha: float | Literal["chosen"] | None = Field(
+        default=None,
+        description="In a pool of titles: judged by BM25 + alpha x cosine. chosen: by the "
+        "validation split.",
+    )
+    x: float | None = None
+    curve: str = ""
+
+
+class Column(Config):
+    """A column: what an arm trains on unless it says itself, who judges it, and by what measure.
+
+    `judge` is a task of the evaluation suite, or `title` or `seconds`, or begins with `beir/`.
+    """
+
+    label: str
+    judge: str
+    measure: str | None = Field(default=None, description="None: the task's main one.")
+    corpus: Corpus = "plain_sentences"
+
+    @property
+    def heading(self) -> str:
+        """The label, and the measure where it is told and not the label itself."""
+        return self.label if self.measure in (None, self.label) else f"{self.label} {self.measure}"
+
+
+class Claim(Config):
+    """What a paper says of its table: one arm above others, on the mean of some columns."""
+
+    text: str
+    better: str
+    than: tuple[str, ...]
+    columns: tuple[str, ...] = Field(default=(), description="None named: all that hold scores.")
+
+
+class Base(Config):
+    """The encoder that all arms start from, which a Condenser stage pre-trains first.
+
+    Mean pooling, not the papers' [CLS]: of an encoder as small as ours, pre-trained on [CLS], that
+    token carried .33 on STS-B's dev set where the mean carried .51.
+    """
+
+    encoder: EncoderConfig = EncoderConfig(name="transformer", dim=128, positions=128)
+    corpus: Corpus = "plain_sentences"
+    times: float = Field(
+        default=10.0, ge=0, description="Of the budget's steps; 0: the encoder as it is."
+    )
+    learning_rate: float = 5e-4
+
+
+class Budget(Config):
+    """What every training of an experiment may cost, and how many texts judge it."""
+
+    steps: int = Field(ge=1)
+    batch_size: int = Field(default=64, ge=2)
+    learning_rate: float
+    round_learning_rate: float | None = Field(
+        default=None, description="Of rounds of self-training; None: the same."
+    )
+    candidates: int = Field(default=1_000, ge=2, description="Documents in a pool of titles.")
+    base: Base = Base()
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    threads: int | None = Field(default=1, description="Two experiments side by side: one each.")
+    seeds: tuple[int, ...] = (42, 43, 44)
+
+
+SMALL = Budget(steps=300, learning_rate=2e-4)
+"""For two CPU cores and the open corpora: a base of 2 layers and 128 dimensions."""
+
+
+class Experiment(Config):
+    """A table or a figure of a paper, as this pipeline makes it."""
+
+    id: str = Field(description="As in the list of experiments of METHODS.md, section 4.")
+    title: str
+    arms: tuple[Arm, ...]
+    columns: tuple[Column, ...]
+    claims: tuple[Claim, ...] = ()
+    axis: str | None = Field(default=None, description="What `x` of the arms means.")
+    labels: bool = Field(default=False, description="Half of the documents' counterparts are.")
+    small: Budget = SMALL
+    paper: Budget = Field(description="The paper's own settings, for whoever has its data.")
+    differs: str = Field(description="What sets our run apart from the paper's, in a sentence.")
+
+    @model_validator(mode="after")
+    def _claims_name_arms_and_columns(self) -> "Experiment":
+        arms, columns = ({one.label for one in named} for named in (self.arms, self.columns))
+        for claim in self.claims:
+            unknown = ({claim.better, *claim.than} - arms) | (set(claim.columns) - columns)
+            if unknown:
+                raise ValueError(f"{self.id} has no arm or column {sorted(unknown)}: {claim.text}")
+        return self
+
+    def trained_on(self, arm: Arm, column: Column) -> Corpus:
+        """The arm's own corpus, else the column's."""
+        return arm.corpus or column.corpus
+
+    def groups(self, arm: Arm) -> Iterator[tuple[Corpus, list[Column]]]:
+        """Columns that one training of the arm serves."""
+        corpora: list[Corpus] = [self.trained_on(arm, column) for column in self.columns]
+        for corpus in dict.fromkeys(corpora):
+            yield corpus, [one for one in self.columns if self.trained_on(arm, one) == corpus]

@@ -1,0 +1,93 @@
+"""A paper's experiment as a picture: curves where its arms lie on an axis, else a mark an arm."""
+
+from collections.abc import Sequence
+from itertools import cycle
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.report.figures import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
+
+WIDTH, HEIGHT, LINE = 3.1, 2.7, 0.27
+"""Inches: of a panel, of a curve, of an arm."""
+
+
+class Mark(BaseModel):
+    """One arm in one column: its score under every seed, and the paper's number as printed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: str
+    arm: str
+    x: float | None
+    curve: str = ""
+    values: list[float]
+    paper: float | None
+
+
+def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Figure:
+    """A panel a column, in the order of their first mark; `axis` names what `x` is."""
+    columns = list(dict.fromkeys(mark.column for mark in marks))
+    arms = list(dict.fromkeys(mark.arm for mark in marks))
+    with house_style():
+        height = HEIGHT if axis else 0.9 + LINE * len(arms)
+        size = (max(WIDTH * len(columns), 2 * WIDTH) + (0 if axis else 1.2), height)
+        figure = Figure(figsize=size, layout="constrained")
+        panels = figure.subplots(1, len(columns), squeeze=False)[0]
+        for number, (axes, column) in enumerate(zip(panels, columns, strict=True)):
+            own = [mark for mark in marks if mark.column == column]
+            if axis:
+                _curves(axes, own)
+                axes.set_xlabel(axis)
+            else:
+                _marks(axes, own, arms, named=number == 0)
+            axes.set_title(drawable(column))
+        figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
+    """Curves, and a dashed line for what has no x; the paper's on an axis of its own."""
+    placed = sorted((mark for mark in marks if mark.x is not None), key=lambda mark: mark.x or 0)
+    hues = cycle((BLUE, *HUES[2:]))
+    names = list(dict.fromkeys(mark.curve for mark in placed))
+    for name in names:
+        _curve(axes, [mark for mark in placed if mark.curve == name], next(hues))
+    if len(names) > 1:
+        axes.legend()
+    for mark in marks:
+        if mark.x is None and mark.values:
+            axes.axhline(float(np.mean(mark.values)), color=next(hues), linestyle="--", linewidth=1)
+    printed = [(mark.x, mark.paper) for mark in placed if mark.paper is not None]
+    if len(printed) > 1:
+        other = axes.twinx()
+        other.plot(*zip(*printed, strict=True), color=VERMILLION, marker="s", ms=3.5, ls=":", lw=1)
+        other.tick_params(axis="y", labelcolor=VERMILLION, length=0)
+        other.grid(visible=False)
+
+
+def _curve(axes: Axes, placed: Sequence[Mark], hue: str) -> None:
+    """The mean over x, a band of the seeds' deviation."""
+    where = np.array([mark.x for mark in placed], dtype=float)
+    means = np.array([np.mean(mark.values) for mark in placed])
+    spread = np.array([np.std(mark.values, ddof=len(mark.values) > 1) for mark in placed])
+    if len(where) > 2 and where.min() > 0 and where.max() / where.min() > 50:
+        axes.set_xscale("log")
+    axes.plot(where, means, marker="o", color=hue, label=drawable(placed[0].curve))
+    axes.fill_between(where, means - spread, means + spread, color=hue, alpha=0.18, lw=0)
+
+
+def _marks(axes: Axes, marks: Sequence[Mark], arms: Sequence[str], *, named: bool) -> None:
+    """A line an arm: its seeds as dots, their mean as a bar."""
+    for mark in marks:
+        place = arms.index(mark.arm)
+        fixed = len(set(mark.values)) == 1 and len(mark.values) > 1
+        hue = MUTED if fixed else BLUE
+        axes.plot(mark.values, [place] * len(mark.values), "o", ms=3.5, color=hue, alpha=0.55)
+        axes.plot(float(np.mean(mark.values)), place, "|", ms=11, mew=2, color=hue)
+    labels = [drawable(arm) for arm in arms] if named else [""] * len(arms)
+    axes.set_yticks(range(len(arms)), labels)
+    axes.set_ylim(len(arms) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,84 @@
+"""What an arm reached in a column under a seed, as a number and as what a bootstrap resamples."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sentemb_core.errors import UsageError
+from sentemb_core.experiments import SECONDS, TITLE, Column
+from sentemb_core.types import ArtifactRef
+from tasks.benchmark import result_of
+from tasks.rows import Value
+from tasks.storing import opened
+
+if TYPE_CHECKING:
+    from sentemb_core.evaluation.results import TaskResult
+
+
+class Finding(Value):
+    """One arm in one column under one seed: its result, or the error that it ended in.
+
+    `seconds` is what all trainings of the arm took when they were computed.
+    """
+
+    arm: str
+    column: str
+    seed: int
+    result: ArtifactRef | None = None
+    seconds: float = 0.0
+    error: str = ""
+
+
+Cells = Mapping[tuple[str, str], list[Finding]]
+"""Arm and column -> its findings without error, one a seed, by seed."""
+
+
+def cells_of(findings: Sequence[Finding]) -> Cells:
+    """Those that have a number."""
+    told: dict[tuple[str, str], list[Finding]] = {}
+    for one in sorted(findings, key=lambda finding: finding.seed):
+        if not one.error:
+            told.setdefault((one.arm, one.column), []).append(one)
+    return told
+
+
+def value_of(finding: Finding, column: Column) -> float:
+    """A share, a correlation, or seconds."""
+    if column.judge == SECONDS:
+        return finding.seconds
+    result = result_in(finding, column)
+    return result.measures[column.measure or result.main]
+
+
+def result_in(finding: Finding, column: Column) -> "TaskResult":
+    """A kept result of the suite, or the test split of a pool of titles."""
+    assert finding.result is not None, "seconds have no units"
+    if column.judge == TITLE:
+        return title_result(finding.result, column.measure or "R@5")
+    return result_of(finding.result)
+
+
+def units_in(finding: Finding, column: Column) -> "TaskResult":
+    """The same where the column's measure is the one that the units are of.
+
+    Raises:
+        UsageError: it is another, of which no single values were kept.
+    """
+    result = result_in(finding, column)
+    if column.measure not in (None, result.main):
+        raise UsageError(
+            f"A claim is about {result.main} of {column.judge}, whose single values are kept, not "
+            f"about {column.measure}: give the claim other columns."
+        )
+    return result
+
+
+def title_result(scores: ArtifactRef, measure: str) -> "TaskResult":
+    """Recall@k of documents for their counterparts, hit by hit."""
+    from sentemb_core.evaluation.results import TaskResult
+    from sentemb_core.evaluation.scores import read_ranks
+
+    ranks = read_ranks(opened(scores), "test")
+    hits = (ranks <= int(measure.removeprefix("R@"))).astype(np.float64)
+    return TaskResult(TITLE, measure, {measure: float(hits.mean())}, hits[:, None])

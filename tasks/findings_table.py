@@ -1,0 +1,237 @@
+"""An experiment's table beside the paper's, for the terminal, for a document, for a program."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import TYPE_CHECKING
+
+from sentemb_core.console import plain
+from sentemb_core.evaluation.tables.index import paper_table
+from sentemb_core.experiments import SECONDS, TITLE, Arm, Budget, Column, Experiment
+from sentemb_core.types import Json
+from tasks.claims import Fated, fated
+from tasks.findings import Cells, Finding, cells_of, value_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sentemb_core.report.experiment import Mark
+
+AVERAGE = "average"
+"""Of the columns that hold scores, where there are several of one measure."""
+
+
+class Told:
+    """An experiment's findings as lines of text.
+
+    Args:
+        what: The experiment.
+        budget: What each training was allowed.
+        findings: Of the flow.
+        settings: As they were asked for.
+    """
+
+    def __init__(
+        self, what: Experiment, budget: Budget, findings: Sequence[Finding], settings: Json
+    ) -> None:
+        self.what = what
+        self.budget = budget
+        self.findings = findings
+        self.settings = settings
+        self.cells: Cells = cells_of(findings)
+        self.paper = paper_table(what.id)
+        self.fates: list[Fated] = fated(what, self.cells)
+
+    @property
+    def scored(self) -> list[Column]:
+        """Columns that hold scores, not seconds."""
+        return [one for one in self.what.columns if one.judge != SECONDS]
+
+    @property
+    def averaged(self) -> bool:
+        """Several judges, rather than several measures of one."""
+        return len({(one.judge, one.corpus) for one in self.scored}) > 1
+
+    @property
+    def header(self) -> list[str]:
+        return [
+            "",
+            *(one.heading for one in self.what.columns),
+            *([AVERAGE] if self.averaged else []),
+        ]
+
+    def lines(self) -> list[list[str]]:
+        """Arm by arm: the mean, its deviation over the seeds, the paper's number in brackets."""
+        return [
+            [arm.label, *(self.cell(arm, one) for one in self.what.columns), *self.averages(arm)]
+            for arm in self.what.arms
+        ]
+
+    def values(self, arm: Arm, column: Column) -> list[float]:
+        """One a seed."""
+        return [value_of(one, column) for one in self.cells.get((arm.label, column.label), [])]
+
+    def cell(self, arm: Arm, column: Column) -> str:
+        shown = across(self.values(arm, column), 0 if column.judge == SECONDS else 3)
+        printed = self.printed(arm, column.label)
+        return f"{shown} [{printed:g}]" if printed is not None else shown
+
+    @property
+    def only(self) -> str | None:
+        """The paper's column if it has one: it stands beside our average, or our only column."""
+        rows = self.paper.rows.values() if self.paper else ()
+        columns = {column for row in rows for column in row}
+        return columns.pop() if len(columns) == 1 else None
+
+    def printed(self, arm: Arm, column: str) -> float | None:
+        """The paper's number, as it is printed there."""
+        row = self.paper.rows.get(arm.label, {}) if self.paper else {}
+        over_all = column == AVERAGE or [column] == [one.label for one in self.what.columns]
+        return row.get(self.only or column if over_all else column)
+
+    def averages(self, arm: Arm) -> list[str]:
+        """Over the columns, seed by seed; of an arm that has all of them."""
+        if not self.averaged:
+            return []
+        rows = [self.values(arm, column) for column in self.scored]
+        if not all(rows) or len({len(row) for row in rows}) > 1:
+            return [""]
+        shown = across([mean(row) for row in zip(*rows, strict=True)])
+        printed = [self.printed(arm, column.label) for column in self.scored]
+        known = [value for value in printed if value is not None]
+        average = mean(known) if len(known) == len(printed) else None
+        if self.only:
+            average = self.printed(arm, AVERAGE)
+        return [f"{shown} [{average:.4g}]" if average is not None else shown]
+
+    def elsewhere(self) -> str:
+        """The paper's averages, which are over columns of its own, if they stand nowhere yet."""
+        if self.only:
+            return ""
+        printed = {arm.label: self.printed(arm, AVERAGE) for arm in self.what.arms}
+        listed = [f"{label} {value:g}" for label, value in printed.items() if value is not None]
+        return f"Its averages over all its sets: {', '.join(listed)}." if listed else ""
+
+    def notes(self) -> list[str]:
+        """What the numbers are, what differs, and why cells are empty."""
+        budget = self.budget
+        steps = f"{budget.steps:,} steps of {budget.batch_size} a training"
+        pool = (
+            f"{budget.candidates:,} candidates"
+            if any(one.judge == TITLE for one in self.scored)
+            else ""
+        )
+        seeds = f"seeds {', '.join(map(str, budget.seeds))}"
+        about = "; ".join(filter(None, (steps, pool, seeds)))
+        told = [f"{about}. Mean ± standard deviation over the seeds."]
+        if self.paper:
+            source = f"In brackets: {self.paper.source} ({self.paper.measure})."
+            told.append(" ".join(filter(None, (source, self.elsewhere(), self.paper.note))))
+        told.append(f"What differs: {self.what.differs}")
+        failed = {one.error.splitlines()[0]: one.arm for one in self.findings if one.error}
+        return [*told, *(f"{arm}: {error}" for error, arm in failed.items())]
+
+    def verdicts(self) -> list[str]:
+        """A line for each claim."""
+        return [verdict(one) for one in self.fates]
+
+    def markdown(self) -> str:
+        """The table, its notes, its claims."""
+        rule = ["---", *["---:"] * (len(self.header) - 1)]
+        rows = "\n".join(f"| {' | '.join(row)} |" for row in (self.header, rule, *self.lines()))
+        claims = "\n".join(f"- {line}" for line in self.verdicts())
+        parts = [rows, claims, " ".join(self.notes()), f"```\n{self.command}\n```"]
+        return "\n\n".join(filter(None, parts))
+
+    @property
+    def command(self) -> str:
+        return f"python -m flows reproduce {self.what.id}"
+
+    def table(self) -> "Table":
+        """For the terminal."""
+        from rich.table import Table
+
+        table = Table(box=None, padding=(0, 1), header_style="bold", title=self.what.title)
+        for number, name in enumerate(self.header):
+            table.add_column(plain(name), justify="right" if number else "left")
+        for line in self.lines():
+            table.add_row(*map(plain, line))
+        return table
+
+    def json(self) -> Json:
+        """Every number, and the claims."""
+        return {
+            "experiment": self.what.id,
+            "title": self.what.title,
+            "asked": self.settings,
+            "differs": self.what.differs,
+            "cells": [
+                {
+                    "arm": arm.label,
+                    "x": arm.x,
+                    "column": column.label,
+                    "measure": column.measure,
+                    "values": self.values(arm, column),
+                    "paper": self.printed(arm, column.label),
+                }
+                for arm in self.what.arms
+                for column in self.what.columns
+            ],
+            "claims": [one.model_dump() | {"fate": one.fate} for one in self.fates],
+            "errors": [one.model_dump(exclude={"result"}) for one in self.findings if one.error],
+        }
+
+    def write(self, folder: Path) -> Path:
+        """table.json, and table.png if there is a number."""
+        from sentemb_core.report.experiment import experiment_figure
+        from sentemb_core.report.svg import png
+
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(self.json(), indent=1, ensure_ascii=False) + "\n"
+        (folder / "table.json").write_text(text, encoding="utf-8")
+        if marks := self.marks():
+            figure = experiment_figure(marks, f"{self.what.id}: {self.what.title}", self.what.axis)
+            (folder / "table.png").write_bytes(png(figure))
+        return folder
+
+    def marks(self) -> "list[Mark]":
+        """What the picture shows."""
+        from sentemb_core.report.experiment import Mark
+
+        return [
+            Mark(
+                column=column.heading,
+                arm=arm.label,
+                x=arm.x,
+                curve=arm.curve,
+                values=values,
+                paper=self.printed(arm, column.label),
+            )
+            for arm in self.what.arms
+            for column in self.what.columns
+            if (values := self.values(arm, column))
+        ]
+
+
+def across(values: Sequence[float], digits: int = 3) -> str:
+    """The mean, and the standard deviation where there are several."""
+    if not values:
+        return ""
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{spread}"
+
+
+def verdict(claim: Fated) -> str:
+    """What becomes of a claim, and the nearest or the worst of its rivals."""
+    told = f"**{claim.fate}**: {claim.text}."
+    if not claim.rivals:
+        return f"{told} No numbers of {', '.join(claim.missing)}."
+    closest = min(claim.rivals, key=lambda rival: rival.difference)
+    of = f" (the closest of {len(claim.rivals)})" if len(claim.rivals) > 1 else ""
+    missing = f" No numbers of {', '.join(claim.missing)}." if claim.missing else ""
+    return (
+        f"{told} {claim.better} less {closest.than}{of}: {closest.difference:+.3f} "
+        f"({closest.low:+.3f} to {closest.high:+.3f}), above in {closest.better_in} of "
+        f"{closest.seeds} seeds.{missing}"
+    )

@@ -1,0 +1,224 @@
+"""The papers' experiments: every one is well formed, and one runs whole on a tiny corpus."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows import experiment as running
+from flows.experiment import experiment
+from flows.experiments import index
+from flows.experiments.index import EXPERIMENTS, Reproduction, files_wanted
+from flows.settings import checked_as
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.tables.index import PAPER_TABLES
+from sentemb_core.experiments import (
+    SECONDS,
+    SMALL,
+    TITLE,
+    Arm,
+    Base,
+    Claim,
+    Column,
+    Experiment,
+    Finish,
+    Label,
+    SelfTrain,
+    Train,
+)
+from sentemb_core.method_settings import CONPONO, InfoCSEAux, SimCSE
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
+from tasks.caching import making_plan, without_prefect
+from tasks.findings import Finding, cells_of, value_of
+from tasks.findings_table import Told
+from tests.flows.corpora import write_corpus
+
+pytestmark = pytest.mark.usefixtures("home")
+
+TINY = SMALL.model_copy(
+    update={
+        "steps": 2,
+        "batch_size": 8,
+        "seeds": (1, 2),
+        "base": Base(
+            encoder=EncoderConfig(name="transformer", dim=16, vocabulary=300, positions=64),
+            times=1.0,
+        ),
+    }
+)
+
+WHOLE = Experiment(
+    id="s999.t1",
+    title="Every kind of arm and of column",
+    arms=(
+        Arm(label="random vectors", system="random"),
+        Arm(label="BM25", system="BM25"),
+        Arm(label="start encoder"),
+        Arm(label="whitening", steps=(Finish(map="whitening"),)),
+        Arm(label="simcse", steps=(Train(method=SimCSE()),), x=1),
+        Arm(label="infocse_aux", steps=(Train(method=InfoCSEAux()),), x=2),
+        Arm(label="first token", steps=(Train(method=SimCSE()),), pooling="cls_before_pooler"),
+        Arm(
+            label="self-trained",
+            steps=(Train(method=CONPONO()), SelfTrain(), Label(count=4)),
+            corpus="blog_usgov",
+        ),
+    ),
+    columns=(
+        Column(label="Web", judge=TITLE, measure="R@5", corpus="blog_usgov"),
+        Column(label="dev", judge="STS-B-dev"),
+        Column(label="took", judge=SECONDS),
+    ),
+    claims=(
+        Claim(text="SimCSE is better than nothing", better="simcse", than=("start encoder",)),
+        Claim(text="it is faster", better="simcse", than=("self-trained",), columns=("took",)),
+    ),
+    labels=True,
+    small=TINY,
+    paper=TINY,
+    differs="Everything.",
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Tiny files under the names that the experiment wants."""
+    folder = tmp_path_factory.mktemp("data")
+    file = write_corpus(folder / "documents.jsonl", documents=40)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    blog = [
+        {"doc_id": row["id"], "title": row["title"], "sentences": row["sentences"]} for row in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(blog), folder / "blog_usgov.parquet")
+    texts = [text for row in rows for text in row["sentences"]]
+    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
+    scores = [float(k) for k in range(20)]
+    pairs = {"sentence1": texts[:20], "sentence2": texts[20:40], "score": scores}
+    pq.write_table(pa.table(pairs), folder / "stsb_dev.parquet")
+    return str(folder)
+
+
+@pytest.fixture
+def asked(data: str, monkeypatch: pytest.MonkeyPatch) -> Reproduction:
+    monkeypatch.setattr(bootstrap, "RESAMPLES", 200)
+    monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE})
+    return Reproduction(experiment=WHOLE.id, data=data)
+
+
+def made(asked: Reproduction) -> list[Finding]:
+    with without_prefect(Store.default()):
+        return experiment.fn(asked)
+
+
+def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(asked: Reproduction, tmp_path):
+    findings = made(asked)
+    assert {one.error for one in findings} == {""}
+    cells = cells_of(findings)
+    columns = {column.label: column for column in WHOLE.columns}
+    for (arm, column), seeds in cells.items():
+        assert [one.seed for one in seeds] == [1, 2]
+        values = [value_of(one, columns[column]) for one in seeds]
+        assert all(value > 0 for value in values) or column != "took", arm
+    numbers = {arm.label: [column for a, column in cells if a == arm.label] for arm in WHOLE.arms}
+    assert numbers == {
+        "random vectors": ["Web"],
+        "BM25": ["Web"],
+        "start encoder": ["Web", "dev"],
+        "whitening": ["Web", "dev"],
+        **{
+            arm: ["Web", "dev", "took"]
+            for arm in ("simcse", "infocse_aux", "first token", "self-trained")
+        },
+    }
+    told = Told(WHOLE, asked.budget, findings, {})
+    assert [fate.fate in ("holds", "does not hold", "not decided") for fate in told.fates]
+    assert (told.write(tmp_path / "out") / "table.png").stat().st_size > 5_000
+
+    assert made(asked) == findings
+    assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
+
+
+def test_the_seeds_share_one_base_encoder(asked: Reproduction):
+    made(asked)
+    (record,) = last_runs(Store.default())
+    condensed = next(used for used in record.stages if used.stage == "train_encoder")
+    assert [used.key for used in record.stages].count(condensed.key) == 1
+    starts = {used.key for used in record.stages if used.stage == "start_encoder"}
+    assert len(starts) == 1
+
+
+def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
+    taken = running.taken
+
+    def fails_for_simcse(step, *rest):
+        if isinstance(step, Train) and step.method.name == "simcse":
+            raise ZeroDivisionError("of nothing")
+        return taken(step, *rest)
+
+    monkeypatch.setattr(running, "taken", fails_for_simcse)
+    failed = {one.arm: one.error for one in made(asked) if one.error}
+    assert failed == dict.fromkeys(("simcse", "first token"), "E000 ZeroDivisionError: of nothing")
+
+
+def test_a_plan_tells_of_every_arm(asked: Reproduction):
+    with making_plan(Store.default()) as plan:
+        found = list(running.arms_found(asked))
+    assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
+    assert not plan.undecided
+
+
+def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
+    asked = Reproduction(experiment="s000.t1", data=str(tmp_path))
+    with pytest.raises(
+        UnreadableSourceError, match=r"reads plain_sentences\.parquet, news.*--data"
+    ):
+        asked.check_files()
+
+
+def test_an_unknown_experiment_is_a_mistake_with_a_way_out(data: str):
+    with pytest.raises(UsageError, match=r"did you mean 's000\.t1'"):
+        checked_as(Reproduction, {"experiment": "s000.t1x", "data": data})
+
+
+def test_what_is_asked_for_wins_over_the_preset(data: str):
+    asked = Reproduction(experiment="s000.t1", data=data, seeds=(7,), steps=5, candidates=10)
+    budget = asked.budget
+    assert (budget.seeds, budget.steps, budget.candidates) == ((7,), 5, 10)
+    assert asked.training(SimCSE(), 7).steps == 5
+    paper = Reproduction(experiment="s000.t1", data=data, preset="paper").budget
+    assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_an_experiment_is_well_formed(what: Experiment):
+    assert re.fullmatch(r"s00[0-4]\.[a-z0-9_]+", what.id)
+    labels = [arm.label for arm in what.arms]
+    assert len(set(labels)) == len(labels)
+    columns = [column.label for column in what.columns]
+    assert len(set(columns)) == len(columns)
+    assert files_wanted(what)
+    assert what.differs.endswith(".")
+    assert what.small.steps >= 300
+    assert what.small.candidates >= 1_000
+    assert what.axis is None or any(arm.x is not None for arm in what.arms)
+    if what.claims and all(claim.text[:6] != "(ours)" for claim in what.claims):
+        assert len(what.small.seeds) >= 3
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_a_printed_number_stands_beside_ours_wherever_a_row_and_a_column_match(what: Experiment):
+    """A label that drifts from the paper's row would lose its number in silence."""
+    table = PAPER_TABLES.get(what.id)
+    if table is None:
+        pytest.skip("the paper prints no numbers of it")
+    rows = {arm.label for arm in what.arms} & set(table.rows)
+    printed = {column for row in table.rows.values() for column in row}
+    assert rows
+    # one column stands beside our average, or our only one
+    assert len(printed) == 1 or printed & {column.label for column in what.columns}

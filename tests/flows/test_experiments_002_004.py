@@ -1,0 +1,148 @@
+"""What the experiments of seeds 002 and 004 ask of the frame: BM25 rescored, BEIR folders, texts
+once each."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows.experiment import base_of, experiment, ground_of
+from flows.experiments import index
+from flows.experiments.index import Reproduction, files_wanted
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.evaluation.tables.table import PaperTable
+from sentemb_core.experiments import BEIR, SMALL, TITLE, Arm, Base, Column, Experiment, Train
+from sentemb_core.method_settings import SimCSE
+from sentemb_core.store.objects import Store
+from tasks import findings_table
+from tasks.caching import without_prefect
+from tasks.findings import Finding, cells_of
+from tasks.findings_table import Told
+from tasks.storing import opened
+from tasks.validate import recall_at_5
+from tests.flows.corpora import write_corpus
+from tests.flows.suites import write_beir
+
+pytestmark = pytest.mark.usefixtures("home")
+
+TINY = SMALL.model_copy(
+    update={
+        "steps": 2,
+        "batch_size": 8,
+        "seeds": (1,),
+        "base": Base(
+            encoder=EncoderConfig(name="transformer", dim=16, vocabulary=300, positions=64),
+            times=0,
+        ),
+    }
+)
+STEPS = (Train(method=SimCSE()),)
+ALPHAS = (0.0, 10.0, 1000.0)
+
+WHOLE = Experiment(
+    id="s999.t2",
+    title="Words and vectors",
+    arms=(
+        Arm(label="BM25", system="BM25"),
+        Arm(label="simcse", steps=STEPS),
+        Arm(label="chosen", steps=STEPS, alpha="chosen"),
+        *(Arm(label=f"{alpha:g}", steps=STEPS, alpha=alpha) for alpha in ALPHAS),
+    ),
+    columns=(
+        Column(label="Web", judge=TITLE, measure="R@5", corpus="blog_usgov"),
+        Column(label="Quora", judge=f"{BEIR}quora", measure="R@100"),
+    ),
+    small=TINY,
+    paper=TINY,
+    differs="Everything.",
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny files under the names that the experiment wants."""
+    folder = tmp_path_factory.mktemp("data")
+    file = write_corpus(folder / "documents.jsonl", documents=40)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    blog = [
+        {"doc_id": row["id"], "title": row["title"], "sentences": row["sentences"]} for row in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(blog), folder / "blog_usgov.parquet")
+    texts = [text for row in rows for text in row["sentences"]]
+    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
+    pq.write_table(pa.table({"title1": texts[:20] * 3}), folder / "product_abt_buy.parquet")
+    quora = folder / "beir" / "quora"
+    quora.mkdir(parents=True)
+    write_beir(quora)
+    return folder
+
+
+@pytest.fixture
+def asked(data: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction:
+    monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE})
+    return Reproduction(experiment=WHOLE.id, data=str(data))
+
+
+@pytest.fixture
+def findings(asked: Reproduction) -> list[Finding]:
+    with without_prefect(Store.default()):
+        return experiment.fn(asked)
+
+
+def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings: list[Finding]):
+    assert {one.error for one in findings} == {""}
+    numbers = {
+        arm.label: [c for a, c in cells_of(findings) if a == arm.label] for arm in WHOLE.arms
+    }
+    both, pool = ["Web", "Quora"], ["Web"]
+    assert numbers == {"BM25": both, "simcse": both} | dict.fromkeys(
+        ("chosen", *(f"{alpha:g}" for alpha in ALPHAS)), pool
+    )
+
+
+def test_without_vectors_it_is_bm25_and_validation_chooses_no_worse_alpha(findings: list[Finding]):
+    validation = {
+        one.arm: recall_at_5(one.result)
+        for one in findings
+        if one.column == "Web" and one.result is not None
+    }
+    assert validation["0"] == validation["BM25"]
+    assert validation["chosen"] >= max(validation[f"{alpha:g}"] for alpha in ALPHAS)
+
+
+def test_a_beir_folder_is_wanted_file_by_file():
+    folder = "beir/quora"
+    assert {f"{folder}/corpus.jsonl", f"{folder}/queries.jsonl", f"{folder}/qrels/test.tsv"} <= set(
+        files_wanted(WHOLE)
+    )
+
+
+def test_a_distinct_arm_trains_on_every_text_once(asked: Reproduction):
+    with without_prefect(Store.default()):
+        base = base_of(asked)
+        sizes = {
+            distinct: len(
+                TokenCorpus.open(
+                    opened(
+                        ground_of(
+                            asked, base, "product_abt_buy", Arm(label="a", distinct=distinct)
+                        ).sentences
+                    )
+                )
+            )
+            for distinct in (False, True)
+        }
+    assert sizes == {False: 60, True: 20}
+
+
+def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
+    findings: list[Finding], monkeypatch: pytest.MonkeyPatch
+):
+    printed = PaperTable("s999.t2", "A paper", "R", {"BM25": {"eProduct": 73.1}})
+    monkeypatch.setattr(findings_table, "paper_table", lambda id: printed)
+    words, vectors, *_ = Told(WHOLE, TINY, findings, {}).lines()
+    assert words[-1].endswith(" [73.1]")
+    assert all("[" not in cell for cell in (*words[:-1], *vectors))

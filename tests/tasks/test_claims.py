@@ -1,0 +1,172 @@
+"""What becomes of a paper's claims: the differences, their intervals, and how many seeds agree."""
+
+import numpy as np
+import pytest
+
+from sentemb_core.errors import UsageError
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.tables.table import PaperTable
+from sentemb_core.experiments import SECONDS, SMALL, Arm, Claim, Column, Experiment
+from sentemb_core.types import ArtifactRef
+from tasks import findings_table
+from tasks.benchmark import kept_result
+from tasks.claims import Fated, fate_of, fated
+from tasks.findings import Finding, cells_of
+from tasks.findings_table import Told, verdict
+
+pytestmark = pytest.mark.usefixtures("home")
+
+SEEDS = (1, 2, 3)
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
+
+
+def kept(rate: float, seed: int, n: int = 500) -> ArtifactRef:
+    """A kept result of a share of hits."""
+    hits = (np.random.default_rng(seed).random((n, 1)) < rate).astype(np.float64)
+    measures = {"accuracy": float(hits.mean()), "other": 0.5}
+    return kept_result(TaskResult("CR", "accuracy", measures, hits))
+
+
+def experiment(*claims: Claim, columns: tuple[Column, ...] = ()) -> Experiment:
+    return Experiment(
+        id="s999.t1",
+        title="Three arms",
+        arms=tuple(Arm(label=label) for label in ("a", "b", "c")),
+        columns=columns or (Column(label="CR", judge="CR"),),
+        claims=claims,
+        paper=SMALL,
+        differs="Everything.",
+    )
+
+
+def findings(rates: dict[str, float], column: str = "CR") -> list[Finding]:
+    return [
+        Finding(arm=arm, column=column, seed=seed, result=kept(rate, 7 * seed), seconds=10 * rate)
+        for arm, rate in rates.items()
+        for seed in SEEDS
+    ]
+
+
+def fate(claim: Claim, rates: dict[str, float], **changes: object) -> Fated:
+    what = experiment(claim, **changes)
+    return fate_of(claim, what, cells_of(findings(rates)))
+
+
+ABOVE = Claim(text="a is best", better="a", than=("b", "c"))
+
+
+def test_a_claim_holds_where_every_rival_is_behind_in_every_seed():
+    found = fate(ABOVE, {"a": 0.6, "b": 0.4, "c": 0.3})
+    assert found.fate == "holds"
+    assert [rival.than for rival in found.rivals] == ["b", "c"]
+    for rival in found.rivals:
+        assert 0 < rival.low < rival.difference < rival.high
+        assert (rival.better_in, rival.seeds) == (3, 3)
+
+
+def test_one_rival_that_is_ahead_is_enough_against_it():
+    assert fate(ABOVE, {"a": 0.4, "b": 0.6, "c": 0.1}).fate == "does not hold"
+
+
+def test_equals_decide_nothing():
+    found = fate(ABOVE, {"a": 0.5, "b": 0.5, "c": 0.1})
+    assert found.fate == "not decided"
+    assert (found.rivals[0].difference, found.rivals[0].better_in) == (0.0, 0)
+
+
+def test_a_claim_about_an_arm_without_numbers_is_not_run():
+    assert fate(ABOVE, {"a": 0.6, "b": 0.4}).fate == "not run"
+    assert fate(ABOVE, {"b": 0.6, "c": 0.4}).missing == ["a"]
+    assert "No numbers of a." in verdict(fate(ABOVE, {"b": 0.6, "c": 0.4}))
+
+
+def test_the_seeds_that_both_arms_have_are_compared():
+    what = experiment(ABOVE)
+    found = findings({"a": 0.6, "b": 0.4, "c": 0.3})
+    cells = cells_of([one for one in found if (one.arm, one.seed) != ("b", 2)])
+    b, c = fate_of(ABOVE, what, cells).rivals
+    assert (b.seeds, c.seeds) == (2, 3)
+
+
+def test_seeds_that_disagree_decide_nothing_whatever_the_interval():
+    what = experiment(Claim(text="a above b", better="a", than=("b",)))
+    cells = {
+        ("a", "CR"): [kept_as("a", seed, rate) for seed, rate in ((1, 0.9), (2, 0.9), (3, 0.4))],
+        ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
+    }
+    (claim,) = fated(what, cells)
+    (rival,) = claim.rivals
+    assert rival.low > 0
+    assert (rival.better_in, claim.fate) == (2, "not decided")
+
+
+def kept_as(arm: str, seed: int, rate: float) -> Finding:
+    return Finding(arm=arm, column="CR", seed=seed, result=kept(rate, 3))
+
+
+def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
+    columns = (Column(label="s", judge=SECONDS),)
+    claim = Claim(text="a is faster", better="a", than=("b",), columns=("s",))
+    what = experiment(claim, columns=columns)
+    told = [
+        Finding(arm=arm, column="s", seed=seed, seconds=seconds + seed)
+        for arm, seconds in (("a", 1.0), ("b", 4.0))
+        for seed in SEEDS
+    ]
+    (rival,) = fate_of(claim, what, cells_of(told)).rivals
+    assert (rival.difference, rival.low, rival.high, rival.fate) == (3.0, 3.0, 3.0, "holds")
+
+
+def test_a_claim_needs_the_measure_whose_single_values_were_kept():
+    columns = (Column(label="CR", judge="CR", measure="other"),)
+    with pytest.raises(UsageError, match="about accuracy of CR"):
+        fate(ABOVE, {"a": 0.6, "b": 0.4, "c": 0.3}, columns=columns)
+
+
+def test_a_claim_names_arms_and_columns_that_are_there():
+    for wrong in (
+        Claim(text="x", better="z", than=("a",)),
+        Claim(text="x", better="a", than=("b",), columns=("z",)),
+    ):
+        with pytest.raises(ValueError, match=r"no arm or column \['z'\]"):
+            experiment(wrong)
+
+
+def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    printed = PaperTable("s999.t1", "A paper, Table 1", "accuracy", {"a": {"CR": 86.1}})
+    monkeypatch.setattr(findings_table, "paper_table", lambda id: printed)
+    told = Told(experiment(ABOVE), SMALL, findings({"a": 0.6, "b": 0.4}), {})
+    a, b, c = told.lines()
+    assert a[1].endswith(" [86.1]")
+    assert "±" in b[1]
+    assert "[" not in b[1]
+    assert c[1] == ""
+    text = told.markdown()
+    assert "| a | 0." in text
+    assert "**not run**: a is best." in text
+    assert "A paper, Table 1 (accuracy)" in text
+    assert {"table.json", "table.png"} == {
+        file.name for file in told.write(tmp_path / "out").iterdir()
+    }
+
+
+def test_the_average_is_of_arms_that_have_all_columns():
+    columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
+    half = [*findings({"a": 0.6, "b": 0.4}), *findings({"a": 0.2}, "MR")]
+    told = Told(experiment(columns=columns), SMALL, half, {})
+    assert told.header == ["", "CR", "MR", "average"]
+    a, b, _ = told.lines()
+    assert a[-1] != ""
+    assert b[-1] == ""
+
+
+def test_an_error_is_told_below_the_table():
+    failed = Finding(arm="b", column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")
+    told = Told(experiment(), SMALL, [failed], {})
+    assert "b: E302 Training met a loss of nan." in told.notes()
+    assert told.json()["errors"][0]["error"].startswith("E302")
