@@ -300,7 +300,7 @@ def walk(config: AnyRun) -> None:
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """The same for every cell of a table."""
     table.check_files()
-    from flows.experiment import arms_found
+    from flows.experiment import arms_found, base_of
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
@@ -310,7 +310,7 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     with making_plan(Store.default()) as plan:
         match table:
             case Reproduction():
-                list(arms_found(table))
+                list(arms_found(table, base_of(table)))
             case FewShotTable():
                 list(few_shot_cells(table))
             case _:

@@ -16,7 +16,7 @@ from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.errors import SentembError
 from sentemb_core.experiments import (
-    SECONDS,
+    OF_TRAINING,
     TITLE,
     Arm,
     Column,
@@ -76,18 +76,23 @@ def experiment(asked: Reproduction) -> list[Finding]:
     """Every cell of an experiment; a second run computes only what is missing."""
     with recorded(asked.experiment, asked.model_dump(mode="json")) as record:
         made: list[Finding] = []
-        known = 0
-        for found in arms_found(asked):
+        base = base_of(asked)
+        known = len(record.used)
+        for found in arms_found(asked, base):
             fresh, known = record.used[known:], len(record.used)
-            seconds = sum(used.seconds for used in fresh if used.stage == "train_encoder")
-            made += [one.model_copy(update={"seconds": seconds}) for one in found]
+            trainings = [used for used in fresh if used.stage == "train_encoder"]
+            logs = [ref for one in trainings for ref in one.outputs if ref.kind == "training_log"]
+            told = {
+                "seconds": sum(used.seconds for used in trainings),
+                "log": logs[-1] if logs else None,
+            }
+            made += [one.model_copy(update=told) for one in found]
             log.info("%s, seed %d: %s", found[0].arm, found[0].seed, found[0].error or "done")
     return made
 
 
-def arms_found(asked: Reproduction) -> Iterator[list[Finding]]:
+def arms_found(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
     """Seed by seed: a run that is stopped leaves whole tables of the first seeds."""
-    base = base_of(asked)
     for seed in asked.budget.seeds:
         for arm in asked.what.arms:
             for corpus, columns in asked.what.groups(arm):
@@ -100,7 +105,7 @@ def knows(arm: Arm, column: Column) -> bool:
     """Whether the arm can have a number there: what no encoder made only retrieves."""
     if arm.alpha is not None:
         return column.judge == TITLE
-    if column.judge == SECONDS:
+    if column.judge in OF_TRAINING:
         return any(not isinstance(step, Finish) for step in arm.steps)
     if arm.system in ("BM25", "random"):
         return column.judge == TITLE or isinstance(task_of(column), RetrievalTask)
@@ -140,7 +145,7 @@ def arm_found(
     """Train step by step, then judge."""
     system = system_of(asked, base, arm, corpus, seed)
     judges = [
-        None if column.judge == SECONDS else judged(asked, base, arm, system, column, seed)
+        None if column.judge in OF_TRAINING else judged(asked, base, arm, system, column, seed)
         for column in columns
     ]
     return [

@@ -35,6 +35,12 @@ BEIR = "beir/"
 SECONDS = "seconds"
 """The judge of a column that tells what an arm's training took."""
 
+LOSS = "loss"
+"""The judge of a column that tells where the loss of an arm's last training ended."""
+
+OF_TRAINING = (SECONDS, LOSS)
+"""Judges that never see the encoder; less is better."""
+
 
 class Train(Config):
     """One training by a method that reads texts alone."""
@@ -97,7 +103,8 @@ class Arm(Config):
 class Column(Config):
     """A column: what an arm trains on unless it says itself, who judges it, and by what measure.
 
-    `judge` is a task of the evaluation suite, or `title` or `seconds`, or begins with `beir/`.
+    `judge` is a task of the evaluation suite, or `title`, `seconds` or `loss`, or begins with
+    `beir/`.
     """
 
     label: str

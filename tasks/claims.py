@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Literal
 
-from sentemb_core.experiments import SECONDS, Claim, Column, Experiment
+from sentemb_core.experiments import OF_TRAINING, Claim, Column, Experiment
 from tasks.findings import Cells, Finding, units_in, value_of
 from tasks.rows import Value
 
@@ -61,7 +61,7 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
     columns = [
         one
         for one in experiment.columns
-        if (one.label in claim.columns if claim.columns else one.judge != SECONDS)
+        if (one.label in claim.columns if claim.columns else one.judge not in OF_TRAINING)
     ]
     absent = [
         arm
@@ -81,11 +81,11 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
 def rival(better: str, than: str, columns: Sequence[Column], cells: Cells) -> Rival:
     """The difference, and in how many seeds it is above 0.
 
-    The interval is of other queries; of seconds, which have none, the range over the seeds. Who
-    takes fewer seconds is better.
+    The interval is of other queries; of seconds and losses, which have none, the range over the
+    seeds: the lower is better.
     """
     pairs = [paired(cells[better, one.label], cells[than, one.label]) for one in columns]
-    timed = columns[0].judge == SECONDS
+    timed = columns[0].judge in OF_TRAINING
     gains = [
         [value_of(one, column) - value_of(other, column) for one, other in seeds]
         for column, seeds in zip(columns, pairs, strict=True)

@@ -1,12 +1,13 @@
 """What an arm reached in a column under a seed, as a number and as what a bootstrap resamples."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sentemb_core.errors import UsageError
-from sentemb_core.experiments import SECONDS, TITLE, Column
+from sentemb_core.experiments import LOSS, SECONDS, TITLE, Column
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import result_of
 from tasks.rows import Value
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class Finding(Value):
     """One arm in one column under one seed: its result, or the error that it ended in.
 
-    `seconds` is what all trainings of the arm took when they were computed.
+    `seconds` is what all trainings of the arm took when they were computed, `log` of the last one.
     """
 
     arm: str
@@ -27,6 +28,7 @@ class Finding(Value):
     seed: int
     result: ArtifactRef | None = None
     seconds: float = 0.0
+    log: ArtifactRef | None = None
     error: str = ""
 
 
@@ -44,11 +46,20 @@ def cells_of(findings: Sequence[Finding]) -> Cells:
 
 
 def value_of(finding: Finding, column: Column) -> float:
-    """A share, a correlation, or seconds."""
+    """A share, a correlation, seconds, or a loss."""
     if column.judge == SECONDS:
         return finding.seconds
+    if column.judge == LOSS:
+        return last_loss(finding)
     result = result_in(finding, column)
     return result.measures[column.measure or result.main]
+
+
+def last_loss(finding: Finding) -> float:
+    """Mean over the last tenth of the steps."""
+    assert finding.log is not None, "an arm without a training has no loss"
+    losses = json.loads((opened(finding.log) / "steps.json").read_text("utf-8"))["loss"]
+    return float(np.mean(losses[-max(1, len(losses) // 10) :]))
 
 
 def result_in(finding: Finding, column: Column) -> "TaskResult":

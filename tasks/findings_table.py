@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
 from sentemb_core.evaluation.tables.index import paper_table
-from sentemb_core.experiments import SECONDS, TITLE, Arm, Budget, Column, Experiment
+from sentemb_core.experiments import OF_TRAINING, SECONDS, TITLE, Arm, Budget, Column, Experiment
 from sentemb_core.types import Json
 from tasks.claims import Fated, fated
 from tasks.findings import Cells, Finding, cells_of, value_of
@@ -45,8 +45,8 @@ class Told:
 
     @property
     def scored(self) -> list[Column]:
-        """Columns that hold scores, not seconds."""
-        return [one for one in self.what.columns if one.judge != SECONDS]
+        """Columns that hold scores, not seconds or losses."""
+        return [one for one in self.what.columns if one.judge not in OF_TRAINING]
 
     @property
     def averaged(self) -> bool:
@@ -134,19 +134,26 @@ class Told:
 
     def verdicts(self) -> list[str]:
         """A line for each claim."""
-        return [verdict(one) for one in self.fates]
+        return [f"{one.fate}: {evidence(one)}" for one in self.fates]
 
     def markdown(self) -> str:
         """The table, its notes, its claims."""
         rule = ["---", *["---:"] * (len(self.header) - 1)]
         rows = "\n".join(f"| {' | '.join(row)} |" for row in (self.header, rule, *self.lines()))
-        claims = "\n".join(f"- {line}" for line in self.verdicts())
+        claims = "\n".join(f"- **{one.fate}**: {evidence(one)}" for one in self.fates)
         parts = [rows, claims, " ".join(self.notes()), f"```\n{self.command}\n```"]
         return "\n\n".join(filter(None, parts))
 
     @property
     def command(self) -> str:
-        return f"python -m flows reproduce {self.what.id}"
+        """What a person types to have it again."""
+        asked = {k: v for k, v in self.settings.items() if k not in ("experiment", "data") and v}
+        options = [
+            f"--{name.replace('_', '-')} {' '.join(map(str, v)) if isinstance(v, list) else v}"
+            for name, v in asked.items()
+            if (name, v) != ("preset", "small")
+        ]
+        return " ".join(["python -m flows reproduce", self.what.id, *options])
 
     def table(self) -> "Table":
         """For the terminal."""
@@ -183,16 +190,27 @@ class Told:
         }
 
     def write(self, folder: Path) -> Path:
-        """table.json, and table.png if there is a number."""
+        """table.json, page.html, and table.png if there is a number."""
         from sentemb_core.report.experiment import experiment_figure
+        from sentemb_core.report.figures import Drawing
+        from sentemb_core.report.panels import Panel, write_panels
         from sentemb_core.report.svg import png
 
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.json(), indent=1, ensure_ascii=False) + "\n"
         (folder / "table.json").write_text(text, encoding="utf-8")
+        title = f"{self.what.id}: {self.what.title}"
+        drawing = None
         if marks := self.marks():
-            figure = experiment_figure(marks, f"{self.what.id}: {self.what.title}", self.what.axis)
+            figure = experiment_figure(marks, title, self.what.axis)
+            drawing = Drawing("table", f"{self.what.title}, as in the table below", figure)
             (folder / "table.png").write_bytes(png(figure))
+        panels = [
+            Panel("Claims", self.verdicts() or ["The paper claims nothing about it."]),
+            Panel("Table", [], drawing, self.header, self.lines(), "Mean over the seeds"),
+            Panel("How it was made", [*self.notes(), self.command]),
+        ]
+        write_panels(title, "An experiment of sentemb", panels, folder)
         return folder
 
     def marks(self) -> "list[Mark]":
@@ -222,9 +240,9 @@ def across(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean(values):.{digits}f}{spread}"
 
 
-def verdict(claim: Fated) -> str:
-    """What becomes of a claim, and the nearest or the worst of its rivals."""
-    told = f"**{claim.fate}**: {claim.text}."
+def evidence(claim: Fated) -> str:
+    """The claim, and the nearest or the worst of its rivals."""
+    told = f"{claim.text}."
     if not claim.rivals:
         return f"{told} No numbers of {', '.join(claim.missing)}."
     closest = min(claim.rivals, key=lambda rival: rival.difference)

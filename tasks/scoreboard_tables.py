@@ -20,6 +20,7 @@ from tasks.scoreboard import (
     not_run,
     refused,
 )
+from tasks.scoreboard_page import TITLES, write_page
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,19 +28,12 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.overlap import Overlap
     from sentemb_core.report.scores import Point
 
-TITLES: dict[Group, str] = {
-    "retrieval": "Retrieval",
-    "sts": "STS",
-    "transfer": "Transfer",
-    "reviews": "Long reviews",
-    "probing": "Probing",
-}
-
 COLUMNS = ("group", "task", "system", "measure", "main", "value", "low", "high", "units", "note")
 
 
 def write_board(board: Scoreboard, folder: Path) -> Path:
-    """table.csv, table.json, scores.json with the figure's data, and scores.png if there is any."""
+    """page.html, table.csv, table.json, scores.json with the figure's data, scores.png if any."""
+    from sentemb_core.report.figures import Drawing
     from sentemb_core.report.scores import scores_figure
     from sentemb_core.report.svg import png
 
@@ -47,8 +41,11 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
     cells = cells_of(board)
     write_csv(board, cells, folder / "table.csv")
     points = points_of(board, cells)
+    drawing = None
     if points:
-        (folder / "scores.png").write_bytes(png(scores_figure(points)))
+        drawing = Drawing("scores", "Scores of every system, told below", scores_figure(points))
+        (folder / "scores.png").write_bytes(png(drawing.figure))
+    write_page(board, cells, drawing, folder)
     told = {"table": board_json(board), "scores": [point.model_dump() for point in points]}
     for name, value in told.items():
         text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"

@@ -19,7 +19,7 @@ from flows.method_table import CORPORA, Corpus
 from flows.settings import nearest
 from sentemb_core.configs import Config, CorpusConfig, TrainingConfig, ValidationConfig
 from sentemb_core.errors import UnreadableSourceError
-from sentemb_core.experiments import BEIR, SECONDS, TITLE, Budget, Column, Experiment, SelfTrain
+from sentemb_core.experiments import BEIR, OF_TRAINING, TITLE, Budget, Column, Experiment, SelfTrain
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
 
@@ -143,7 +143,7 @@ def folder_of(column: Column) -> str:
 
 def files_of(column: Column) -> tuple[str, ...]:
     """What a column's judge reads beside the corpus."""
-    if column.judge in (TITLE, SECONDS):
+    if column.judge in (TITLE, *OF_TRAINING):
         return ()
     return tuple(str(Path(folder_of(column), file)) for file in task_of(column).files)
 

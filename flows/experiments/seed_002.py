@@ -53,10 +53,9 @@ DIFFERS = (
 )
 
 
-def alone(name: str, *, times: float = 1.0) -> Arm:
+def alone(name: str) -> Arm:
     """A row of the table of methods."""
-    step = Train.model_validate({"method": METHODS[name], "times": times})
-    return Arm(label=name, steps=(step,))
+    return Arm(label=name, steps=(Train.model_validate({"method": METHODS[name]}),))
 
 
 FIXED = (Arm(label="BM25", system="BM25"), Arm(label="start encoder"))

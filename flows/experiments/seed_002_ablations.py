@@ -10,7 +10,17 @@ from flows.experiments.seed_002 import (
     SIMCSE,
     SMALL_OF_TITLES,
 )
-from sentemb_core.experiments import BEIR, TITLE, Arm, Claim, Column, Corpus, Experiment, Train
+from sentemb_core.experiments import (
+    BEIR,
+    LOSS,
+    TITLE,
+    Arm,
+    Claim,
+    Column,
+    Corpus,
+    Experiment,
+    Train,
+)
 from sentemb_core.method_settings import BCE, SimCSE
 
 STS = tuple(
@@ -105,7 +115,7 @@ LENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 CURVE = Experiment(
     id="s002.curve",
-    title="The score as training goes on",
+    title="Score and loss as training goes on",
     arms=tuple(
         Arm(
             label=f"{round(times * EPOCH / 64):,} steps",
@@ -114,11 +124,12 @@ CURVE = Experiment(
         )
         for times in LENGTHS
     ),
-    columns=DEV,
+    columns=(*DEV, Column(label="loss", judge=LOSS)),
     axis="steps",
     paper=PAPER_SIZES,
     differs="Every point is a training of its own length, its learning rate falling to 0; open "
-    "sentences and STS-B dev in place of a million titles and eProduct.",
+    "sentences and STS-B dev in place of a million titles and eProduct; the loss is of training, "
+    "over the last tenth of the steps.",
 )
 
 ALPHAS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)

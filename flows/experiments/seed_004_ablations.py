@@ -1,4 +1,7 @@
-"""Seed 004, HiCL: its ablations, single settings on STS-B's dev set."""
+"""Seed 004, HiCL: its ablations, most of them on STS-B's dev set.
+
+Their tables are lost: what they claim is read from the settings that the paper keeps.
+"""
 
 from flows.experiments.seed_004 import (
     ALONE,

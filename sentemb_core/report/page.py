@@ -1,6 +1,8 @@
 """One self-contained page: no script, no address it loads from, light and dark, wide and narrow."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.markup import Html, join, quoted, tag
@@ -13,21 +15,39 @@ _POLICY = (
 _STYLES = Path(__file__).with_name("styles.css")
 
 
+class Chapter(NamedTuple):
+    """A part of a page, which the contents link to by its anchor."""
+
+    anchor: str
+    title: str
+    content: Html
+
+
 def page(report: RunReport, drawings: Drawings) -> Html:
-    """The whole HTML document; `drawings` are the report's own (figures.draw)."""
+    """A run's page; `drawings` are the report's own (figures.draw)."""
     chapters = [
-        tag("section", tag("h2", title, id=anchor), content(report, drawings), class_="chapter")
+        Chapter(anchor, title, content(report, drawings))
         for anchor, (title, content) in CHAPTERS.items()
     ]
+    return document(report.title, "Run report of sentemb", chapters)
+
+
+def document(title: str, kind: str, chapters: Sequence[Chapter]) -> Html:
+    """The whole HTML document: its title, what kind of page it is, and its chapters in order."""
     body = tag(
         "body",
         tag("a", "To the content", href="#content", class_="skip"),
-        tag("header", tag("h1", quoted(report.title)), tag("p", "Run report of sentemb")),
-        _contents(),
-        tag("main", *chapters, id="content"),
+        tag("header", tag("h1", quoted(title)), tag("p", kind)),
+        _contents(chapters),
+        tag("main", *map(_section, chapters), id="content"),
     )
-    whole = tag("html", _head(report.title), body, lang="en")
+    whole = tag("html", _head(title), body, lang="en")
     return join([Html("<!doctype html>\n"), whole, "\n"])
+
+
+def _section(chapter: Chapter) -> Html:
+    heading = tag("h2", chapter.title, id=chapter.anchor)
+    return tag("section", heading, chapter.content, class_="chapter")
 
 
 def _head(title: str) -> Html:
@@ -42,8 +62,6 @@ def _head(title: str) -> Html:
     )
 
 
-def _contents() -> Html:
-    links = [
-        tag("li", tag("a", title, href=f"#{anchor}")) for anchor, (title, _) in CHAPTERS.items()
-    ]
+def _contents(chapters: Sequence[Chapter]) -> Html:
+    links = [tag("li", tag("a", one.title, href=f"#{one.anchor}")) for one in chapters]
     return tag("nav", tag("ol", *links), aria_label="Contents")

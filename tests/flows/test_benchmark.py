@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -147,6 +148,15 @@ def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: P
     assert (folder / "scores.png").stat().st_size > 10_000
 
 
+def test_the_page_has_every_number_of_the_table_and_loads_nothing(board: Scoreboard, tmp_path):
+    page = (write_board(board, tmp_path) / "page.html").read_text(encoding="utf-8")
+    for cell in cells_of(board):
+        assert f"{100 * cell.value:.1f} ({100 * cell.low:.1f} to {100 * cell.high:.1f})" in page
+    assert "<script" not in page
+    assert re.search(r'(src|href)="(?!#)', page) is None
+    assert all(f'href="#panel-{k}"' in page and f'id="panel-{k}"' in page for k in (1, 2))
+
+
 def shown(capsys, *results: object) -> str:
     console.show(*results)
     return capsys.readouterr().out
@@ -190,7 +200,7 @@ def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Pa
     assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(nothing))
     folder = write_board(nothing, tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == [
-        *("scores.json", "table.csv", "table.json")
+        *("page.html", "scores.json", "table.csv", "table.json")
     ]
 
 

@@ -168,7 +168,7 @@ def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
 
 def test_a_plan_tells_of_every_arm(asked: Reproduction):
     with making_plan(Store.default()) as plan:
-        found = list(running.arms_found(asked))
+        found = list(running.arms_found(asked, running.base_of(asked)))
     assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
     assert not plan.undecided
 
@@ -211,12 +211,18 @@ def test_an_experiment_is_well_formed(what: Experiment):
         assert len(what.small.seeds) >= 3
 
 
-@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+LOST = {"s001.t11", "s003.t1"}
+"""Rows without labels; columns that are averages of tasks that are not at hand."""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [what for what in EXPERIMENTS.values() if what.id in PAPER_TABLES.keys() - LOST],
+    ids=lambda what: what.id,
+)
 def test_a_printed_number_stands_beside_ours_wherever_a_row_and_a_column_match(what: Experiment):
     """A label that drifts from the paper's row would lose its number in silence."""
-    table = PAPER_TABLES.get(what.id)
-    if table is None:
-        pytest.skip("the paper prints no numbers of it")
+    table = PAPER_TABLES[what.id]
     rows = {arm.label for arm in what.arms} & set(table.rows)
     printed = {column for row in table.rows.values() for column in row}
     assert rows

@@ -1,7 +1,7 @@
-"""What the experiments of seeds 002 and 004 ask of the frame: BM25 rescored, BEIR folders, texts
-once each."""
+"""What seeds 002 and 004 ask of the frame: BM25 rescored, BEIR folders, texts once each."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,19 +14,17 @@ from flows.experiments.index import Reproduction, files_wanted
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import BEIR, SMALL, TITLE, Arm, Base, Column, Experiment, Train
+from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column, Experiment, Train
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
 from tasks import findings_table
 from tasks.caching import without_prefect
-from tasks.findings import Finding, cells_of
+from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
 from tasks.storing import opened
 from tasks.validate import recall_at_5
 from tests.flows.corpora import write_corpus
 from tests.flows.suites import write_beir
-
-pytestmark = pytest.mark.usefixtures("home")
 
 TINY = SMALL.model_copy(
     update={
@@ -54,6 +52,7 @@ WHOLE = Experiment(
     columns=(
         Column(label="Web", judge=TITLE, measure="R@5", corpus="blog_usgov"),
         Column(label="Quora", judge=f"{BEIR}quora", measure="R@100"),
+        Column(label="loss", judge=LOSS),
     ),
     small=TINY,
     paper=TINY,
@@ -80,13 +79,21 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def asked(data: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction:
-    monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE})
+@pytest.fixture(scope="module", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One store for all tests: nothing is computed twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SENTEMB_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE})
+        yield
+
+
+@pytest.fixture(scope="module")
+def asked(data: Path) -> Reproduction:
     return Reproduction(experiment=WHOLE.id, data=str(data))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def findings(asked: Reproduction) -> list[Finding]:
     with without_prefect(Store.default()):
         return experiment.fn(asked)
@@ -98,7 +105,7 @@ def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings
         arm.label: [c for a, c in cells_of(findings) if a == arm.label] for arm in WHOLE.arms
     }
     both, pool = ["Web", "Quora"], ["Web"]
-    assert numbers == {"BM25": both, "simcse": both} | dict.fromkeys(
+    assert numbers == {"BM25": both, "simcse": [*both, "loss"]} | dict.fromkeys(
         ("chosen", *(f"{alpha:g}" for alpha in ALPHAS)), pool
     )
 
@@ -113,6 +120,13 @@ def test_without_vectors_it_is_bm25_and_validation_chooses_no_worse_alpha(findin
     assert validation["chosen"] >= max(validation[f"{alpha:g}"] for alpha in ALPHAS)
 
 
+def test_the_loss_is_of_the_last_tenth_of_the_steps(findings: list[Finding]):
+    (one,) = cells_of(findings)["simcse", "loss"]
+    assert one.log is not None
+    losses = json.loads((opened(one.log) / "steps.json").read_text())["loss"]
+    assert value_of(one, WHOLE.columns[-1]) == pytest.approx(losses[-1])
+
+
 def test_a_beir_folder_is_wanted_file_by_file():
     folder = "beir/quora"
     assert {f"{folder}/corpus.jsonl", f"{folder}/queries.jsonl", f"{folder}/qrels/test.tsv"} <= set(
@@ -120,29 +134,19 @@ def test_a_beir_folder_is_wanted_file_by_file():
     )
 
 
-def test_a_distinct_arm_trains_on_every_text_once(asked: Reproduction):
+@pytest.mark.parametrize(("distinct", "texts"), [(False, 60), (True, 20)])
+def test_a_distinct_arm_trains_on_every_text_once(asked: Reproduction, distinct: bool, texts: int):
+    arm = Arm(label="a", distinct=distinct)
     with without_prefect(Store.default()):
-        base = base_of(asked)
-        sizes = {
-            distinct: len(
-                TokenCorpus.open(
-                    opened(
-                        ground_of(
-                            asked, base, "product_abt_buy", Arm(label="a", distinct=distinct)
-                        ).sentences
-                    )
-                )
-            )
-            for distinct in (False, True)
-        }
-    assert sizes == {False: 60, True: 20}
+        ground = ground_of(asked, base_of(asked), "product_abt_buy", arm)
+        assert len(TokenCorpus.open(opened(ground.sentences))) == texts
 
 
 def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
     findings: list[Finding], monkeypatch: pytest.MonkeyPatch
 ):
     printed = PaperTable("s999.t2", "A paper", "R", {"BM25": {"eProduct": 73.1}})
-    monkeypatch.setattr(findings_table, "paper_table", lambda id: printed)
+    monkeypatch.setattr(findings_table, "paper_table", {"s999.t2": printed}.get)
     words, vectors, *_ = Told(WHOLE, TINY, findings, {}).lines()
     assert words[-1].endswith(" [73.1]")
     assert all("[" not in cell for cell in (*words[:-1], *vectors))

@@ -13,7 +13,7 @@ from tasks import findings_table
 from tasks.benchmark import kept_result
 from tasks.claims import Fated, fate_of, fated
 from tasks.findings import Finding, cells_of
-from tasks.findings_table import Told, verdict
+from tasks.findings_table import Told, evidence
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -82,7 +82,7 @@ def test_equals_decide_nothing():
 def test_a_claim_about_an_arm_without_numbers_is_not_run():
     assert fate(ABOVE, {"a": 0.6, "b": 0.4}).fate == "not run"
     assert fate(ABOVE, {"b": 0.6, "c": 0.4}).missing == ["a"]
-    assert "No numbers of a." in verdict(fate(ABOVE, {"b": 0.6, "c": 0.4}))
+    assert "No numbers of a." in evidence(fate(ABOVE, {"b": 0.6, "c": 0.4}))
 
 
 def test_the_seeds_that_both_arms_have_are_compared():
@@ -150,7 +150,7 @@ def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyP
     assert "| a | 0." in text
     assert "**not run**: a is best." in text
     assert "A paper, Table 1 (accuracy)" in text
-    assert {"table.json", "table.png"} == {
+    assert {"page.html", "table.json", "table.png"} == {
         file.name for file in told.write(tmp_path / "out").iterdir()
     }
 

@@ -1,0 +1,118 @@
+"""A benchmark as a page: the picture, then group by group its numbers, diagnostics and overlap."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentemb_core.suite import GROUPS, Group
+from tasks.benchmark import diagnosis_of, overlaps_of
+from tasks.scoreboard import Cell, Scoreboard, agreements, averages, not_run, refused
+
+if TYPE_CHECKING:
+    from sentemb_core.report.figures import Drawing
+    from sentemb_core.report.panels import Panel
+
+TITLES: dict[Group, str] = {
+    "retrieval": "Retrieval",
+    "sts": "STS",
+    "transfer": "Transfer",
+    "reviews": "Long reviews",
+    "probing": "Probing",
+}
+
+
+def write_page(
+    board: Scoreboard, cells: Sequence[Cell], drawing: "Drawing | None", folder: Path
+) -> Path:
+    """page.html: no script, no address it loads from."""
+    from sentemb_core.report.panels import Panel, write_panels
+
+    groups = [group for group in GROUPS if any(cell.group == group for cell in cells)]
+    models = ", ".join(f"{label} ({model})" for label, model in board.models.items())
+    panels = [
+        Panel("At a glance", [f"Models: {models}.", *absences(board)], drawing),
+        *(group_panel(board, cells, group) for group in groups),
+        *(diagnosis_panel(board, cells, sample) for sample in board.diagnoses),
+        *([overlap_panel(board)] if board.overlap else []),
+    ]
+    return write_panels(f"Benchmark {board.run}", "A benchmark of sentemb", panels, folder)
+
+
+def absences(board: Scoreboard) -> list[str]:
+    """Tasks without a number, and why."""
+    notes = not_run(board.tasks) | refused(board.scores)
+    return [f"{where}: {note}" for where, note in notes.items()]
+
+
+def group_panel(board: Scoreboard, cells: Sequence[Cell], group: Group) -> "Panel":
+    """Tasks down, systems across: the value and its 95 % interval, times 100."""
+    from sentemb_core.report.panels import Panel
+
+    own = [cell for cell in cells if cell.group == group]
+    systems = [name for name in board.systems if any(cell.system == name for cell in own)]
+    told = {(cell.task, cell.system): cell for cell in own}
+    rows = [
+        [
+            task,
+            next(cell.measure for cell in own if cell.task == task),
+            *(shown(told.get((task, system))) for system in systems),
+        ]
+        for task in dict.fromkeys(cell.task for cell in own)
+    ]
+    means = averages(board, cells, group)
+    mean_row = ["average", "", *(f"{100 * means[s]:.1f}" if s in means else "" for s in systems)]
+    return Panel(
+        TITLES[group],
+        head=["task", "measure", *systems],
+        rows=[*rows, mean_row] if len(rows) > 1 and means else rows,
+        caption="Times 100, with the 95 % interval over the task's units",
+    )
+
+
+def shown(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    return f"{100 * cell.value:.1f} ({100 * cell.low:.1f} to {100 * cell.high:.1f})"
+
+
+def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "Panel":
+    """What needs no label, and how it goes with the scores from three models on."""
+    from sentemb_core.evaluation.label_free import MEASURES
+    from sentemb_core.report.panels import Panel
+
+    found = {name: diagnosis_of(ref).model_dump() for name, ref in board.diagnoses[sample].items()}
+    agreed = agreements(board, cells, sample)
+    return Panel(
+        f"Without labels, on {sample}",
+        head=["diagnostic", *found, *(f"rho {TITLES[group]}" for group in agreed)],
+        rows=[
+            [
+                measure.replace("_", " "),
+                *(f"{told[measure]:.3f}" for told in found.values()),
+                *(f"{of[measure]:+.2f}" for of in agreed.values()),
+            ]
+            for measure in MEASURES
+        ],
+        caption="rho: rank correlation over the models with the group's average",
+    )
+
+
+def overlap_panel(board: Scoreboard) -> "Panel":
+    """What the training corpus has of each task's texts."""
+    from sentemb_core.report.panels import Panel
+
+    assert board.overlap is not None
+    return Panel(
+        "Overlap with the training corpus",
+        head=["texts", "number", "whole texts, %", "runs of 8 words, %"],
+        rows=[
+            [
+                name,
+                f"{one.texts:,}",
+                f"{100 * one.exact:.2f}",
+                "" if one.runs is None else f"{100 * one.runs:.2f}",
+            ]
+            for name, one in overlaps_of(board.overlap).items()
+        ],
+        caption="Of a task's different texts, and of its runs of 8 words",
+    )

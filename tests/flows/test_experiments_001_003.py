@@ -1,0 +1,118 @@
+"""InfoCSE-aux's and DeCLUTR's experiments: what a curve varies, and which numbers find a cell."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flows.experiments import seed_001, seed_003
+from flows.experiments.index import EXPERIMENTS
+from flows.steps import documents_of
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.evaluation.tables.index import paper_table
+from sentemb_core.experiments import Arm, Experiment, Train
+from sentemb_core.report.experiment import Mark, experiment_figure
+from sentemb_core.store.objects import Store
+from tasks.caching import without_prefect
+from tasks.encode import word_vectors
+from tasks.storing import opened
+
+OURS = (*seed_001.EXPERIMENTS, *seed_003.EXPERIMENTS)
+
+VARIED = {
+    "s001.t1": "mlm",
+    "s001.t4": "random_head",
+    "s001.t5": "weight",
+    "s001.t6": "detach",
+    "s001.t7": "mask_rate",
+    "s001.t8": "weight",
+    "s003.f2a": "anchors",
+    "s003.f2b": "positives",
+    "s003.f2c": "strategy",
+    "s003.f3": "mlm",
+}
+"""Experiment -> the one setting that its arms' methods differ in."""
+
+JOINED = {
+    **{"s001.t1": 4, "s001.t2": 5 * 6 + 4, "s001.t4": 2, "s001.t5": 2, "s001.t6": 2},
+    **{"s001.t7": 8, "s001.t8": 6, "s001.t9": 6, "s001.t12": 3},
+}
+"""Experiment -> how many numbers of the paper stand beside a cell of ours; Tables 3 and 10 have
+averages alone, Table 11 lost its rows, and DeCLUTR's means are over 28 tasks."""
+
+
+def method_of(arm: Arm) -> dict[str, Any]:
+    (step,) = arm.steps
+    assert isinstance(step, Train)
+    return step.method.model_dump()
+
+
+def printed(what: Experiment) -> Iterator[tuple[str, str]]:
+    table = paper_table(what.id)
+    rows = table.rows if table else {}
+    columns = {column.label for column in what.columns}
+    for arm in what.arms:
+        yield from ((arm.label, column) for column in rows.get(arm.label, {}) if column in columns)
+
+
+@pytest.mark.parametrize("id", VARIED)
+def test_the_methods_of_an_ablation_differ_in_one_setting(id: str):
+    methods = [method_of(arm) for arm in EXPERIMENTS[id].arms]
+    varied = {name for name in methods[0] if len({str(one.get(name)) for one in methods}) > 1}
+    assert varied == {VARIED[id]}
+
+
+@pytest.mark.parametrize("id", [one.id for one in OURS if one.axis])
+def test_a_curve_rises_along_its_axis_and_its_labels_say_where(id: str):
+    curves: dict[str, list[Arm]] = {}
+    for arm in EXPERIMENTS[id].arms:
+        if arm.x is not None:
+            curves.setdefault(arm.curve, []).append(arm)
+    for arms in curves.values():
+        places = [arm.x for arm in arms if arm.x is not None]
+        assert places == sorted(set(places))
+        for arm in arms:
+            assert float(arm.label.split(", ")[-1].removesuffix(" %")) == arm.x
+
+
+@pytest.mark.parametrize("what", OURS, ids=lambda one: one.id)
+def test_every_number_of_the_paper_that_we_can_serve_finds_its_cell(what: Experiment):
+    assert len(list(printed(what))) == JOINED.get(what.id, 0)
+
+
+def test_arms_of_one_name_are_one_training_wherever_they_stand():
+    known: dict[str, Arm] = {}
+    for what in seed_001.EXPERIMENTS:
+        for arm in what.arms:
+            if arm.label in ("simcse", "esimcse", "diffcse", "infocse_aux", "rtd_mlm"):
+                assert known.setdefault(arm.label, arm) == arm
+
+
+def test_several_curves_have_a_line_each_and_a_legend():
+    marks = [
+        Mark(column="MR", arm=f"{curve} {x}", x=x, curve=curve, values=[x, 2 * x], paper=None)
+        for curve in ("both", "mlm only")
+        for x in (1.0, 2.0)
+    ]
+    figure = experiment_figure(marks, "curves", "documents")
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.lines] == ["both", "mlm only"]
+    assert axes.get_legend() is not None
+
+
+@pytest.mark.usefixtures("home")
+def test_word_vectors_come_from_the_corpus_and_are_the_same_under_one_seed(corpus_file: Path):
+    pytest.importorskip("gensim")
+    corpus = CorpusConfig(source=str(corpus_file), id_column="id", sentences_column="sentences")
+    with without_prefect(Store.default()):
+        documents = documents_of(corpus)
+        first, other = (word_vectors(documents, seed) for seed in (1, 2))
+        encoder = load_encoder(opened(first))
+        assert word_vectors(documents, 1) == first != other
+    known, unknown = embed_texts(encoder, ["river flood water", "zebra"])
+    assert np.linalg.norm(known) == pytest.approx(1, abs=1e-3)
+    assert not unknown.any()

@@ -1,0 +1,43 @@
+"""Pages of panels: what benchmarks and experiments show in a browser."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from sentemb_core.report.figures import Drawing
+from sentemb_core.report.panels import Panel, write_panels
+
+TABLE = Panel("Numbers", ["One note."], head=["", "a"], rows=[["x", "1"]], caption="All of them")
+
+
+def written(folder: Path, *panels: Panel) -> str:
+    return write_panels("A <title>", "A page", panels, folder).read_text(encoding="utf-8")
+
+
+def test_every_panel_is_a_chapter_that_the_contents_link_to(tmp_path: Path):
+    page = written(tmp_path, TABLE, Panel("Words", ["Two", "notes"]))
+    for number, title in ((1, "Numbers"), (2, "Words")):
+        assert f'<a href="#panel-{number}">{title}</a>' in page
+        assert f'<h2 id="panel-{number}">{title}</h2>' in page
+    assert page.count("<table") == 1
+
+
+def test_text_is_never_markup(tmp_path: Path):
+    page = written(tmp_path, Panel("<b>", ["<script>alert(1)</script>"], head=["<i>"]))
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "A &lt;title&gt;" in page
+
+
+def test_a_picture_stands_in_the_page_itself(tmp_path: Path):
+    figure = Figure()
+    figure.subplots().plot([1, 2])
+    page = written(tmp_path, Panel("Curve", drawing=Drawing("curve", "It rises", figure)))
+    assert 'aria-label="It rises"' in page
+    assert "<img" not in page
+
+
+def test_equal_panels_give_equal_bytes(tmp_path: Path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    assert written(tmp_path / "one", TABLE) == written(tmp_path / "two", TABLE)
