@@ -280,6 +280,13 @@ def benchmark(
         ),
     ] = None,
     corpus: CorpusOptions = DEFAULTS,
+    fusion: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Words and vectors together too: BM25 + alpha x cosine, and rank fusion.",
+        ),
+    ] = False,
     out: Annotated[
         str | None, Parameter(help="Folder of table and figure. Default: one below the home.")
     ] = None,
@@ -297,6 +304,7 @@ def benchmark(
         "data": data,
         "beir": beir,
         "vectors": vectors,
+        "fusion": fusion,
         "out": out,
     }
     source = {"source": corpus_file} | corpus.given() if corpus_file else {}

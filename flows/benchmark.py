@@ -32,6 +32,7 @@ from tasks.benchmark import (
 from tasks.duel import Duel
 from tasks.encode import start_encoder
 from tasks.following import recorded
+from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registry import resolve
 from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of
@@ -89,6 +90,7 @@ def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
         scores=scores,
         diagnoses=diagnoses(config, encoders, documents),
         overlap=overlap(documents, tasks) if documents else None,
+        fusions=fusions(encoders, ranked, config.vectors) if config.fusion else {},
     )
 
 
@@ -141,6 +143,23 @@ def result_on(place: Placed, system: System, vectors: DocumentVector) -> Artifac
             return score_similarity(system, task, digests, folder)
         case ProbeTask():
             return score_transfer(system, task, digests, folder)
+
+
+def fusions(
+    encoders: Mapping[str, ArtifactRef], tasks: Sequence[Placed], vectors: DocumentVector
+) -> dict[str, dict[str, ArtifactRef]]:
+    """Each model beside BM25 and joined with it, on every task that retrieves."""
+    found: dict[str, dict[str, ArtifactRef]] = {label: {} for label in encoders}
+    for label, encoder in encoders.items():
+        for one in tasks:
+            assert isinstance(one.task, RetrievalTask)
+            try:
+                fusion = score_fusion(encoder, one.task, vectors, one.digests, one.folder)
+            except SentembError as refused:
+                log.warning("%s with BM25 on %s: %s", label, one.task.name, refused)
+            else:
+                found[label][one.task.name] = fusion
+    return found
 
 
 def diagnoses(

@@ -24,6 +24,11 @@ class Benchmark(Config):
         description="Of a document: of its text as one, as MTEB does; or the mean of its "
         "sentences', as they are or of length 1 (erratum E3).",
     )
+    fusion: bool = Field(
+        default=False,
+        description="Words and vectors together: BM25's first 1,000 rescored, and rank fusion, on "
+        "half of each task's queries; the other half chooses alpha.",
+    )
     corpus: CorpusConfig | None = Field(
         default=None, description="What the models were trained on: halves, and overlaps."
     )

@@ -300,8 +300,9 @@ def walk(config: AnyRun) -> None:
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """The same for every cell of a table."""
     table.check_files()
-    from flows.experiment import arms_found, base_of
+    from flows.experiment import arms_found
     from flows.experiments.index import Reproduction
+    from flows.experiments.learning import base_of
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
     from sentemb_core.store.objects import Store

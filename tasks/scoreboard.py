@@ -25,6 +25,7 @@ class Scoreboard(Value):
     """Every system on every task, in the order of the table.
 
     models: what was asked for, by its name in the table. diagnoses: by sample of texts, then model.
+    fusions: by model, then task.
     """
 
     run: str
@@ -35,6 +36,7 @@ class Scoreboard(Value):
     scores: list[Score]
     diagnoses: dict[str, dict[str, ArtifactRef]]
     overlap: ArtifactRef | None = None
+    fusions: dict[str, dict[str, ArtifactRef]]
 
     @property
     def systems(self) -> list[str]:

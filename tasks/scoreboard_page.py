@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.suite import GROUPS, Group
 from tasks.benchmark import diagnosis_of, overlaps_of
+from tasks.fusion import FUSION_HEAD, fusion_lines
 from tasks.scoreboard import Cell, Scoreboard, agreements, averages, not_run, refused
 
 if TYPE_CHECKING:
@@ -27,12 +28,13 @@ def write_page(
     """page.html: no script, no address it loads from."""
     from sentemb_core.report.panels import Panel, write_panels
 
-    groups = [group for group in GROUPS if any(cell.group == group for cell in cells)]
+    groups: list[Group] = [group for group in GROUPS if any(cell.group == group for cell in cells)]
     models = ", ".join(f"{label} ({model})" for label, model in board.models.items())
     panels = [
         Panel("At a glance", [f"Models: {models}.", *absences(board)], drawing),
         *(group_panel(board, cells, group) for group in groups),
         *(diagnosis_panel(board, cells, sample) for sample in board.diagnoses),
+        *([fusion_panel(board)] if board.fusions else []),
         *([overlap_panel(board)] if board.overlap else []),
     ]
     return write_panels(f"Benchmark {board.run}", "A benchmark of sentemb", panels, folder)
@@ -94,6 +96,19 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "P
             for measure in MEASURES
         ],
         caption="rho: rank correlation over the models with the group's average",
+    )
+
+
+def fusion_panel(board: Scoreboard) -> "Panel":
+    """What joining words and vectors gives."""
+    from sentemb_core.report.panels import Panel
+
+    return Panel(
+        "Words and vectors together",
+        ["Half of a task's queries choose alpha; the others are told here."],
+        head=FUSION_HEAD,
+        rows=fusion_lines(board.fusions),
+        caption="Main measures, times 100, with the 95 % interval of the gain",
     )
 
 

@@ -10,6 +10,7 @@ from sentemb_core.console import plain
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import Json
 from tasks.benchmark import diagnosis_of, overlaps_of
+from tasks.fusion import FUSION_HEAD, fusion_lines, fusion_of
 from tasks.scoreboard import (
     Cell,
     Scoreboard,
@@ -110,6 +111,10 @@ def board_json(board: Scoreboard) -> Json:
             }
             for sample, found in board.diagnoses.items()
         },
+        "fusions": {
+            model: {task: fusion_of(ref).model_dump(mode="json") for task, ref in told.items()}
+            for model, told in board.fusions.items()
+        },
         "overlap": {name: one.model_dump() for name, one in overlaps_of(board.overlap).items()}
         if board.overlap
         else {},
@@ -128,6 +133,11 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
         agreed = agreements(board, cells, sample)
         rho = "; rho: rank correlation over models with the group's average" if agreed else ""
         told += [f"Without labels, on {sample}{rho}.", diagnoses_table(board, sample, agreed)]
+    if board.fusions:
+        told += [
+            "Words and vectors together, on the half of the queries that did not choose alpha.",
+            fusion_table(board),
+        ]
     if board.overlap:
         told += [
             "Overlap with the training corpus: % of a task's different texts, and of its runs of 8 "
@@ -204,6 +214,16 @@ def diagnoses_table(
         values = [f"{told[measure]:.3f}" for told in found.values()]
         correlations = [f"{of[measure]:+.2f}" for of in agreed.values()]
         table.add_row(measure.replace("_", " "), *values, *correlations)
+    return table
+
+
+def fusion_table(board: Scoreboard) -> "Table":
+    """A line for each task and model."""
+    table = empty_table()
+    for number, name in enumerate(FUSION_HEAD):
+        table.add_column(name, justify="right" if number > 2 else "left", overflow="fold")
+    for line in fusion_lines(board.fusions):
+        table.add_row(*map(plain, line))
     return table
 
 

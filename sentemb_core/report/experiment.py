@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.report.figures import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
 
-WIDTH, HEIGHT, LINE = 3.1, 2.7, 0.27
+WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
 """Inches: of a panel, of a curve, of an arm."""
 
 
@@ -45,7 +45,18 @@ def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Fi
                 _marks(axes, own, arms, named=number == 0)
             axes.set_title(drawable(column))
         figure.suptitle(title, fontsize=10)
+        if axis:
+            _legend(figure)
     return figure
+
+
+def _legend(figure: Figure) -> None:
+    """Below all panels, whatever they share once."""
+    named = [axes.get_legend_handles_labels() for axes in figure.axes]
+    shown = {label: handle for pair in named for handle, label in zip(*pair, strict=True)}
+    figure.legend(
+        list(shown.values()), list(shown), loc="outside lower center", ncols=3, fontsize=8
+    )
 
 
 def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
@@ -55,15 +66,17 @@ def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
     names = list(dict.fromkeys(mark.curve for mark in placed))
     for name in names:
         _curve(axes, [mark for mark in placed if mark.curve == name], next(hues))
-    if len(names) > 1:
-        axes.legend()
     for mark in marks:
-        if mark.x is None and mark.values:
-            axes.axhline(float(np.mean(mark.values)), color=next(hues), linestyle="--", linewidth=1)
+        if mark.x is None:
+            level, label = float(np.mean(mark.values)), drawable(mark.arm)
+            axes.axhline(level, color=next(hues), linestyle="--", linewidth=1, label=label)
     printed = [(mark.x, mark.paper) for mark in placed if mark.paper is not None]
     if len(printed) > 1:
         other = axes.twinx()
-        other.plot(*zip(*printed, strict=True), color=VERMILLION, marker="s", ms=3.5, ls=":", lw=1)
+        other.plot(
+            *zip(*printed, strict=True), color=VERMILLION, marker="s", ms=3.5, ls=":", lw=1,
+            label="the paper (right axis)",
+        )  # fmt: skip
         other.tick_params(axis="y", labelcolor=VERMILLION, length=0)
         other.grid(visible=False)
 
@@ -75,7 +88,7 @@ def _curve(axes: Axes, placed: Sequence[Mark], hue: str) -> None:
     spread = np.array([np.std(mark.values, ddof=len(mark.values) > 1) for mark in placed])
     if len(where) > 2 and where.min() > 0 and where.max() / where.min() > 50:
         axes.set_xscale("log")
-    axes.plot(where, means, marker="o", color=hue, label=drawable(placed[0].curve))
+    axes.plot(where, means, marker="o", color=hue, label=drawable(placed[0].curve or "ours"))
     axes.fill_between(where, means - spread, means + spread, color=hue, alpha=0.18, lw=0)
 
 

@@ -307,3 +307,27 @@ def test_under_prefect_the_door_prints_json_and_mlflow_has_a_child_per_system(
     plan = json.loads(capsys.readouterr().out)
     assert {row["verdict"] for row in plan} == {"HIT"}
     assert console.run(app, ["report"]) == 2  # a table returns no encoder to report on
+
+
+def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
+    files: Path, tmp_path: Path, capsys
+):
+    config = asked(files, "one", "two", tasks=["cranfield", "sts12"], fusion=True)
+    found = board_of(config)
+    told = board_json(found)["fusions"]
+    assert {model: list(tasks) for model, tasks in told.items()} == {
+        "one": ["Cranfield"],
+        "two": ["Cranfield"],
+    }
+    one = told["one"]["Cranfield"]
+    assert one["queries"] < 12
+    assert one["curve"][str(one["alpha"])] == max(one["curve"].values())
+    assert one["low"] <= one["values"]["rescored"] - max(
+        one["values"]["bm25"], one["values"]["encoder"]
+    )
+    assert "rank fusion" in shown(capsys, *scoreboard_tables(found))
+    assert "Words and vectors together" in (
+        write_board(found, tmp_path / "out") / "page.html"
+    ).read_text(encoding="utf-8")
+    assert "score_fusion" not in ran(config)
+    assert "score_fusion" not in ran(asked(files, "one", tasks=["cranfield"]))

@@ -10,7 +10,7 @@ import pytest
 
 from flows import experiment as running
 from flows.experiment import experiment
-from flows.experiments import index
+from flows.experiments import index, learning
 from flows.experiments.index import EXPERIMENTS, Reproduction, files_wanted
 from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
@@ -154,21 +154,21 @@ def test_the_seeds_share_one_base_encoder(asked: Reproduction):
 
 
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
-    taken = running.taken
+    taken = learning.taken
 
     def fails_for_simcse(step, *rest):
         if isinstance(step, Train) and step.method.name == "simcse":
             raise ZeroDivisionError("of nothing")
         return taken(step, *rest)
 
-    monkeypatch.setattr(running, "taken", fails_for_simcse)
+    monkeypatch.setattr(learning, "taken", fails_for_simcse)
     failed = {one.arm: one.error for one in made(asked) if one.error}
     assert failed == dict.fromkeys(("simcse", "first token"), "E000 ZeroDivisionError: of nothing")
 
 
 def test_a_plan_tells_of_every_arm(asked: Reproduction):
     with making_plan(Store.default()) as plan:
-        found = list(running.arms_found(asked, running.base_of(asked)))
+        found = list(running.arms_found(asked, learning.base_of(asked)))
     assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
     assert not plan.undecided
 

@@ -15,7 +15,6 @@ from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.tables.index import paper_table
 from sentemb_core.experiments import Arm, Experiment, Train
-from sentemb_core.report.experiment import Mark, experiment_figure
 from sentemb_core.store.objects import Store
 from tasks.caching import without_prefect
 from tasks.encode import word_vectors
@@ -90,18 +89,6 @@ def test_arms_of_one_name_are_one_training_wherever_they_stand():
         for arm in what.arms:
             if arm.label in ("simcse", "esimcse", "diffcse", "infocse_aux", "rtd_mlm"):
                 assert known.setdefault(arm.label, arm) == arm
-
-
-def test_several_curves_have_a_line_each_and_a_legend():
-    marks = [
-        Mark(column="MR", arm=f"{curve} {x}", x=x, curve=curve, values=[x, 2 * x], paper=None)
-        for curve in ("both", "mlm only")
-        for x in (1.0, 2.0)
-    ]
-    figure = experiment_figure(marks, "curves", "documents")
-    (axes,) = figure.axes
-    assert [line.get_label() for line in axes.lines] == ["both", "mlm only"]
-    assert axes.get_legend() is not None
 
 
 @pytest.mark.usefixtures("home")

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.experiment import base_of, experiment, ground_of
+from flows.experiment import experiment
 from flows.experiments import index
 from flows.experiments.index import Reproduction, files_wanted
+from flows.experiments.learning import base_of, ground_of
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.tables.table import PaperTable

@@ -1,0 +1,144 @@
+"""How an arm's encoder is made: the base that all share, then the arm's steps."""
+
+from flows.experiments.index import Reproduction
+from flows.fine_tune import by_epochs
+from flows.presets import labelled_preset
+from flows.reproduce import annotation_of
+from flows.steps import documents_of, encoder_from
+from sentemb_core.configs import AnnotationConfig, EncoderConfig, LabelsConfig, TrainingConfig
+from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
+from sentemb_core.method_settings import Condenser
+from sentemb_core.types import ArtifactRef
+from tasks.annotate import cluster_by_kmeans, export_pairs
+from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.encode import encode_sentences, finished_encoder, pooled_as, start_encoder
+from tasks.labels import draw_labels
+from tasks.rows import Annotation, Value
+from tasks.train import train_encoder
+
+EPOCHS = LabelsConfig(epochs=10, patience=3)
+"""Of fine-tuning (seed 000, appendix C: patience 3)."""
+
+
+class Ground(Value):
+    """A corpus as arms read it; those with counterparts can judge."""
+
+    documents: ArtifactRef
+    sentences: ArtifactRef
+    benchmark: ArtifactRef | None
+
+
+class Made(Value):
+    """An encoder on its way, and the head that a Condenser stage left for the next training."""
+
+    encoder: ArtifactRef
+    head: ArtifactRef | None = None
+
+
+def base_of(asked: Reproduction) -> Made:
+    """The encoder that every arm of every seed starts from, as the papers start from one BERT."""
+    budget = asked.budget
+    documents = documents_of(asked.corpus(budget.base.corpus))
+    encoder = encoder_from(budget.base.encoder, documents)
+    if not budget.base.times:
+        return Made(encoder=encoder)
+    training = asked.training(Condenser(), budget.base.encoder.seed, budget.base.times).model_copy(
+        update={"learning_rate": budget.base.learning_rate}
+    )
+    made = train_encoder(encoder, tokenise_sentences(documents, None, encoder), training)
+    return Made(encoder=made.model, head=made.head)
+
+
+def ground_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None = None) -> Ground:
+    """Documents, tokens, and the pool of a corpus whose documents have counterparts.
+
+    What an arm trains on may be a part of it.
+    """
+    config = asked.corpus(corpus)
+    if arm:
+        config = asked.corpus(corpus, arm.max_documents, distinct=arm.distinct)
+    documents = documents_of(config)
+    benchmark = draw_benchmark(documents, asked.pool) if config.counterpart_column else None
+    sentences = tokenise_sentences(documents, benchmark, base.encoder)
+    return Ground(documents=documents, sentences=sentences, benchmark=benchmark)
+
+
+def learnt(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int) -> ArtifactRef:
+    """The arm's encoder: what its steps make of the base."""
+    encoder = pooled_as(base.encoder, arm.pooling) if arm.pooling else base.encoder
+    made = Made(encoder=encoder, head=base.head)
+    ground = ground_of(asked, base, corpus, arm)
+    for step in arm.steps:
+        made = taken(step, made, ground, asked, seed)
+    return made.encoder
+
+
+def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: int) -> Made:
+    """The encoder after one step."""
+    match step:
+        case Train():
+            training = asked.training(step.method, seed, step.times, step.batch_size)
+            made = train_encoder(before.encoder, ground.sentences, training, head=before.head)
+            return Made(encoder=made.model, head=made.head)
+        case SelfTrain():
+            found = annotated(step, before.encoder, ground)
+            training = asked.round_training(step, seed)
+            made = train_encoder(
+                before.encoder,
+                ground.sentences,
+                training,
+                clusters=found.clusters,
+                pairs=found.pairs,
+            )
+            return Made(encoder=made.model)
+        case Label():
+            return Made(encoder=fine_tuned(step, before.encoder, ground, asked, seed))
+        case Finish():
+            return Made(encoder=finished_encoder(before.encoder, ground.sentences, step.map, seed))
+
+
+def annotated(step: SelfTrain, student: ArtifactRef, ground: Ground) -> Annotation:
+    """What the annotator finds, by the partition of its graph or by k-means."""
+    annotator, sentences = student, ground.sentences
+    if step.annotator == "minilm":
+        annotator = minilm()
+        sentences = tokenise_sentences(ground.documents, ground.benchmark, annotator)
+    config = step.annotation
+    if config.clustering == "kmeans":
+        return by_kmeans(annotator, sentences, config)
+    return annotation_of(annotator, sentences, config)
+
+
+def by_kmeans(
+    annotator: ArtifactRef, sentences: ArtifactRef, config: AnnotationConfig
+) -> Annotation:
+    """The ablation of seed 000, Table 3."""
+    vectors = encode_sentences(annotator, sentences, config.dtype, config.storage)
+    clusters = cluster_by_kmeans(annotator, vectors, sentences, config.n_clusters, config.seed)
+    pairs = export_pairs(clusters, sentences, config.max_partners, config.seed)
+    return Annotation(clusters=clusters, pairs=pairs)
+
+
+def fine_tuned(
+    step: Label, encoder: ArtifactRef, ground: Ground, asked: Reproduction, seed: int
+) -> ArtifactRef:
+    """The encoder of the best epoch on the labels outside the pool."""
+    assert ground.benchmark is not None, "labels are counterparts"
+    share = asked.pool.label_share
+    labels = draw_labels(ground.documents, ground.benchmark, share, step.count)
+    preset = labelled_preset(asked.budget.base.encoder.name, "training")["training"]
+    tuning = TrainingConfig.model_validate(
+        preset | {"seed": seed, "dtype": asked.budget.dtype, "threads": asked.budget.threads}
+    )
+    return train_encoder(
+        encoder,
+        tokenise_sentences(labels.documents, None, encoder),
+        by_epochs(tuning, labels.count, EPOCHS),
+        benchmark=ground.benchmark,
+        judged=ground.sentences,
+    ).model
+
+
+def minilm() -> ArtifactRef:
+    """A supervised encoder (seed 000's SBERT), as it is."""
+    return start_encoder(EncoderConfig(name="minilm"), "", None)

@@ -1,0 +1,60 @@
+"""The picture of an experiment: curves on an axis, marks without one, the paper's beside ours."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from sentemb_core.report.experiment import Mark, experiment_figure
+from sentemb_core.report.svg import png
+
+
+def mark(arm: str, x: float | None, *values: float, **changes: object) -> Mark:
+    given = {"column": "News R@5", "arm": arm, "x": x, "values": list(values), "paper": None}
+    return Mark.model_validate(given | changes)
+
+
+CURVE = [
+    mark("0", None, 0.3, 0.32),
+    *(mark(str(x), x, 0.4 + x, 0.42 + x, paper=80 + x) for x in (0.1, 0.2, 0.4)),
+]
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_a_curve_shows_the_mean_its_band_the_fixed_line_and_the_papers():
+    figure = experiment_figure(CURVE, "s999.t1: Shares", "share of tokens masked")
+    ours, theirs = figure.axes
+    assert ours.get_xlabel() == "share of tokens masked"
+    curve, line = ours.get_lines()
+    assert curve.get_ydata().tolist() == pytest.approx([0.51, 0.61, 0.81])
+    assert line.get_linestyle() == "--"
+    assert len(ours.collections) == 1  # the band
+    assert theirs.get_lines()[0].get_ydata().tolist() == [80.1, 80.2, 80.4]
+    assert legend_of(figure) == ["ours", "0", "the paper (right axis)"]
+    assert len(png(figure)) > 5_000
+
+
+def test_curves_of_one_axis_have_their_names_once_whatever_the_columns():
+    marks = [
+        mark(f"{curve} {x}", x, 0.5, column=column, curve=curve)
+        for column in ("a", "b")
+        for curve in ("MLM", "both")
+        for x in (1, 2)
+    ]
+    figure = experiment_figure(marks, "t", "x")
+    assert len(figure.axes) == 2
+    assert legend_of(figure) == ["MLM", "both"]
+
+
+def test_settings_that_lie_far_apart_stand_on_a_logarithm():
+    far = [mark(str(x), x, 0.5) for x in (1e-5, 1e-3, 1e-1)]
+    assert experiment_figure(far, "t", "weight").axes[0].get_xscale() == "log"
+
+
+def test_without_an_axis_every_arm_has_a_line_and_every_seed_a_dot():
+    marks = [mark("simcse", None, 0.4, 0.5, 0.6), mark("bce", None, 0.2)]
+    (axes,) = experiment_figure(marks, "t", None).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["simcse", "bce"]
+    dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    assert [len(line.get_xdata()) for line in dots] == [3, 1]
