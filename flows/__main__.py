@@ -225,6 +225,12 @@ def reproduce(
     batch_size: Annotated[
         int | None, Parameter(validator=Count, help="Of each step. Default: 64.")
     ] = None,
+    dim: Annotated[
+        int | None,
+        Parameter(
+            validator=Count, help="Width of methods-small's transformer from nothing. Default: 128."
+        ),
+    ] = None,
     candidates: Annotated[
         int | None, Parameter(validator=Count, help="Documents in a pool. Default: 1,000.")
     ] = None,
@@ -254,6 +260,7 @@ def reproduce(
         "seeds": seeds,
         "steps": steps,
         "batch_size": batch_size,
+        "dim": dim,
         "candidates": candidates,
         "max_documents": max_documents,
         "counts": counts,

@@ -80,6 +80,12 @@ class MethodTable(Config):
     seeds: tuple[int, ...] = (42,)
     steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
     batch_size: int = Field(default=64, ge=2)
+    dim: int = Field(
+        default=128,
+        ge=8,
+        description="Width of the transformer from nothing; at 256, EncoderConfig's, a row of "
+        "1,000 steps takes a core twice as long.",
+    )
     candidates: int = Field(default=1_000, ge=2, description="Documents in each pool.")
     max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")
 
@@ -116,7 +122,8 @@ class MethodTable(Config):
         )
 
     def start(self, name: Start, seed: int) -> EncoderConfig:
-        return EncoderConfig(name=name, seed=seed, positions=CONTEXT)
+        start = EncoderConfig(name=name, seed=seed, positions=CONTEXT)
+        return start.model_copy(update={"dim": self.dim}) if name == "transformer" else start
 
     def check_files(self) -> None:
         """Before anything runs.

@@ -11,6 +11,10 @@ from tasks.rows import Value
 Fate = Literal["holds", "does not hold", "not decided", "not run"]
 
 
+FEWEST = 2
+"""Seeds from which on they can agree."""
+
+
 class Rival(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds."""
 
@@ -23,7 +27,9 @@ class Rival(Value):
 
     @property
     def fate(self) -> Fate:
-        """Decided where the interval leaves out 0 and every seed agrees."""
+        """Decided where the interval leaves out 0 and all seeds agree; one decides nothing."""
+        if self.seeds < FEWEST:
+            return "not decided"
         if self.low > 0 and self.better_in == self.seeds:
             return "holds"
         if self.high < 0 and self.better_in == 0:
@@ -32,7 +38,7 @@ class Rival(Value):
 
 
 class Fated(Value):
-    """A claim, the differences that it rests on, and the arms that have no numbers."""
+    """A claim, the differences that it rests on, and the arms that it could not be held against."""
 
     text: str
     better: str
@@ -63,18 +69,17 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
         for one in experiment.columns
         if (one.label in claim.columns if claim.columns else one.judge not in OF_TRAINING)
     ]
-    absent = [
+    whole = [
         arm
-        for arm in (claim.better, *claim.than)
-        if any((arm, column.label) not in cells for column in columns)
+        for arm in claim.than
+        if all(paired(*sides(claim.better, arm, column, cells)) for column in columns)
     ]
-    whole = [arm for arm in claim.than if not {arm, claim.better} & set(absent)]
     return Fated(
         text=claim.text,
         better=claim.better,
         columns=[one.label for one in columns],
         rivals=[rival(claim.better, arm, columns, cells) for arm in whole],
-        missing=absent,
+        missing=[arm for arm in claim.than if arm not in whole],
     )
 
 
@@ -84,7 +89,7 @@ def rival(better: str, than: str, columns: Sequence[Column], cells: Cells) -> Ri
     The interval is of other queries; of seconds and losses, which have none, the range over the
     seeds: the lower is better.
     """
-    pairs = [paired(cells[better, one.label], cells[than, one.label]) for one in columns]
+    pairs = [paired(*sides(better, than, one, cells)) for one in columns]
     timed = columns[0].judge in OF_TRAINING
     gains = [
         [value_of(one, column) - value_of(other, column) for one, other in seeds]
@@ -100,6 +105,13 @@ def rival(better: str, than: str, columns: Sequence[Column], cells: Cells) -> Ri
         seeds=len(by_seed),
         better_in=sum(gain > 0 for gain in by_seed),
     )
+
+
+def sides(
+    better: str, than: str, column: Column, cells: Cells
+) -> tuple[list[Finding], list[Finding]]:
+    """What both arms have in a column."""
+    return cells.get((better, column.label), []), cells.get((than, column.label), [])
 
 
 def paired(firsts: Sequence[Finding], seconds: Sequence[Finding]) -> list[tuple[Finding, Finding]]:

@@ -244,10 +244,10 @@ def evidence(claim: Fated) -> str:
     """The claim, and the nearest or the worst of its rivals."""
     told = f"{claim.text}."
     if not claim.rivals:
-        return f"{told} No numbers of {', '.join(claim.missing)}."
+        return f"{told} There is nothing to compare yet."
     closest = min(claim.rivals, key=lambda rival: rival.difference)
     of = f" (the closest of {len(claim.rivals)})" if len(claim.rivals) > 1 else ""
-    missing = f" No numbers of {', '.join(claim.missing)}." if claim.missing else ""
+    missing = f" Not compared: {', '.join(claim.missing)}." if claim.missing else ""
     return (
         f"{told} {claim.better} less {closest.than}{of}: {closest.difference:+.3f} "
         f"({closest.low:+.3f} to {closest.high:+.3f}), above in {closest.better_in} of "

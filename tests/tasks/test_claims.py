@@ -80,9 +80,22 @@ def test_equals_decide_nothing():
 
 
 def test_a_claim_about_an_arm_without_numbers_is_not_run():
-    assert fate(ABOVE, {"a": 0.6, "b": 0.4}).fate == "not run"
-    assert fate(ABOVE, {"b": 0.6, "c": 0.4}).missing == ["a"]
-    assert "No numbers of a." in evidence(fate(ABOVE, {"b": 0.6, "c": 0.4}))
+    found = fate(ABOVE, {"a": 0.6, "b": 0.4})
+    assert (found.fate, found.missing) == ("not run", ["c"])
+    assert evidence(found).endswith("Not compared: c.")
+    nothing = fate(ABOVE, {"b": 0.6, "c": 0.4})
+    assert (nothing.fate, nothing.missing) == ("not run", ["b", "c"])
+    assert "nothing to compare" in evidence(nothing)
+
+
+def test_one_seed_decides_nothing_and_seeds_without_a_partner_are_no_error():
+    claim = Claim(text="a above b", better="a", than=("b",))
+    found = findings({"a": 0.6, "b": 0.4})
+    one = fate_of(claim, experiment(claim), cells_of([f for f in found if f.seed == 1]))
+    assert one.rivals[0].low > 0
+    assert one.fate == "not decided"
+    apart = [f for f in found if (f.arm, f.seed) in {("a", 1), ("b", 2)}]
+    assert fate_of(claim, experiment(claim), cells_of(apart)).fate == "not run"
 
 
 def test_the_seeds_that_both_arms_have_are_compared():
