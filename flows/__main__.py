@@ -250,7 +250,7 @@ def reproduce(
     from flows.commands import list_experiments, reproduce_command
 
     if table == "list":
-        return list_experiments(json)
+        return list_experiments(data, json)
     given = {
         "preset": preset,
         "data": data,

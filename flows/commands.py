@@ -96,19 +96,26 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     return checked_as(Reproduction, asked | {"experiment": name})
 
 
-def list_experiments(as_json: bool) -> int:
-    """What `reproduce` knows, and which files each wants."""
-    from flows.experiments.index import EXPERIMENTS, files_wanted
+def list_experiments(data: str | None, as_json: bool) -> int:
+    """What `reproduce` knows, and what of it the data folder lacks."""
+    from flows.experiments.index import EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
 
-    rows = [(one.id, one.title, ", ".join(files_wanted(one))) for one in EXPERIMENTS.values()]
+    folder = data or os.environ.get("SENTEMB_DATA")
+    told: list[Json] = []
+    for one in EXPERIMENTS.values():
+        files = files_wanted(one)
+        lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
+        told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
     if as_json:
-        emit([dict(zip(("id", "title", "files"), row, strict=True)) for row in rows])
+        emit(told)
         return 0
     from rich.table import Table
 
-    table = Table("id", "what", "files of the data folder", box=None)
-    for row in rows:
-        table.add_row(*row)
+    table = Table("id", "what", "wants" if not folder else "ready, or wants", box=None)
+    for row in told:
+        table.add_row(row["id"], row["title"], ", ".join(row["lacks"]) or "ready")
+    for name, reason in NOT_SERVED.items():
+        table.add_row(name, f"not served: {reason}", "")
     show(table)
     return 0
 

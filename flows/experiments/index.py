@@ -38,6 +38,17 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 }
 
 
+NOT_SERVED: Mapping[str, str] = {
+    "s000.appD": "the clusters of one person's search history, whose titles are private; "
+    "`sentemb annotate MODEL SOURCE --document ID` shows those of a document of yours",
+    "s004.t5": "a training on WikiText-103 beside a million sentences of Wikipedia, neither of "
+    "which is at hand: `run wikitext.txt --method hicl` trains on a file of yours",
+    "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
+    "--seeds 1 2 3 4 5` takes such an encoder where one is at hand",
+}
+"""Experiments of METHODS.md, section 4, that no data of ours can serve, and what comes nearest."""
+
+
 class Reproduction(Config):
     """One experiment under a budget."""
 
@@ -52,6 +63,8 @@ class Reproduction(Config):
     @field_validator("experiment")
     @classmethod
     def _known(cls, name: str) -> str:
+        if name in NOT_SERVED:
+            raise ValueError(f"{name} is {NOT_SERVED[name]}")
         if name not in EXPERIMENTS:
             raise ValueError(f"there is no experiment {name!r}{nearest(name, list(EXPERIMENTS))}")
         return name
@@ -114,15 +127,18 @@ class Reproduction(Config):
         rate = self.budget.round_learning_rate or training.learning_rate
         return training.model_copy(update={"learning_rate": rate})
 
+    def absent_files(self) -> list[str]:
+        """What it would read and the data folder does not have."""
+        wanted = [f"{self.budget.base.corpus}.parquet", *files_wanted(self.what)]
+        return [file for file in dict.fromkeys(wanted) if not (Path(self.data) / file).is_file()]
+
     def check_files(self) -> None:
         """Before anything runs.
 
         Raises:
             UnreadableSourceError: E103, a corpus or a file of a judge is not in the folder.
         """
-        wanted = [f"{self.budget.base.corpus}.parquet", *files_wanted(self.what)]
-        absent = [file for file in dict.fromkeys(wanted) if not (Path(self.data) / file).is_file()]
-        if absent:
+        if absent := self.absent_files():
             raise UnreadableSourceError(
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."

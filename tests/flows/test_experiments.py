@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows import experiment as running
+from flows.__main__ import app
 from flows.experiment import experiment
 from flows.experiments import index, learning
-from flows.experiments.index import EXPERIMENTS, Reproduction, files_wanted
+from flows.experiments.index import EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
 from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.errors import UnreadableSourceError, UsageError
@@ -184,6 +185,24 @@ def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
 def test_an_unknown_experiment_is_a_mistake_with_a_way_out(data: str):
     with pytest.raises(UsageError, match=r"did you mean 's000\.t1'"):
         checked_as(Reproduction, {"experiment": "s000.t1x", "data": data})
+
+
+def test_an_experiment_that_nothing_serves_says_why_and_what_comes_nearest(data: str):
+    assert not NOT_SERVED.keys() & EXPERIMENTS.keys()
+    for name in NOT_SERVED:
+        with pytest.raises(UsageError, match=f"{name} is .*`"):
+            checked_as(Reproduction, {"experiment": name, "data": data})
+
+
+def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
+    code, said, _ = answer(app, "reproduce", "list", "--data", data, "--json")
+    told = {row["id"]: row for row in json.loads(said)}
+    assert (code, set(told)) == (0, set(EXPERIMENTS))
+    assert told["s001.t4"]["lacks"] == []
+    assert told["s000.t1"]["lacks"] == [
+        *("news_reuters21578.parquet", "session_mixed_titles.parquet")
+    ]
+    assert "beir/quora/corpus.jsonl" in told["s002.e5"]["lacks"]
 
 
 def test_what_is_asked_for_wins_over_the_preset(data: str):
