@@ -37,7 +37,7 @@ def write_page(
         *([fusion_panel(board)] if board.fusions else []),
         *([overlap_panel(board)] if board.overlap else []),
     ]
-    return write_panels(f"Benchmark {board.run}", "A benchmark of sentemb", panels, folder)
+    return write_panels(board.run, "A benchmark of sentemb", panels, folder)
 
 
 def absences(board: Scoreboard) -> list[str]:
@@ -95,7 +95,9 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "P
             ]
             for measure in MEASURES
         ],
-        caption="rho: rank correlation over the models with the group's average",
+        caption="rho: rank correlation over the models with the group's average"
+        if agreed
+        else "What the vectors are like, without any score",
     )
 
 

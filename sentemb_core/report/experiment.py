@@ -13,6 +13,9 @@ from sentemb_core.report.figures import BLUE, HUES, MUTED, VERMILLION, drawable,
 WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
 """Inches: of a panel, of a curve, of an arm."""
 
+ACROSS = 3
+"""Panels side by side; more would be too small to read on a page."""
+
 
 class Mark(BaseModel):
     """One arm in one column: its score under every seed, and the paper's number as printed."""
@@ -32,18 +35,22 @@ def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Fi
     columns = list(dict.fromkeys(mark.column for mark in marks))
     arms = list(dict.fromkeys(mark.arm for mark in marks))
     with house_style():
+        across = min(len(columns), ACROSS)
+        lines = -(-len(columns) // ACROSS)
         height = HEIGHT if axis else 0.9 + LINE * len(arms)
-        size = (max(WIDTH * len(columns), 2 * WIDTH) + (0 if axis else 1.2), height)
+        size = (max(WIDTH * across, 2 * WIDTH) + (0 if axis else 1.2), height * lines)
         figure = Figure(figsize=size, layout="constrained")
-        panels = figure.subplots(1, len(columns), squeeze=False)[0]
-        for number, (axes, column) in enumerate(zip(panels, columns, strict=True)):
+        panels = figure.subplots(lines, across, squeeze=False).ravel()
+        for number, (axes, column) in enumerate(zip(panels, columns, strict=False)):
             own = [mark for mark in marks if mark.column == column]
             if axis:
                 _curves(axes, own)
                 axes.set_xlabel(axis)
             else:
-                _marks(axes, own, arms, named=number == 0)
+                _marks(axes, own, arms, named=number % across == 0)
             axes.set_title(drawable(column))
+        for axes in panels[len(columns) :]:
+            axes.set_axis_off()
         figure.suptitle(title, fontsize=10)
         if axis:
             _legend(figure)

@@ -47,6 +47,14 @@ def test_curves_of_one_axis_have_their_names_once_whatever_the_columns():
     assert legend_of(figure) == ["MLM", "both"]
 
 
+def test_more_columns_than_fit_a_line_stand_on_the_next():
+    marks = [mark("simcse", None, 0.5, column=str(k)) for k in range(5)]
+    panels = experiment_figure(marks, "t", None).axes
+    assert [axes.axison for axes in panels] == [True] * 5 + [False]
+    named = [bool(axes.get_yticklabels()[0].get_text()) for axes in panels[:5]]
+    assert named == [True, False, False, True, False]
+
+
 def test_settings_that_lie_far_apart_stand_on_a_logarithm():
     far = [mark(str(x), x, 0.5) for x in (1e-5, 1e-3, 1e-1)]
     assert experiment_figure(far, "t", "weight").axes[0].get_xscale() == "log"
