@@ -1,0 +1,96 @@
+"""Whether a Condenser stage learnt language: masked tokens of texts that it never saw."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import BadDataError
+from sentemb_core.heads.layers import skip_layer, token_table
+from sentemb_core.heads.mask_filler import MaskFiller, load_head
+from sentemb_core.methods.words import masking
+from sentemb_core.pairs.documents import Documents
+from sentemb_core.views.batch import IGNORED, Draw
+from sentemb_core.views.masked import masked
+from sentemb_core.views.sentences import first
+
+
+class MaskedLanguage(BaseModel):
+    """Mean -log p of a masked token, in nats, by who tells it.
+
+    late: the encoder's last layer. condensed: the Condenser's head, from early states and the
+    sentence vector. unigram: the token shares of the corpus that they learnt from, which a
+    network that learnt anything at all beats.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    late: float
+    condensed: float
+    unigram: float
+    tokens: int
+
+
+@torch.no_grad()
+def masked_language(
+    encoder: Encoder,
+    head: Mapping[str, Tensor],
+    corpus: Documents,
+    counts: Int64[np.ndarray, " vocabulary"],
+    *,
+    rate: float = 0.15,
+    seed: int = 0,
+) -> MaskedLanguage:
+    """Losses on the same masks, sentence by sentence.
+
+    Args:
+        encoder: Of a Condenser stage.
+        head: State dict of the `MaskFiller` that the stage left, of as many layers as it has.
+        corpus: Sentences that the stage did not read.
+        counts: How often what it read has each token.
+        rate: Share of tokens that are chosen: BERT's.
+        seed: Of the choice.
+
+    Raises:
+        BadDataError: No token was chosen.
+        RecipeError: The head does not fit the encoder.
+    """
+    layers = 1 + max(int(name.split(".")[1]) for name in head if name.startswith("layers."))
+    filler = MaskFiller(encoder, layers).eval()
+    load_head(filler, head, random_head=False)
+    depth, table = skip_layer(encoder), token_table(encoder)
+    everything = np.arange(len(corpus.document_of))
+    hide = masked(first, masking(encoder, rate))
+    hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(seed))
+    targets = hidden.targets or []
+    chosen = np.concatenate([row[row != IGNORED] for row in targets])
+    if not len(chosen):
+        raise BadDataError(
+            f"A masked loss needs masked tokens; {len(everything)} sentences at rate {rate} gave "
+            "none: take more sentences."
+        )
+    late = condensed = 0.0
+    for ids, wanted in zip(hidden.tokens, targets, strict=True):
+        row, goal = torch.from_numpy(ids)[None], torch.from_numpy(wanted)[None]
+        reading = encoder.read(row, layers=True)
+        late += float(filler.language.loss(reading.layers[-1], goal, table))
+        early = reading.layers[depth]
+        condensed += float(filler.loss(reading.pooled, early, torch.ones_like(row), goal, table))
+    return MaskedLanguage(
+        late=late / len(chosen),
+        condensed=condensed / len(chosen),
+        unigram=unigram_loss(counts, chosen),
+        tokens=len(chosen),
+    )
+
+
+def unigram_loss(
+    counts: Int64[np.ndarray, " vocabulary"], tokens: Int64[np.ndarray, " n"]
+) -> float:
+    """Mean -log of the tokens' shares, each counted once more (Laplace)."""
+    shares = (counts + 1) / (counts.sum() + len(counts))
+    return float(-np.log(shares[tokens]).mean())
