@@ -5,7 +5,8 @@ annotate.py  ours against literal networkx, identical labels (at least 20 times)
 training.py  cluster batches against pair batches (at least 3 times), memory of the gradient cache
              at batch 3,200 against 128 (at most 1.3 times)
 
-`stream_corpus.py` (4 GB of input, flat memory) takes an hour and is started by itself.
+Started by themselves: `stream_corpus.py` (4 GB of input, flat memory; an hour), and what writes
+tables of RESULTS.md: `main_job.py`, `annotation_study.py`, `adaptation.py`, `condenser.py`.
 """
 
 import os

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sentemb_core.configs import InfoCSEIDC
 
@@ -32,6 +34,25 @@ def write_corpus(path: Path, documents: int = 60, seed: int = 0) -> Path:
             row = {"id": f"doc-{number}", "title": title, "sentences": sentences}
             file.write(json.dumps(row) + "\n")
     return path
+
+
+def write_data_folder(folder: Path, documents: int = 40) -> list[str]:
+    """A blog with titles, its sentences as plain ones, and STS files of them, under our names.
+
+    Returns:
+        The sentences.
+    """
+    lines = write_corpus(folder / "documents.jsonl", documents).read_text("utf-8").splitlines()
+    blog = [json.loads(line) for line in lines]
+    named = [{"doc_id": row.pop("id"), **row} for row in blog]
+    pq.write_table(pa.Table.from_pylist(named), folder / "blog_usgov.parquet")
+    texts = [text for row in blog for text in row["sentences"]]
+    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
+    scores = [float(k) for k in range(20)]
+    pairs = {"sentence1": texts[:20], "sentence2": texts[20:40], "score": scores}
+    for name in ("stsb_dev", "sickr_test"):
+        pq.write_table(pa.table(pairs), folder / f"{name}.parquet")
+    return texts
 
 
 def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:

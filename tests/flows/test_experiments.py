@@ -4,8 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from flows import experiment as running
@@ -38,7 +36,7 @@ from sentemb_core.store.runs import last_runs
 from tasks.caching import making_plan, without_prefect
 from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
-from tests.flows.corpora import write_corpus
+from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -91,17 +89,7 @@ WHOLE = Experiment(
 def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Tiny files under the names that the experiment wants."""
     folder = tmp_path_factory.mktemp("data")
-    file = write_corpus(folder / "documents.jsonl", documents=40)
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    blog = [
-        {"doc_id": row["id"], "title": row["title"], "sentences": row["sentences"]} for row in rows
-    ]
-    pq.write_table(pa.Table.from_pylist(blog), folder / "blog_usgov.parquet")
-    texts = [text for row in rows for text in row["sentences"]]
-    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
-    scores = [float(k) for k in range(20)]
-    pairs = {"sentence1": texts[:20], "sentence2": texts[20:40], "score": scores}
-    pq.write_table(pa.table(pairs), folder / "stsb_dev.parquet")
+    write_data_folder(folder)
     return str(folder)
 
 

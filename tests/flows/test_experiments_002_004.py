@@ -24,7 +24,7 @@ from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
 from tasks.storing import opened
 from tasks.validate import recall_at_5
-from tests.flows.corpora import write_corpus
+from tests.flows.corpora import write_data_folder
 from tests.flows.suites import write_beir
 
 TINY = SMALL.model_copy(
@@ -65,14 +65,7 @@ WHOLE = Experiment(
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tiny files under the names that the experiment wants."""
     folder = tmp_path_factory.mktemp("data")
-    file = write_corpus(folder / "documents.jsonl", documents=40)
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    blog = [
-        {"doc_id": row["id"], "title": row["title"], "sentences": row["sentences"]} for row in rows
-    ]
-    pq.write_table(pa.Table.from_pylist(blog), folder / "blog_usgov.parquet")
-    texts = [text for row in rows for text in row["sentences"]]
-    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
+    texts = write_data_folder(folder)
     pq.write_table(pa.table({"title1": texts[:20] * 3}), folder / "product_abt_buy.parquet")
     quora = folder / "beir" / "quora"
     quora.mkdir(parents=True)

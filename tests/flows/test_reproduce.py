@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from flows import reproduce
@@ -29,7 +27,7 @@ from tasks.cells import (
 )
 from tasks.curves import write_curves
 from tasks.following import resuming
-from tests.flows.corpora import write_corpus
+from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -38,28 +36,8 @@ pytestmark = pytest.mark.usefixtures("home")
 def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Tiny files under the names that the table wants."""
     folder = tmp_path_factory.mktemp("data")
-    rows = pa.Table.from_pylist(
-        [
-            {"doc_id": row["id"], "title": row["title"], "sentences": row["sentences"]}
-            for row in documents(folder)
-        ]
-    )
-    pq.write_table(rows, folder / "blog_usgov.parquet")
-    texts = [text for row in documents(folder) for text in row["sentences"]]
-    pq.write_table(pa.table({"text": texts}), folder / "plain_sentences.parquet")
-    pairs = {
-        "sentence1": texts[:20],
-        "sentence2": texts[20:40],
-        "score": [float(k) for k in range(20)],
-    }
-    for name in ("stsb_dev", "sickr_test"):
-        pq.write_table(pa.table(pairs), folder / f"{name}.parquet")
+    write_data_folder(folder, documents=30)
     return str(folder)
-
-
-def documents(folder: Path) -> list[dict]:
-    file = write_corpus(folder / "documents.jsonl", documents=30)
-    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def table(data: str, **changes: object) -> MethodTable:
