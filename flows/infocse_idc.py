@@ -2,24 +2,15 @@
 
 from prefect import flow
 
+from flows.annotation import annotation_of
 from flows.steps import Watch, begun, encoder_from, judged, trained, validated
 from flows.subflow import sub_flow
-from sentemb_core.configs import AnnotationConfig, InfoCSEIDC, TrainingConfig
+from sentemb_core.configs import InfoCSEIDC, TrainingConfig
 from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
-from sentemb_core.types import ArtifactRef
-from tasks.annotate import (
-    add_related,
-    build_graph,
-    cluster_by_kmeans,
-    cluster_sentences,
-    encode_and_build_graph,
-    export_pairs,
-    prune_graph,
-)
 from tasks.corpus import tokenise_sentences
 from tasks.following import followed
 from tasks.publish import Outcome, published
-from tasks.rows import Annotation, Row, SelfTraining, Texts
+from tasks.rows import Row, SelfTraining, Texts
 from tasks.train import train_encoder
 from tasks.validate import diagnose_round
 
@@ -68,7 +59,9 @@ def training_round(
     label: str, student: Row, annotator: Row, texts: Texts, config: InfoCSEIDC
 ) -> Row:
     """One round of Algorithm 1: what the annotator finds, the student learns."""
-    found = annotate(annotator, texts, config.annotation)
+    found = annotation_of(
+        annotator.encoder, annotator.sentences, config.annotation, annotator.embeddings
+    )
     made = train_encoder(
         student.encoder,
         texts.sentences,
@@ -88,54 +81,6 @@ def training_round(
         config.annotation.seed,
     )
     return row.model_copy(update={"log": made.log, "annotation": found, "diagnostics": diagnostics})
-
-
-def annotate(annotator: Row, texts: Texts, config: AnnotationConfig) -> Annotation:
-    """Encode -> intra-document graph -> top-K prune -> connected components -> pairs."""
-    alone = None
-    if config.clustering == "kmeans":
-        assert annotator.embeddings is not None, (
-            "k-means keeps its embeddings (checked by the config)"
-        )
-        clusters = cluster_by_kmeans(
-            annotator.encoder,
-            annotator.embeddings,
-            texts.sentences,
-            config.n_clusters,
-            config.seed,
-        )
-    else:
-        graph = (
-            build_graph(annotator.embeddings, texts.sentences, config.degree, config.min_distance)
-            if annotator.embeddings
-            else encode_and_build_graph(
-                annotator.encoder,
-                annotator.sentences,
-                config.degree,
-                config.min_distance,
-                config.dtype,
-                config.storage,
-            )
-        )
-        edges = prune_graph(graph, config.top_k, config.mutual)
-        clusters = cluster_sentences(edges, texts.sentences)
-        alone = pairs_alone(edges, annotator, config)
-    pairs = export_pairs(clusters, texts.sentences, config.max_partners, config.seed, alone)
-    return Annotation(clusters=clusters, pairs=pairs)
-
-
-def pairs_alone(edges: ArtifactRef, annotator: Row, config: AnnotationConfig) -> ArtifactRef | None:
-    """Edges that are the only pairs; none where clusters give them."""
-    match config.positives:
-        case "cluster":
-            return None
-        case "edge":
-            return edges
-        case "related":
-            assert annotator.embeddings is not None, (
-                "related pairs keep their embeddings (checked by the config)"
-            )
-            return add_related(edges, annotator.embeddings, annotator.sentences, config.seed)
 
 
 def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:

@@ -6,6 +6,7 @@ from functools import partial
 
 from prefect import flow
 
+from flows.annotation import annotation_of
 from flows.method_table import STS, Corpus, MethodTable, Start
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
@@ -21,11 +22,10 @@ from sentemb_core.method_settings import (
 )
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
-from tasks.annotate import cluster_sentences, encode_and_build_graph, export_pairs, prune_graph
 from tasks.cells import Cell
 from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.following import recorded
-from tasks.rows import Annotation, Value
+from tasks.rows import Value
 from tasks.train import train_encoder
 from tasks.validate import bm25_scores, random_scores, score_sts, validate_encoder
 
@@ -176,15 +176,3 @@ def self_annotated(training: TrainingConfig, annotator: ArtifactRef, ground: Gro
     return train_encoder(
         annotator, ground.sentences, training, clusters=found.clusters, pairs=found.pairs
     ).model
-
-
-def annotation_of(
-    annotator: ArtifactRef, sentences: ArtifactRef, config: AnnotationConfig
-) -> Annotation:
-    """Partition of the pruned graph; the vectors are not kept."""
-    graph = encode_and_build_graph(
-        annotator, sentences, config.degree, config.min_distance, config.dtype, config.storage
-    )
-    clusters = cluster_sentences(prune_graph(graph, config.top_k, config.mutual), sentences)
-    pairs = export_pairs(clusters, sentences, config.max_partners, config.seed)
-    return Annotation(clusters=clusters, pairs=pairs)

@@ -1,17 +1,16 @@
 """How an arm's encoder is made: the base that all share, then the arm's steps."""
 
+from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
 from flows.fine_tune import by_epochs
 from flows.presets import labelled_preset
-from flows.reproduce import annotation_of
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import AnnotationConfig, EncoderConfig, LabelsConfig, TrainingConfig
+from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
 from sentemb_core.method_settings import Condenser
 from sentemb_core.types import ArtifactRef
-from tasks.annotate import cluster_by_kmeans, export_pairs
 from tasks.corpus import draw_benchmark, tokenise_sentences
-from tasks.encode import encode_sentences, finished_encoder, pooled_as, start_encoder
+from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
 from tasks.rows import Annotation, Value
 from tasks.train import train_encoder
@@ -103,20 +102,7 @@ def annotated(step: SelfTrain, student: ArtifactRef, ground: Ground) -> Annotati
     if step.annotator == "minilm":
         annotator = minilm()
         sentences = tokenise_sentences(ground.documents, ground.benchmark, annotator)
-    config = step.annotation
-    if config.clustering == "kmeans":
-        return by_kmeans(annotator, sentences, config)
-    return annotation_of(annotator, sentences, config)
-
-
-def by_kmeans(
-    annotator: ArtifactRef, sentences: ArtifactRef, config: AnnotationConfig
-) -> Annotation:
-    """The ablation of seed 000, Table 3."""
-    vectors = encode_sentences(annotator, sentences, config.dtype, config.storage)
-    clusters = cluster_by_kmeans(annotator, vectors, sentences, config.n_clusters, config.seed)
-    pairs = export_pairs(clusters, sentences, config.max_partners, config.seed)
-    return Annotation(clusters=clusters, pairs=pairs)
+    return annotation_of(annotator, sentences, step.annotation)
 
 
 def fine_tuned(

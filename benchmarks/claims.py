@@ -1,0 +1,50 @@
+"""What becomes of the papers' claims, at a glance: the table of RESULTS.md, from finished runs.
+
+    python -m benchmarks.claims --write
+
+Reads the table.json that every `python -m flows reproduce ID` leaves below the home.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.main_job import RESULTS
+from sentemb_core.store.objects import Store
+from sentemb_core.types import Json
+from tasks.cells import write_between_marks
+
+HEAD = (
+    "| experiment | claim | at our scale | difference to the closest rival, 95 %, seeds above |\n"
+    "|---|---|---|---|"
+)
+
+
+def tables(reports: Path) -> Iterator[Json]:
+    """Experiments that have run, by their id."""
+    for file in sorted(reports.glob("s00*/table.json")):
+        yield json.loads(file.read_text("utf-8"))
+
+
+def lines(table: Json) -> Iterator[str]:
+    """One for each claim that had something to compare."""
+    for claim in table["claims"]:
+        if claim["rivals"]:
+            closest = min(claim["rivals"], key=lambda rival: rival["difference"])
+            yield (
+                f"| {table['experiment']} | {claim['text']} | **{claim['fate']}** | "
+                f"{closest['difference']:+.3f} ({closest['low']:+.3f} to {closest['high']:+.3f}), "
+                f"{closest['better_in']} of {closest['seeds']} |"
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reports", type=Path, default=Store.default().root / "reports")
+    parser.add_argument("--write", action="store_true", help="between the marks of RESULTS.md")
+    asked = parser.parse_args()
+    told = "\n".join([HEAD, *(line for table in tables(asked.reports) for line in lines(table))])
+    if asked.write:
+        write_between_marks(RESULTS, "claims", told)
+    print(told)
