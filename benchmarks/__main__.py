@@ -6,7 +6,8 @@ training.py  cluster batches against pair batches (at least 3 times), memory of 
              at batch 3,200 against 128 (at most 1.3 times)
 
 Started by themselves: `stream_corpus.py` (4 GB of input, flat memory; an hour), and what writes
-tables of RESULTS.md: `main_job.py`, `annotation_study.py`, `adaptation.py`, `condenser.py`, `claims.py`.
+tables of RESULTS.md: `main_job.py`, `annotation_study.py`, `adaptation.py`, `condenser.py`,
+`claims.py`.
 """
 
 import os
