@@ -328,6 +328,16 @@ EXTENSION = Experiment(
             better="from ICT, auto",
             than=("from ICT",),
         ),
+        Claim(
+            text="(ours) ... and over ICT trained for as many steps",
+            better="from ICT, auto",
+            than=("ict, three times the steps",),
+        ),
+        Claim(
+            text="(ours) One neighbour a sentence is better than two or three",
+            better="K = 1",
+            than=("K = 2", "K = 3"),
+        ),
     ),
     small=WORDS,
     paper=PAPER,
