@@ -77,7 +77,8 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
     match step:
         case Train():
             training = asked.training(step.method, seed, step.times, step.batch_size)
-            made = train_encoder(before.encoder, ground.sentences, training, head=before.head)
+            head = None if getattr(step.method, "random_head", False) else before.head
+            made = train_encoder(before.encoder, ground.sentences, training, head=head)
             return Made(encoder=made.model, head=made.head)
         case SelfTrain():
             found = annotated(step, before.encoder, ground)

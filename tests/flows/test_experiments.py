@@ -36,6 +36,7 @@ from sentemb_core.store.runs import last_runs
 from tasks.caching import making_plan, without_prefect
 from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
+from tasks.rows import Trained
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -140,6 +141,25 @@ def test_the_seeds_share_one_base_encoder(asked: Reproduction):
     assert [used.key for used in record.stages].count(condensed.key) == 1
     starts = {used.key for used in record.stages if used.stage == "start_encoder"}
     assert len(starts) == 1
+
+
+def test_an_arm_with_a_random_head_is_given_none(asked: Reproduction, monkeypatch):
+    """It would learn from the Condenser's otherwise, and equal the arm it is compared with."""
+    given: dict[bool, object] = {}
+
+    def watched(encoder, sentences, config, head=None):
+        given[config.method.random_head] = head
+        return Trained(model=encoder, log=encoder)
+
+    with without_prefect(Store.default()):
+        base = learning.base_of(asked)
+        ground = learning.ground_of(asked, base, "plain_sentences")
+    monkeypatch.setattr(learning, "train_encoder", watched)
+    for random_head in (False, True):
+        step = Train(method=InfoCSEAux(random_head=random_head))
+        learning.taken(step, base, ground, asked, 1)
+    assert base.head is not None
+    assert given == {False: base.head, True: None}
 
 
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
