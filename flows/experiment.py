@@ -16,8 +16,22 @@ from sentemb_core.suite import RetrievalTask
 from tasks.encode import word_vectors
 from tasks.findings import Finding
 from tasks.following import recorded
+from tasks.rows import Value
 
 log = logging.getLogger("sentemb_core.run")
+
+
+class Errand(Value):
+    """One arm under one seed: what it trains on, and the columns that this serves."""
+
+    arm: Arm
+    corpus: Corpus
+    columns: list[Column]
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.arm.label} on {self.corpus}, seed {self.seed}"
 
 
 @flow(name="reproduce", flow_run_name="{asked.experiment}")
@@ -46,8 +60,8 @@ def arms_found(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
         for arm in asked.what.arms:
             for corpus, columns in asked.what.groups(arm):
                 if judging := [one for one in columns if knows(arm, one)]:
-                    label = f"{arm.label} on {corpus}, seed {seed}"
-                    yield tried(label, asked, base, arm, corpus, judging, seed)
+                    errand = Errand(arm=arm, corpus=corpus, columns=judging, seed=seed)
+                    yield tried(errand, asked, base)
 
 
 def knows(arm: Arm, column: Column) -> bool:
@@ -61,45 +75,33 @@ def knows(arm: Arm, column: Column) -> bool:
     return True
 
 
-def tried(
-    label: str,
-    asked: Reproduction,
-    base: Made,
-    arm: Arm,
-    corpus: Corpus,
-    columns: list[Column],
-    seed: int,
-) -> list[Finding]:
+def tried(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
     """The arm's findings; one that is refused or fails says why, and the others go on."""
     try:
-        return arm_found(label, asked, base, arm, corpus, columns, seed)
+        return arm_found(errand, asked, base)
     except SentembError as refused:
         error = str(refused)
     except Exception as failure:
-        log.exception("%s failed", label)
+        log.exception("%s failed", errand.label)
         error = f"{SentembError.code} {type(failure).__name__}: {failure}"
-    return [Finding(arm=arm.label, column=one.label, seed=seed, error=error) for one in columns]
+    return [
+        Finding(arm=errand.arm.label, column=one.label, seed=errand.seed, error=error)
+        for one in errand.columns
+    ]
 
 
-@sub_flow(name="arm", flow_run_name="{label}")
-def arm_found(
-    label: str,
-    asked: Reproduction,
-    base: Made,
-    arm: Arm,
-    corpus: Corpus,
-    columns: list[Column],
-    seed: int,
-) -> list[Finding]:
+@sub_flow(name="arm", flow_run_name="{errand.label}")
+def arm_found(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
     """Train step by step, then judge."""
-    system = system_of(asked, base, arm, corpus, seed)
+    arm, seed = errand.arm, errand.seed
+    system = system_of(asked, base, arm, errand.corpus, seed)
     judges = [
         None if column.judge in OF_TRAINING else judged(asked, base, arm, system, column, seed)
-        for column in columns
+        for column in errand.columns
     ]
     return [
         Finding(arm=arm.label, column=column.label, seed=seed, result=result)
-        for column, result in zip(columns, judges, strict=True)
+        for column, result in zip(errand.columns, judges, strict=True)
     ]
 
 
