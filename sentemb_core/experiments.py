@@ -47,6 +47,9 @@ class Train(Config):
 
     kind: Literal["train"] = "train"
     method: MethodSettings
+    paper: MethodSettings | None = Field(
+        default=None, description="The method under the preset `paper`; None: the same."
+    )
     times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
     batch_size: int | None = Field(default=None, ge=2, description="None: the budget's.")
 

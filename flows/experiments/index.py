@@ -19,7 +19,16 @@ from flows.method_table import CORPORA, Corpus
 from flows.settings import nearest
 from sentemb_core.configs import Config, CorpusConfig, TrainingConfig, ValidationConfig
 from sentemb_core.errors import UnreadableSourceError
-from sentemb_core.experiments import BEIR, OF_TRAINING, TITLE, Budget, Column, Experiment, SelfTrain
+from sentemb_core.experiments import (
+    BEIR,
+    OF_TRAINING,
+    TITLE,
+    Budget,
+    Column,
+    Experiment,
+    SelfTrain,
+    Train,
+)
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
 
@@ -105,6 +114,10 @@ class Reproduction(Config):
         if distinct:
             settings["id_column"] = CORPORA[name]["text_column"]
         return CorpusConfig.model_validate(CORPORA[name] | settings)
+
+    def method_of(self, step: Train) -> MethodSettings:
+        """With lengths of text that the preset's encoder can read."""
+        return step.paper if self.preset == "paper" and step.paper else step.method
 
     def training(
         self, method: MethodSettings, seed: int, times: float = 1.0, batch_size: int | None = None

@@ -76,8 +76,9 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
     """The encoder after one step."""
     match step:
         case Train():
-            training = asked.training(step.method, seed, step.times, step.batch_size)
-            head = None if getattr(step.method, "random_head", False) else before.head
+            method = asked.method_of(step)
+            training = asked.training(method, seed, step.times, step.batch_size)
+            head = None if getattr(method, "random_head", False) else before.head
             made = train_encoder(before.encoder, ground.sentences, training, head=head)
             return Made(encoder=made.model, head=made.head)
         case SelfTrain():

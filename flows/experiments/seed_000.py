@@ -21,7 +21,7 @@ from sentemb_core.experiments import (
     Step,
     Train,
 )
-from sentemb_core.method_settings import CONPONO, RUN_PRESETS
+from sentemb_core.method_settings import CONPONO, CPC, ICT, RUN_PRESETS
 
 PAPER = Budget(
     steps=200_000,
@@ -70,9 +70,15 @@ IDC = (CP, *rounds(2))
 """The paper's own: from CONPONO's encoder, the best at round 2."""
 
 
+WHOLE_CONTEXTS = {"ict": ICT(), "cpc": CPC()}
+"""With ORQA's 288 tokens, which BERT reads. The paper does not give DeCLUTR's lengths."""
+
+
 def method(name: str, times: float = 1.0) -> Train:
     """A row of the table of methods."""
-    return Train.model_validate({"method": METHODS[name], "times": times})
+    return Train.model_validate(
+        {"method": METHODS[name], "paper": WHOLE_CONTEXTS.get(name), "times": times}
+    )
 
 
 def alone(name: str) -> Arm:

@@ -41,9 +41,10 @@ FOUR = judged_on("SICK-E", "SICK-R-regression", "STS-B-regression", "MR")
 
 
 def spans(**settings: Json | float | str) -> Train:
-    """DeCLUTR on spans that our base can read: its 128 positions less [CLS] and [SEP]."""
-    method = DeCLUTR.model_validate({"shortest": 16, "longest": 126} | settings)
-    return Train(method=method, batch_size=DOCUMENTS)
+    """DeCLUTR on spans that an encoder can read: its positions less [CLS] and [SEP]."""
+    small = DeCLUTR.model_validate({"shortest": 16, "longest": 126} | settings)
+    paper = DeCLUTR.model_validate({"longest": 510} | settings)
+    return Train(method=small, paper=paper, batch_size=DOCUMENTS)
 
 
 BOTH = spans()

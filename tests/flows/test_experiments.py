@@ -222,6 +222,28 @@ def test_what_is_asked_for_wins_over_the_preset(data: str):
     assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
 
 
+@pytest.mark.parametrize(
+    ("name", "arm", "setting", "small", "paper"),
+    [
+        ("s000.t1", "ict", "context_tokens", 128, 288),
+        ("s003.t1", "declutr", "longest", 126, 510),
+        ("s003.t1", "declutr", "shortest", 16, 32),
+        ("s004.t6", "simcse, first 32 tokens", "longest", 32, 32),
+        ("s004.t6", "simcse, whole sequences", "segment", 128, 512),
+        ("s004.t6", "hicl (SimCSE)", "segment", 32, 32),
+        ("s004.t6", "hicl (SimCSE)", "longest", 128, 512),
+        ("s004.time", "hicl (128 tokens)", "longest", 128, 128),
+    ],
+)
+def test_texts_are_as_long_as_the_encoder_of_the_preset_reads(
+    data: str, name: str, arm: str, setting: str, small: int, paper: int
+):
+    (step,) = next(one.steps for one in EXPERIMENTS[name].arms if one.label == arm)
+    for preset, expected in (("small", small), ("paper", paper)):
+        asked = Reproduction.model_validate({"experiment": name, "data": data, "preset": preset})
+        assert getattr(asked.method_of(step), setting) == expected
+
+
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 def test_an_experiment_is_well_formed(what: Experiment):
     assert re.fullmatch(r"s00[0-4]\.[a-z0-9_]+", what.id)
