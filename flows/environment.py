@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from sentemb_core.console import remark
+from sentemb_core.redaction import redacted
 from tasks.artifacts import answers, live_server
-from tasks.spool import redacted
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked

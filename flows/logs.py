@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sentemb_core.console import debugging, remark
 from sentemb_core.errors import ServerLostError
-from tasks.spool import redacted
+from sentemb_core.redaction import redacted
 
 LOG_BYTES = 4 << 20
 """Kept of the log, and as much again of what came before."""
@@ -92,7 +92,7 @@ class WithoutSecrets(logging.Formatter):
 
 
 class OneLine(logging.Formatter):
-    """Another formatter's line, without the traceback behind it."""
+    """Another formatter's line, without secrets and without the traceback behind it."""
 
     def __init__(self, line: logging.Formatter) -> None:
         super().__init__()
@@ -101,4 +101,4 @@ class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         short = copy.copy(record)  # the next handler wants the traceback
         short.exc_info = short.exc_text = None
-        return self._line.format(short)
+        return redacted(self._line.format(short))

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TextIO
 from cyclopts import App, CycloptsError, Parameter
 
 from sentemb_core.errors import SentembError, UsageError
+from sentemb_core.redaction import redacted
 
 _debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
@@ -75,7 +76,7 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
 
 def show_traceback(error: Exception) -> None:
     if debugging():
-        traceback.print_exception(error)
+        sys.stderr.write(redacted("".join(traceback.format_exception(error))))
 
 
 def fault(error: Exception) -> str:
@@ -89,10 +90,11 @@ def fault(error: Exception) -> str:
 
 
 def complain(message: str) -> None:
+    """An error on stderr, without secrets."""
     from rich.console import Console
 
     Console(stderr=True, soft_wrap=True).print(
-        f"[bold red]error[/] {plain(message)}", highlight=False
+        f"[bold red]error[/] {plain(redacted(message))}", highlight=False
     )
 
 

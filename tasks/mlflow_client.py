@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
-from tasks.spool import redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
+from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport, StageTiming
 from sentemb_core.report.formats import change
 from sentemb_core.store.objects import Store, canonical
@@ -19,7 +20,6 @@ from tasks.caching import stage
 from tasks.following import Following
 from tasks.gating import Landing, landed
 from tasks.rows import Row, SelfTraining, Value
-from tasks.spool import redacted
 from tasks.storing import opened, written
 from tasks.tables import seconds
 from tasks.validate import scores_of

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.evaluation.gate import GateVerdict
+from sentemb_core.redaction import redacted
 from sentemb_core.store.disk import unique
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, canonical, file_digest
@@ -34,7 +35,7 @@ from tasks.mlflow_model import (
     refuse_unsafe,
     upload_model,
 )
-from tasks.spool import first_line, redacted
+from tasks.spool import first_line
 from tasks.tracking import flat
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ spool/rejected.txt           events that the tracker refused for good, each with
 
 import logging
 import os
-import re
 import shutil
 import threading
 import time
@@ -21,15 +20,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sentemb_core.redaction import redacted
+
 log = logging.getLogger(__name__)
-
-SECRET_NAME = re.compile(r"(^|_)(PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIALS?|KEY)(_|$)", re.I)
-"""Environment variables whose values are never written down."""
-
-SHORTEST_SECRET = 6
-"""Shorter values ("1", "true") are switches, and would mangle ordinary text."""
-
-USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 
 Point = tuple[str, int]
 """Name and step of a metric."""
@@ -143,14 +136,6 @@ class Spool:
         if told:
             shutil.rmtree(self.folder, ignore_errors=True)
         return told
-
-
-def redacted(text: str) -> str:
-    """The text without passwords in addresses and without values of secret-named variables."""
-    for name, value in os.environ.items():
-        if len(value) >= SHORTEST_SECRET and SECRET_NAME.search(name):
-            text = text.replace(value, "***")
-    return USERINFO.sub("***@", text)
 
 
 def first_line(error: BaseException) -> str:

@@ -15,11 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, checked_name
 from tasks.delivery import PATIENCE, Sender
 from tasks.mlflow_client import server_address
-from tasks.spool import Event, Kind, Spool, redacted
+from tasks.spool import Event, Kind, Spool
 
 log = logging.getLogger(__name__)
 

@@ -231,6 +231,18 @@ def test_an_error_that_nobody_foresaw_is_one_line_too(call, model, corpus, monke
     assert told.splitlines()[-1].startswith("error E000 KeyError: 'unforeseen' (broken in ")
 
 
+@pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["", "debug"])
+def test_no_error_tells_a_password(call, model, corpus, monkeypatch, debug):
+    def broken(*_: object) -> None:
+        raise ConnectionError("https://me:hidden-word@host/ refused hidden-token")
+
+    monkeypatch.setenv("SOME_TOKEN", "hidden-token")
+    monkeypatch.setattr("sentemb_core.document_vectors.nearest_documents", broken)
+    _, _, told = call("search", model, "word", corpus, *COLUMNS, *debug)
+    assert "ConnectionError: https://***@host/ refused ***" in told
+    assert "hidden" not in told
+
+
 def test_an_interrupt_is_an_exit_code(call, model, corpus, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

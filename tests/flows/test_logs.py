@@ -46,16 +46,18 @@ def test_an_error_is_told_where_it_happened_and_not_again_on_its_way_up(console,
     assert "Finished in state Failed" in written
 
 
-def test_no_secret_is_in_the_log_of_a_crash(tmp_path: Path, monkeypatch):
+def test_no_secret_of_a_crash_is_told(console, tmp_path: Path, monkeypatch):
+    logger, out = console
     monkeypatch.setenv("SOME_API_KEY", "secret-of-another")
     file = tmp_path / "all.log"
     with logged(file):
         try:
             raise ConnectionError("https://me:secret-of-mine@host/ with secret-of-another")
         except ConnectionError:
-            logging.getLogger("told").exception("no answer")
+            logger.exception("no answer from https://me:secret-of-mine@host/")
     written = file.read_text()
     assert "ConnectionError: https://***@host/ with ***" in written
+    assert out.getvalue() == "ERROR no answer from https://***@host/\n"
     assert "secret-of-" not in written
 
 

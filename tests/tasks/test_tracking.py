@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from sentemb_core.redaction import redacted
 from tasks import delivery, tracking
 from tasks.delivery import batches, deliver, sync
 from tasks.mlflow_client import experiment_id, mlflow_client, server_address
-from tasks.spool import Event, Spool, redacted
+from tasks.spool import Event, Spool
 from tasks.tracking import tracked_run
 
 
