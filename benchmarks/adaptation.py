@@ -40,7 +40,7 @@ def command(corpus: str, way: str, seed: str) -> str:
 
 
 def row_of(outcome: Outcome) -> Row:
-    """What the way made, whether it beats the start or not; of several rounds the best."""
+    """What the way made: the best of its encoders, and the last where none beats the start."""
     made = outcome.training.rows[1:]
     best = outcome.training.rows[outcome.training.best]
     return best if best in made else made[-1]

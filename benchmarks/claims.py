@@ -30,8 +30,7 @@ def tables(reports: Path) -> Iterator[Json]:
 def lines(table: Json) -> Iterator[str]:
     """One for each claim that had something to compare."""
     for claim in table["claims"]:
-        if claim["rivals"]:
-            closest = min(claim["rivals"], key=lambda rival: rival["difference"])
+        if closest := claim["deciding"]:
             yield (
                 f"| {table['experiment']} | {claim['text']} | **{claim['fate']}** | "
                 f"{closest['difference']:+.3f} ({closest['low']:+.3f} to {closest['high']:+.3f}), "

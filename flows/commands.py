@@ -124,6 +124,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     """The table beside the paper's, what becomes of the claims, and the files."""
     from flows.experiment import experiment
     from sentemb_core.store.objects import Store
+    from tasks.caching import without_prefect
     from tasks.cells import around_marks, write_between_marks
     from tasks.findings_table import Told
 
@@ -131,7 +132,8 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
         around_marks(markdown, asked.experiment)
     with logged(log_file()):
         found = experiment(asked)
-    told = Told(asked.what, asked.budget, found, asked.model_dump(mode="json"))
+    with without_prefect(Store.default()):
+        told = Told(asked.what, asked.budget, found, asked.model_dump(mode="json"))
     if markdown:
         write_between_marks(markdown, asked.experiment, told.markdown())
     folder = told.write(Store.default().root / "reports" / asked.experiment)
@@ -172,7 +174,7 @@ def run_table(
         show(cells_table(cells))
     if isinstance(table, FewShotTable):
         show_curves(cells)
-    return 0
+    return refusals(cell.error for cell in cells)
 
 
 def show_curves(cells: "list[Cell]") -> None:

@@ -13,6 +13,7 @@ from flows.subflow import sub_flow
 from sentemb_core.errors import SentembError
 from sentemb_core.experiments import OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.suite import RetrievalTask
+from tasks.caching import each_undecided
 from tasks.encode import word_vectors
 from tasks.findings import Finding
 from tasks.following import recorded
@@ -40,10 +41,10 @@ def experiment(asked: Reproduction) -> list[Finding]:
     with recorded(asked.experiment, asked.model_dump(mode="json")) as record:
         made: list[Finding] = []
         base = base_of(asked)
-        known = len(record.used)
+        known = len(record.uses)
         for found in arms_found(asked, base):
-            fresh, known = record.used[known:], len(record.used)
-            trainings = [used for used in fresh if used.stage == "train_encoder"]
+            fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
+            trainings = [used for used in fresh.values() if used.stage == "train_encoder"]
             logs = [ref for one in trainings for ref in one.outputs if ref.kind == "training_log"]
             told = {
                 "seconds": sum(used.seconds for used in trainings),
@@ -65,7 +66,7 @@ def arms_found(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
 
 
 def knows(arm: Arm, column: Column) -> bool:
-    """Whether the arm can have a number there: what no encoder made only retrieves."""
+    """Whether the arm can have a number there: BM25 and chance only retrieve."""
     if arm.alpha is not None:
         return column.judge == TITLE
     if column.judge in OF_TRAINING:
@@ -77,13 +78,15 @@ def knows(arm: Arm, column: Column) -> bool:
 
 def tried(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
     """The arm's findings; one that is refused or fails says why, and the others go on."""
-    try:
-        return arm_found(errand, asked, base)
-    except SentembError as refused:
-        error = str(refused)
-    except Exception as failure:
-        log.exception("%s failed", errand.label)
-        error = f"{SentembError.code} {type(failure).__name__}: {failure}"
+    error = ""
+    with each_undecided():
+        try:
+            return arm_found(errand, asked, base)
+        except SentembError as refused:
+            error = str(refused)
+        except Exception as failure:
+            log.exception("%s failed", errand.label)
+            error = f"{SentembError.code} {type(failure).__name__}: {failure}"
     return [
         Finding(arm=errand.arm.label, column=one.label, seed=errand.seed, error=error)
         for one in errand.columns

@@ -22,10 +22,12 @@ from sentemb_core.method_settings import (
 )
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
+from tasks.caching import each_undecided
 from tasks.cells import Cell
 from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.following import recorded
 from tasks.rows import Value
+from tasks.segments import segmented_share
 from tasks.train import train_encoder
 from tasks.validate import bm25_scores, random_scores, score_sts, validate_encoder
 
@@ -58,8 +60,8 @@ def timed(table: MethodTable, cells: Iterator[Cell]) -> list[Cell]:
     with recorded(table.title, table.model_dump(mode="json")) as record:
         known = 0
         for cell in cells:
-            fresh, known = record.used[known:], len(record.used)
-            seconds = sum(used.seconds for used in fresh if used.stage not in UNTIMED)
+            fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
+            seconds = sum(used.seconds for used in fresh.values() if used.stage not in UNTIMED)
             made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
             named = f"{cell.method} on {cell.corpus} from {cell.start}"
             labels = f" with {cell.labels} labels" if cell.labels else ""
@@ -114,20 +116,24 @@ def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
 
 def tried(label: str, cell: Cell, make: Callable[[], Cell]) -> Cell:
     """The cell as it is made; one that is refused or fails says why, and the others go on."""
-    try:
-        return make()
-    except SentembError as error:
-        return cell.model_copy(update={"error": str(error)})
-    except Exception as error:
-        log.exception("%s failed", label)
-        told = f"{SentembError.code} {type(error).__name__}: {error}"
-        return cell.model_copy(update={"error": told})
+    with each_undecided():
+        try:
+            return make()
+        except SentembError as error:
+            return cell.model_copy(update={"error": str(error)})
+        except Exception as error:
+            log.exception("%s failed", label)
+            told = f"{SentembError.code} {type(error).__name__}: {error}"
+            return cell.model_copy(update={"error": told})
+    return cell
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
 def finished(label: str, cell: Cell, training: TrainingConfig, ground: Ground) -> Cell:
     """Train and judge."""
-    return judged(learnt(training, cell.start, ground), ground, cell)
+    share = segmented_share(training.method, ground.sentences, ground.start)
+    trained = learnt(training, cell.start, ground)
+    return judged(trained, ground, cell.model_copy(update={"segmented": share}))
 
 
 def judged(encoder: ArtifactRef, ground: Ground, cell: Cell) -> Cell:

@@ -17,6 +17,7 @@ from tasks.corpus import draw_benchmark, read_corpus, tokenise_sentences
 from tasks.encode import encode_sentences, start_encoder
 from tasks.labels import read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
+from tasks.segments import segmented_share
 from tasks.sources import digest_of_corpus, digest_of_encoder, digest_of_labels
 from tasks.train import train_encoder
 from tasks.validate import (
@@ -112,6 +113,7 @@ def trained(
     config: RunConfig,
 ) -> Row:
     """The row of what a method that needs no annotation makes of the encoder before it."""
+    segmented_share(training.method, texts.sentences, before.encoder)
     made = train_encoder(
         before.encoder,
         texts.sentences,

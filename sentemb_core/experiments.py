@@ -121,13 +121,22 @@ class Column(Config):
         return self.label if self.measure in (None, self.label) else f"{self.label} {self.measure}"
 
 
+POINT = 0.01
+"""By how much an arm may fall short where a paper says that another gains nothing: one point, as
+much as the registry's gate asks a new champion to gain."""
+
+
 class Claim(Config):
-    """What a paper says of its table: one arm above others, on the mean of some columns."""
+    """What a paper says of its table: one arm above others, on the mean of some columns.
+
+    Where it says that nothing more is gained, an arm may fall short by a `margin`.
+    """
 
     text: str
     better: str
     than: tuple[str, ...]
     columns: tuple[str, ...] = Field(default=(), description="None named: all that hold scores.")
+    margin: float = Field(default=0.0, ge=0)
 
 
 class Base(Config):
@@ -174,7 +183,9 @@ class Experiment(Config):
     columns: tuple[Column, ...]
     claims: tuple[Claim, ...] = ()
     axis: str | None = Field(default=None, description="What `x` of the arms means.")
-    labels: bool = Field(default=False, description="Half of the documents' counterparts are.")
+    labels: bool = Field(
+        default=False, description="Counterparts of half of the documents are learnt from."
+    )
     small: Budget = SMALL
     paper: Budget = Field(description="The paper's own settings, for whoever has its data.")
     differs: str = Field(description="What sets our run apart from the paper's, in a sentence.")
@@ -186,6 +197,18 @@ class Experiment(Config):
             unknown = ({claim.better, *claim.than} - arms) | (set(claim.columns) - columns)
             if unknown:
                 raise ValueError(f"{self.id} has no arm or column {sorted(unknown)}: {claim.text}")
+        return self
+
+    @model_validator(mode="after")
+    def _samples_teach_no_title_of_the_pool(self) -> "Experiment":
+        titles = any(column.judge == TITLE for column in self.columns)
+        for arm in self.arms:
+            labelled = any(isinstance(step, Label) for step in arm.steps)
+            if titles and labelled and arm.max_documents:
+                raise ValueError(
+                    f"{self.id}: {arm.label!r} learns labels of a sample, whose pool is not the "
+                    "one that judges it: leave max_documents out"
+                )
         return self
 
     def trained_on(self, arm: Arm, column: Column) -> Corpus:

@@ -47,6 +47,7 @@ def stage(
     modules: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
     numeric: tuple[str, ...] = (),
+    libraries: tuple[str, ...] = (),
     retries: int = 0,
 ) -> "Callable[[Callable[P, R]], StageTask[P, R]]":
     """A function as a cached task (arguments as of `Stage`); `.stage` is what the core knows of it.
@@ -56,7 +57,7 @@ def stage(
     """
 
     def wrap(function: Callable[P, R]) -> StageTask[P, R]:
-        known = Stage(name, version, function, modules, ignore, numeric)
+        known = Stage(name, version, function, modules, ignore, numeric, libraries)
         return StageTask(known, retries=retries)
 
     return wrap
@@ -220,7 +221,7 @@ PENDING = "0" * 64
 """Digest of an artifact that a plan does not know yet."""
 
 
-class Undecided(Exception):  # noqa: N818  (no error: a plan ends here)
+class Undecided(BaseException):
     """The flow depends on a value that a stage has yet to compute."""
 
 
@@ -287,6 +288,17 @@ def making_plan(store: Store) -> Generator[Plan, None, None]:
         plan.undecided = True
     finally:
         _walker.reset(token)
+
+
+@contextmanager
+def each_undecided() -> Generator[None, None, None]:
+    """Of a plan this block alone ends where it is undecided, and what comes after it is told."""
+    try:
+        yield
+    except Undecided:
+        plan = walking()
+        assert isinstance(plan, Plan), "stages that run decide"
+        plan.undecided = True
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The cells of a table of methods: what each measured, as rows for people and for programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from statistics import mean, stdev
@@ -23,7 +23,8 @@ class Cell(Value):
     """One encoder of a table: how it was made, and its scores or the error that it ended in.
 
     `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed;
-    `labels` counts the pairs that it was fine-tuned on at last.
+    `labels` counts the pairs that it was fine-tuned on at last; `segmented` is the share of texts
+    that HiCL cut.
     """
 
     corpus: str
@@ -36,6 +37,7 @@ class Cell(Value):
     scores: ArtifactRef | None = None
     sts: dict[str, ArtifactRef] = Field(default_factory=dict[str, ArtifactRef])
     seconds: float = 0.0
+    segmented: float | None = None
     error: str = ""
 
 
@@ -114,17 +116,26 @@ def cells_table(cells: Sequence[Cell]) -> "Table":
 
 
 def cells_markdown(cells: Sequence[Cell]) -> str:
-    """The same for a document, and below it why cells have no numbers."""
+    """The same for a document, with notes below."""
     names = header(cells)
     rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
     rows = [f"| {' | '.join(row)} |" for row in (names, rule, *lines(cells))]
-    why: Mapping[str, str] = {
-        cell.error: f"{cell.method} on {cell.corpus} from {cell.start}"
-        for cell in reversed(cells)
-        if cell.error
-    }
-    notes = [f"- {where}: {error.splitlines()[0]}" for error, where in reversed(why.items())]
-    return "\n".join([*rows, *(["", *notes] if notes else [])])
+    told = notes(cells)
+    return "\n".join([*rows, *(["", *told] if told else [])])
+
+
+def notes(cells: Sequence[Cell]) -> list[str]:
+    """How many texts had segments, and why cells have no numbers: one line for all that agree."""
+    where: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.segmented is not None:
+            told = f"{cell.segmented:.1%} of the texts have more than one segment"
+            where.setdefault(told, []).append(f"{cell.method} on {cell.corpus} from {cell.start}")
+    for cell in cells:
+        if cell.error:
+            named = f"{cell.method} on {cell.corpus} from {cell.start}"
+            where.setdefault(cell.error.splitlines()[0], []).append(named)
+    return [f"- {', '.join(dict.fromkeys(names))}: {told}" for told, names in where.items()]
 
 
 def around_marks(file: Path, name: str) -> tuple[str, str]:

@@ -1,12 +1,16 @@
 """What becomes of a paper's claims: holds, does not hold, or not decided, with the differences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Literal
 
-from sentemb_core.experiments import OF_TRAINING, Claim, Column, Experiment
-from tasks.findings import Cells, Finding, units_in, value_of
+from sentemb_core.experiments import OF_TRAINING, TITLE, Claim, Column, Experiment
+from sentemb_core.types import ArtifactRef
+from tasks.benchmark import kept_json, told_of
+from tasks.caching import stage
+from tasks.findings import Cells, Finding, require_units, value_of
 from tasks.rows import Value
+from tasks.storing import opened
 
 Fate = Literal["holds", "does not hold", "not decided", "not run"]
 
@@ -24,15 +28,19 @@ class Rival(Value):
     high: float
     seeds: int
     better_in: int
+    margin: float = 0.0
 
     @property
     def fate(self) -> Fate:
-        """Decided where the interval leaves out 0 and all seeds agree; one decides nothing."""
+        """Decided where the interval leaves out 0 and all seeds agree; one decides nothing.
+
+        With a margin, its negative takes the place of 0.
+        """
         if self.seeds < FEWEST:
             return "not decided"
-        if self.low > 0 and self.better_in == self.seeds:
+        if self.low > -self.margin and self.better_in == self.seeds:
             return "holds"
-        if self.high < 0 and self.better_in == 0:
+        if self.high < -self.margin and self.better_in == 0:
             return "does not hold"
         return "not decided"
 
@@ -49,12 +57,24 @@ class Fated(Value):
     @property
     def fate(self) -> Fate:
         """All others have to fall behind; one that is ahead is enough against the claim."""
-        fates = {rival.fate for rival in self.rivals}
-        if "does not hold" in fates:
-            return "does not hold"
-        if self.missing or not fates:
-            return "not run"
-        return "holds" if fates == {"holds"} else "not decided"
+        decided = self.deciding.fate if self.deciding else "not run"
+        return "not run" if self.missing and decided != "does not hold" else decided
+
+    @property
+    def deciding(self) -> Rival | None:
+        """The rival that the fate hangs on; of several the one that comes closest."""
+        order = ("does not hold", "not decided", "holds")
+        return min(
+            self.rivals, key=lambda one: (order.index(one.fate), one.difference), default=None
+        )
+
+
+class Contest(Value):
+    """Results of two arms, pair by pair, that are all of the same units."""
+
+    judge: str
+    measure: str
+    pairs: list[tuple[ArtifactRef, ArtifactRef]]
 
 
 def fated(experiment: Experiment, cells: Cells) -> list[Fated]:
@@ -69,66 +89,106 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
         for one in experiment.columns
         if (one.label in claim.columns if claim.columns else one.judge not in OF_TRAINING)
     ]
-    whole = [
-        arm
-        for arm in claim.than
-        if all(paired(*sides(claim.better, arm, column, cells)) for column in columns)
-    ]
+    told = {arm: paired(claim.better, arm, columns, cells) for arm in claim.than}
     return Fated(
         text=claim.text,
         better=claim.better,
         columns=[one.label for one in columns],
-        rivals=[rival(claim.better, arm, columns, cells) for arm in whole],
-        missing=[arm for arm in claim.than if arm not in whole],
+        rivals=[rival(arm, pairs, claim.margin) for arm, pairs in told.items() if pairs],
+        missing=[arm for arm, pairs in told.items() if not pairs],
     )
 
 
-def rival(better: str, than: str, columns: Sequence[Column], cells: Cells) -> Rival:
-    """The difference, and in how many seeds it is above 0.
+Pairs = Mapping[int, list[tuple[Column, Finding, Finding]]]
+"""Seed -> column by column what both arms have."""
+
+
+def paired(better: str, than: str, columns: Sequence[Column], cells: Cells) -> Pairs:
+    """The seeds under which both arms have a number in every column."""
+    known = [
+        {one.seed: one for one in cells.get((arm, column.label), [])}
+        for column in columns
+        for arm in (better, than)
+    ]
+    return {
+        seed: [
+            (column, known[2 * place][seed], known[2 * place + 1][seed])
+            for place, column in enumerate(columns)
+        ]
+        for seed in sorted(set(known[0]).intersection(*known))
+    }
+
+
+def rival(than: str, pairs: Pairs, margin: float) -> Rival:
+    """The difference, and in how many seeds it is above 0, or above the margin's negative.
 
     The interval is of other queries; of seconds and losses, which have none, the range over the
     seeds: the lower is better.
     """
-    pairs = [paired(*sides(better, than, one, cells)) for one in columns]
+    columns = [column for column, *_ in next(iter(pairs.values()))]
     timed = columns[0].judge in OF_TRAINING
-    gains = [
-        [value_of(one, column) - value_of(other, column) for one, other in seeds]
-        for column, seeds in zip(columns, pairs, strict=True)
+    by_seed = [
+        (-1 if timed else 1)
+        * mean(value_of(one, column) - value_of(other, column) for column, one, other in row)
+        for row in pairs.values()
     ]
-    by_seed = [(-1 if timed else 1) * mean(row) for row in zip(*gains, strict=True)]
-    low, high = (min(by_seed), max(by_seed)) if timed else interval(columns, pairs)
+    low, high = (min(by_seed), max(by_seed)) if timed else interval(pairs)
     return Rival(
         than=than,
         difference=mean(by_seed),
         low=low,
         high=high,
         seeds=len(by_seed),
-        better_in=sum(gain > 0 for gain in by_seed),
+        better_in=sum(gain > -margin for gain in by_seed),
+        margin=margin,
     )
 
 
-def sides(
-    better: str, than: str, column: Column, cells: Cells
-) -> tuple[list[Finding], list[Finding]]:
-    """What both arms have in a column."""
-    return cells.get((better, column.label), []), cells.get((than, column.label), [])
-
-
-def paired(firsts: Sequence[Finding], seconds: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
-    """Findings of the seeds that both have."""
-    other = {one.seed: one for one in seconds}
-    return [(one, other[one.seed]) for one in firsts if one.seed in other]
-
-
-def interval(
-    columns: Sequence[Column], pairs: Sequence[Sequence[tuple[Finding, Finding]]]
-) -> tuple[float, float]:
+def interval(pairs: Pairs) -> tuple[float, float]:
     """95 %, over the queries, pairs or examples of all columns."""
-    from sentemb_core.evaluation.comparison import seeds_comparison
+    told = told_of(claim_interval(contests(pairs)), "interval")
+    return told["low"], told["high"]
 
-    results = [
-        [(units_in(one, column), units_in(other, column)) for one, other in seeds]
-        for column, seeds in zip(columns, pairs, strict=True)
+
+def contests(pairs: Pairs) -> list[Contest]:
+    """What is of the same units: all seeds of a judge, whatever the arms trained on.
+
+    A pool of titles is of its own corpus.
+    """
+    found: dict[tuple[str, str, str], list[tuple[ArtifactRef, ArtifactRef]]] = {}
+    for row in pairs.values():
+        for column, one, other in row:
+            measure = require_units(one, column)
+            pool = column.corpus if column.judge == TITLE else ""
+            results = (result_of(one), result_of(other))
+            found.setdefault((column.judge, pool, measure), []).append(results)
+    return [
+        Contest(judge=judge, measure=measure, pairs=results)
+        for (judge, _, measure), results in found.items()
     ]
-    found = seeds_comparison("claim", results)
-    return found.low, found.high
+
+
+def result_of(finding: Finding) -> ArtifactRef:
+    assert finding.result is not None, "seconds have no units"
+    return finding.result
+
+
+@stage("claim_interval", version=1)
+def claim_interval(contests: list[Contest]) -> ArtifactRef:
+    """Bounds of the mean difference of two arms."""
+    from sentemb_core.evaluation.comparison import seeds_interval
+    from sentemb_core.evaluation.results import TaskResult, read_result
+    from sentemb_core.evaluation.titles import title_result
+
+    def result(ref: ArtifactRef, contest: Contest) -> TaskResult:
+        if contest.judge == "title":
+            return title_result(opened(ref), contest.measure)
+        return read_result(opened(ref))
+
+    found = seeds_interval(
+        [
+            [(result(one, contest), result(other, contest)) for one, other in contest.pairs]
+            for contest in contests
+        ]
+    )
+    return kept_json("interval", {"low": found.low, "high": found.high})

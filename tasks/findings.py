@@ -64,32 +64,24 @@ def last_loss(finding: Finding) -> float:
 
 def result_in(finding: Finding, column: Column) -> "TaskResult":
     """A kept result of the suite, or the test split of a pool of titles."""
+    from sentemb_core.evaluation.titles import title_result
+
     assert finding.result is not None, "seconds have no units"
     if column.judge == TITLE:
-        return title_result(finding.result, column.measure or "R@5")
+        return title_result(opened(finding.result), column.measure or "R@5")
     return result_of(finding.result)
 
 
-def units_in(finding: Finding, column: Column) -> "TaskResult":
-    """The same where the column's measure is the one that the units are of.
+def require_units(finding: Finding, column: Column) -> str:
+    """The column's measure, which has to be the one whose single values were kept.
 
     Raises:
-        UsageError: it is another, of which no single values were kept.
+        UsageError: it is another.
     """
-    result = result_in(finding, column)
-    if column.measure not in (None, result.main):
+    main = result_in(finding, column).main
+    if column.measure not in (None, main):
         raise UsageError(
-            f"A claim is about {result.main} of {column.judge}, whose single values are kept, not "
+            f"A claim is about {main} of {column.judge}, whose single values are kept, not "
             f"about {column.measure}: give the claim other columns."
         )
-    return result
-
-
-def title_result(scores: ArtifactRef, measure: str) -> "TaskResult":
-    """Recall@k of documents for their counterparts, hit by hit."""
-    from sentemb_core.evaluation.results import TaskResult
-    from sentemb_core.evaluation.scores import read_ranks
-
-    ranks = read_ranks(opened(scores), "test")
-    hits = (ranks <= int(measure.removeprefix("R@"))).astype(np.float64)
-    return TaskResult(TITLE, measure, {measure: float(hits.mean())}, hits[:, None])
+    return main

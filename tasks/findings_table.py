@@ -7,19 +7,16 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
-from sentemb_core.evaluation.tables.index import paper_table
 from sentemb_core.experiments import OF_TRAINING, SECONDS, TITLE, Arm, Budget, Column, Experiment
 from sentemb_core.types import Json
 from tasks.claims import Fated, fated
 from tasks.findings import Cells, Finding, cells_of, value_of
+from tasks.printed import AVERAGE, Printed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from sentemb_core.report.experiment import Mark
-
-AVERAGE = "average"
-"""Of the columns that hold scores, where there are several of one measure."""
 
 
 class Told:
@@ -40,7 +37,7 @@ class Told:
         self.findings = findings
         self.settings = settings
         self.cells: Cells = cells_of(findings)
-        self.paper = paper_table(what.id)
+        self.printed = Printed(what)
         self.fates: list[Fated] = fated(what, self.cells)
 
     @property
@@ -68,50 +65,31 @@ class Told:
             for arm in self.what.arms
         ]
 
+    def by_seed(self, arm: Arm, column: Column) -> dict[int, float]:
+        """Seed -> value."""
+        found = self.cells.get((arm.label, column.label), [])
+        return {one.seed: value_of(one, column) for one in found}
+
     def values(self, arm: Arm, column: Column) -> list[float]:
         """One a seed."""
-        return [value_of(one, column) for one in self.cells.get((arm.label, column.label), [])]
+        return list(self.by_seed(arm, column).values())
 
     def cell(self, arm: Arm, column: Column) -> str:
         shown = across(self.values(arm, column), 0 if column.judge == SECONDS else 3)
-        printed = self.printed(arm, column.label)
+        printed = self.printed.beside(arm, column)
         return f"{shown} [{printed:g}]" if printed is not None else shown
 
-    @property
-    def only(self) -> str | None:
-        """The paper's column if it has one: it stands beside our average, or our only column."""
-        rows = self.paper.rows.values() if self.paper else ()
-        columns = {column for row in rows for column in row}
-        return columns.pop() if len(columns) == 1 else None
-
-    def printed(self, arm: Arm, column: str) -> float | None:
-        """The paper's number, as it is printed there."""
-        row = self.paper.rows.get(arm.label, {}) if self.paper else {}
-        over_all = column == AVERAGE or [column] == [one.label for one in self.what.columns]
-        return row.get(self.only or column if over_all else column)
-
     def averages(self, arm: Arm) -> list[str]:
-        """Over the columns, seed by seed; of an arm that has all of them."""
+        """Over the columns, in the seeds under which the arm has all of them."""
         if not self.averaged:
             return []
-        rows = [self.values(arm, column) for column in self.scored]
-        if not all(rows) or len({len(row) for row in rows}) > 1:
+        rows = [self.by_seed(arm, column) for column in self.scored]
+        whole = sorted(set(rows[0]).intersection(*rows))
+        if not whole:
             return [""]
-        shown = across([mean(row) for row in zip(*rows, strict=True)])
-        printed = [self.printed(arm, column.label) for column in self.scored]
-        known = [value for value in printed if value is not None]
-        average = mean(known) if len(known) == len(printed) else None
-        if self.only:
-            average = self.printed(arm, AVERAGE)
-        return [f"{shown} [{average:.4g}]" if average is not None else shown]
-
-    def elsewhere(self) -> str:
-        """The paper's averages, which are over columns of its own, if they stand nowhere yet."""
-        if self.only:
-            return ""
-        printed = {arm.label: self.printed(arm, AVERAGE) for arm in self.what.arms}
-        listed = [f"{label} {value:g}" for label, value in printed.items() if value is not None]
-        return f"Its averages over all its sets: {', '.join(listed)}." if listed else ""
+        shown = across([mean(row[seed] for row in rows) for seed in whole])
+        printed = self.printed.beside_average(arm, self.scored)
+        return [f"{shown} [{printed:.4g}]" if printed is not None else shown]
 
     def notes(self) -> list[str]:
         """What the numbers are, what differs, and why cells are empty."""
@@ -125,12 +103,19 @@ class Told:
         seeds = f"seeds {', '.join(map(str, budget.seeds))}"
         about = "; ".join(filter(None, (steps, pool, seeds)))
         told = [f"{about}. Mean ± standard deviation over the seeds."]
-        if self.paper:
-            source = f"In brackets: {self.paper.source} ({self.paper.measure})."
-            told.append(" ".join(filter(None, (source, self.elsewhere(), self.paper.note))))
-        told.append(f"What differs: {self.what.differs}")
-        failed = {one.error.splitlines()[0]: one.arm for one in self.findings if one.error}
-        return [*told, *(f"{arm}: {error}" for error, arm in failed.items())]
+        if paper := self.printed.table:
+            source = f"In brackets: {paper.source} ({paper.measure})."
+            told.append(" ".join(filter(None, (source, self.printed.elsewhere(), paper.note))))
+        return [*told, f"What differs: {self.what.differs}", *self.failures()]
+
+    def failures(self) -> list[str]:
+        """Every error once, behind the cells that ended in it."""
+        where: dict[str, list[str]] = {}
+        for one in self.findings:
+            if one.error:
+                cell = f"{one.arm} in {one.column}, seed {one.seed}"
+                where.setdefault(one.error.splitlines()[0], []).append(cell)
+        return [f"{'; '.join(cells)}: {error}" for error, cells in where.items()]
 
     def verdicts(self) -> list[str]:
         """A line for each claim."""
@@ -180,12 +165,12 @@ class Told:
                     "column": column.label,
                     "measure": column.measure,
                     "values": self.values(arm, column),
-                    "paper": self.printed(arm, column.label),
+                    "paper": self.printed.beside(arm, column),
                 }
                 for arm in self.what.arms
                 for column in self.what.columns
             ],
-            "claims": [one.model_dump() | {"fate": one.fate} for one in self.fates],
+            "claims": [told_json(one) for one in self.fates],
             "errors": [one.model_dump(exclude={"result"}) for one in self.findings if one.error],
         }
 
@@ -224,7 +209,7 @@ class Told:
                 x=arm.x,
                 curve=arm.curve,
                 values=values,
-                paper=self.printed(arm, column.label),
+                paper=self.printed.beside(arm, column),
             )
             for arm in self.what.arms
             for column in self.what.columns
@@ -240,16 +225,22 @@ def across(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean(values):.{digits}f}{spread}"
 
 
+def told_json(claim: Fated) -> Json:
+    """A claim, its fate, and the rival that it hangs on."""
+    deciding = claim.deciding.model_dump() if claim.deciding else None
+    return claim.model_dump() | {"fate": claim.fate, "deciding": deciding}
+
+
 def evidence(claim: Fated) -> str:
-    """The claim, and the nearest or the worst of its rivals."""
+    """The claim, and the rival that decides it."""
     told = f"{claim.text}."
-    if not claim.rivals:
+    if not (rival := claim.deciding):
         return f"{told} There is nothing to compare yet."
-    closest = min(claim.rivals, key=lambda rival: rival.difference)
     of = f" (the closest of {len(claim.rivals)})" if len(claim.rivals) > 1 else ""
+    above = f"above {-rival.margin:+.3f}" if rival.margin else "above"
     missing = f" Not compared: {', '.join(claim.missing)}." if claim.missing else ""
     return (
-        f"{told} {claim.better} less {closest.than}{of}: {closest.difference:+.3f} "
-        f"({closest.low:+.3f} to {closest.high:+.3f}), above in {closest.better_in} of "
-        f"{closest.seeds} seeds.{missing}"
+        f"{told} {claim.better} less {rival.than}{of}: {rival.difference:+.3f} "
+        f"({rival.low:+.3f} to {rival.high:+.3f}), {above} in {rival.better_in} of "
+        f"{rival.seeds} seeds.{missing}"
     )

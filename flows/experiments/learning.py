@@ -13,6 +13,7 @@ from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
 from tasks.rows import Annotation, Value
+from tasks.segments import segmented_share
 from tasks.train import train_encoder
 
 EPOCHS = LabelsConfig(epochs=10, patience=3)
@@ -77,6 +78,7 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
     match step:
         case Train():
             method = asked.method_of(step)
+            segmented_share(method, ground.sentences, before.encoder)
             training = asked.training(method, seed, step.times, step.batch_size)
             head = None if getattr(method, "random_head", False) else before.head
             made = train_encoder(before.encoder, ground.sentences, training, head=head)

@@ -13,6 +13,7 @@ from flows.experiments.seed_002 import (
 from sentemb_core.experiments import (
     BEIR,
     LOSS,
+    POINT,
     TITLE,
     Arm,
     Claim,
@@ -103,6 +104,7 @@ BATCH = Experiment(
             text="Batches beyond 64 gain nothing at as many texts",
             better="64",
             than=("128", "256", "512"),
+            margin=POINT,
         ),
     ),
     axis="texts of a batch",

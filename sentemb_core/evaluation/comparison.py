@@ -59,7 +59,7 @@ def comparison(first: TaskResult, second: TaskResult, seed: int = SEED) -> Compa
     Raises:
         BadDataError: they were not measured on the same units by the same measure.
     """
-    gain = difference_of(first.value - second.value, _resampled_gains(first, second, seed))
+    gain = difference_of(first.value - second.value, _resampled_gains([(first, second)], seed))
     return _comparison(first.task, first.main, first.value, second.value, gain, len(first.units))
 
 
@@ -71,42 +71,33 @@ def average_comparison(
     The interval tells what other units of the same tasks would give, not other tasks.
     """
     firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
-    gains = [
-        _resampled_gains(first, second, seed + place)
-        for place, (first, second) in enumerate(results)
-    ]
+    gains = [_resampled_gains([pair], seed + place) for place, pair in enumerate(results)]
     gain = difference_of(firsts - seconds, np.mean(gains, axis=0))
     units = sum(len(first.units) for first, _ in results)
     return _comparison(name, "average", firsts, seconds, gain, units)
 
 
-def seeds_comparison(
-    name: str,
-    results: Sequence[Sequence[tuple[TaskResult, TaskResult]]],
-    seed: int = SEED,
-) -> Comparison:
-    """The difference of two ways to train, each under several seeds, averaged over tasks and seeds.
+def seeds_interval(
+    tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]], seed: int = SEED
+) -> Interval:
+    """The mean difference of two ways to train, and its 95 % interval.
 
-    The seeds of a task share its draws of units, so the interval is of other units, not of other
-    seeds: how many seeds agree has to be told beside it.
+    All pairs of a task are of the same units and share every draw of them; tasks draw by
+    themselves. So the interval is of other units, not of other seeds: how many seeds agree has to
+    be told beside it.
 
     Args:
-        name: Of the average.
-        results: Task by task, its pairs of results, one a seed.
+        tasks: Task by task, its pairs of results: one a seed, and one a corpus to train on where
+            several are judged by the task.
         seed: Of the bootstrap.
+
+    Raises:
+        BadDataError: pairs of a task were not measured on the same units by the same measure.
     """
-    firsts, seconds = (
-        float(np.mean([pair[side].value for task in results for pair in task])) for side in range(2)
-    )
-    gains = [
-        np.mean([_resampled_gains(*pair, seed + place) for pair in task], axis=0)
-        for place, task in enumerate(results)
-    ]
-    gain = difference_of(firsts - seconds, np.mean(gains, axis=0))
-    units = sum(len(task[0][0].units) for task in results)
-    measures = {task[0][0].main for task in results}
-    measure = measures.pop() if len(measures) == 1 else "average"
-    return _comparison(name, measure, firsts, seconds, gain, units)
+    gains = [_resampled_gains(pairs, seed + place) for place, pairs in enumerate(tasks)]
+    resampled = np.average(gains, axis=0, weights=[len(pairs) for pairs in tasks])
+    differences = [one.value - other.value for pairs in tasks for one, other in pairs]
+    return interval_of(float(np.mean(differences)), resampled)
 
 
 def _comparison(
@@ -132,14 +123,18 @@ def _resampled(result: TaskResult, seed: int) -> Float64[np.ndarray, " resamples
 
 
 def _resampled_gains(
-    first: TaskResult, second: TaskResult, seed: int
+    pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int
 ) -> Float64[np.ndarray, " resamples"]:
-    _require_paired(first, second)
-    if first.statistic == "mean":
-        return resampled_means(first.units[:, 0] - second.units[:, 0], seed)
-    both = np.stack([first.units[:, 0], second.units[:, 0]], axis=1)
-    resampled = resampled_spearman(both, first.units[:, 1], seed)
-    return resampled[:, 0] - resampled[:, 1]
+    """First less second in the mean of pairs on the same units, which share the draws."""
+    firsts, seconds = zip(*pairs, strict=True)
+    results = [*firsts, *seconds]
+    for result in results:
+        _require_paired(results[0], result)
+    values = np.stack([result.units[:, 0] for result in results], axis=1)
+    signs = np.repeat([1.0, -1.0], len(pairs))
+    if results[0].statistic == "mean":
+        return resampled_means(values @ signs / len(pairs), seed)
+    return resampled_spearman(values, results[0].units[:, 1], seed) @ signs / len(pairs)
 
 
 def _require_paired(first: TaskResult, second: TaskResult) -> None:

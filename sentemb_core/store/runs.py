@@ -62,14 +62,16 @@ class Run(BaseModel):
 class RunLog:
     """The run that goes on in this context, in one thread or several.
 
-    `used` are its stages as this process came to them. One that a killed process of the same run
-    computed is the run's own work, not a hit.
+    `used` are its stages as this process came to them, each where it came first; `uses` has each
+    as often as it was used. One that a killed process of the same run computed is the run's own
+    work, not a hit.
     """
 
     def __init__(self, store: Store, run: Run) -> None:
         self.store = store
         self.run = run
         self.used: list[Used] = []
+        self.uses: list[Used] = []
         self._turn = Lock()
 
     def update(self, **changes: object) -> None:
@@ -80,10 +82,11 @@ class RunLog:
     def add(self, used: Used) -> None:
         """One more stage; the first use of a key is the one that counts."""
         with self._turn:
-            if any(known.key == used.key for known in self.used):
-                return
             before = [known for known in self.run.stages if known.key == used.key]
-            self.used.append(before[0] if before else used)
+            first = before[0] if before else used
+            self.uses.append(first)
+            if first not in self.used:
+                self.used.append(first)
             if not before:
                 self._file(stages=[*self.run.stages, used])
 

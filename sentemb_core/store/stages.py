@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as library_version
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -33,7 +34,7 @@ from sentemb_core.types import ArtifactRef, Json
 log = logging.getLogger(__name__)
 
 LIBRARIES = ("tokenizers", "torch", "transformers")
-"""Whose versions may change any number."""
+"""Whose versions may change any number: part of every key."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Stage:
         modules: Core modules that the body imports by a computed name.
         ignore: Arguments that change how a result is made, not the result.
         numeric: Tags that matter to the last bit: "threads", "device".
+        libraries: Distributions beside `LIBRARIES` whose versions may change its numbers.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Stage:
     modules: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = set(self.ignore) - set(inspect.signature(self.function).parameters)
@@ -120,7 +123,7 @@ class Stage:
             "version": str(self.version),
             "code": code_fingerprint(self.function, self.modules),
             "arguments": normal(told, f"{self.name}.arguments"),
-            "libraries": library_versions(),
+            "libraries": library_versions(LIBRARIES + self.libraries),
             "numeric": {tag: NUMERIC[tag](bound.arguments) for tag in self.numeric},
         }
         return StageKey(hashlib.sha256(canonical(parts)).hexdigest(), flat(parts))
@@ -267,9 +270,16 @@ def flat(parts: Json, prefix: str = "") -> Json:
 
 
 @cache
-def library_versions() -> dict[str, str]:
-    """Of `LIBRARIES`, without importing them; the build (CPU, CUDA) is the tag's matter."""
-    return {name: library_version(name).partition("+")[0] for name in LIBRARIES}
+def library_versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Without importing them; the build (CPU, CUDA) is the tag's matter."""
+    return {name: _version(name) for name in names}
+
+
+def _version(name: str) -> str:
+    try:
+        return library_version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return "absent"  # the body says what to install
 
 
 def threads(arguments: Mapping[str, Any]) -> int:

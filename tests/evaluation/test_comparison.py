@@ -7,13 +7,14 @@ import pytest
 
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.evaluation.bootstrap import Interval, paired_difference
 from sentemb_core.evaluation.comparison import (
     SEED,
+    Comparison,
     average_comparison,
     comparison,
     interval,
-    seeds_comparison,
+    seeds_interval,
 )
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.sts import spearman
@@ -97,32 +98,55 @@ def test_other_gold_scores_do_not_compare():
         comparison(first, replace(first, units=first.units[::-1]))
 
 
+def bounds(found: Interval | Comparison) -> tuple[float, float]:
+    return found.low, found.high
+
+
 def test_one_seed_of_one_task_is_a_plain_comparison():
-    first, second = hits(0.6), hits(0.4, seed=1)
-    plain, seeds = comparison(first, second), seeds_comparison("t", [[(first, second)]])
-    assert (seeds.difference, seeds.low, seeds.high) == pytest.approx(
-        (plain.difference, plain.low, plain.high)
-    )
+    for first, second in (
+        (hits(0.6), hits(0.4, seed=1)),
+        (similarities(1.0), similarities(3.0, seed=1)),
+    ):
+        plain, seeds = comparison(first, second), seeds_interval([[(first, second)]])
+        assert (seeds.mean, *bounds(seeds)) == pytest.approx((plain.difference, *bounds(plain)))
+
+
+def test_seeds_share_their_draws_of_units():
+    """The interval is that of every unit's mean over the seeds, as if they were one encoder."""
+    firsts, seconds = ([hits(rate, seed=seed) for seed in range(3)] for rate in (0.6, 0.5))
+    merged = [
+        replace(side[0], units=np.mean([one.units for one in side], axis=0), measures={"R@5": mean})
+        for side in (firsts, seconds)
+        for mean in [float(np.mean([one.value for one in side]))]
+    ]
+    found = seeds_interval([list(zip(firsts, seconds, strict=True))])
+    assert bounds(found) == pytest.approx(bounds(comparison(*merged)), abs=0.003)
+
+
+@pytest.mark.parametrize(
+    "pair", [(hits(0.6), hits(0.4, seed=1)), (similarities(1), similarities(3))]
+)
+def test_the_same_seed_twice_is_no_more_certain(pair: tuple[TaskResult, TaskResult]):
+    once, twice = (seeds_interval([[pair] * count]) for count in (1, 2))
+    assert bounds(twice) == pytest.approx(bounds(once))
 
 
 def test_of_several_seeds_the_difference_is_the_mean_and_the_interval_shrinks():
     pairs = [(hits(0.6, seed=seed), hits(0.4, seed=100 + seed)) for seed in range(5)]
-    found = seeds_comparison("t", [pairs])
+    found = seeds_interval([pairs])
     singles = [comparison(*pair) for pair in pairs]
-    assert found.difference == pytest.approx(np.mean([one.difference for one in singles]))
+    assert found.mean == pytest.approx(np.mean([one.difference for one in singles]))
     assert found.high - found.low < min(one.high - one.low for one in singles)
 
 
-def test_the_same_seed_twice_is_no_more_certain():
-    pair = (similarities(1.0), similarities(3.0, seed=1))
-    once, twice = (seeds_comparison("t", [[pair] * count]) for count in (1, 2))
-    assert (twice.low, twice.high) == pytest.approx((once.low, once.high))
+def test_a_task_weighs_by_its_columns():
+    sure, noisy = (hits(1.0), hits(0.0)), (hits(0.5), hits(0.4, seed=1))
+    found = seeds_interval([[sure] * 3, [noisy]])
+    alone = comparison(*noisy)
+    assert found.mean == pytest.approx((3 + alone.difference) / 4)
+    assert found.high - found.low == pytest.approx((alone.high - alone.low) / 4, rel=0.1)
 
 
-def test_tasks_of_other_measures_are_averaged():
-    tasks = [[(hits(0.6), hits(0.4, seed=1))], [(similarities(1.0), similarities(3.0, seed=1))]]
-    found = seeds_comparison("all", tasks)
-    assert found.measure == "average"
-    assert found.difference == pytest.approx(
-        np.mean([comparison(*task[0]).difference for task in tasks])
-    )
+def test_other_units_are_no_seed_of_a_task():
+    with pytest.raises(BadDataError, match="same units of one task"):
+        seeds_interval([[(hits(0.6), hits(0.4)), (hits(0.6, n=30), hits(0.4, n=30))]])

@@ -17,6 +17,7 @@ from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.experiments import (
+    LOSS,
     SECONDS,
     SMALL,
     TITLE,
@@ -179,7 +180,25 @@ def test_a_plan_tells_of_every_arm(asked: Reproduction):
     with making_plan(Store.default()) as plan:
         found = list(running.arms_found(asked, learning.base_of(asked)))
     assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
-    assert not plan.undecided
+    assert {one.error for arm in found for one in arm} == {""}
+    assert plan.undecided, "how many labels there are is not known yet, nor how long one learns"
+    assert {"train_encoder", "export_pairs"} <= {told.stage for told in plan.told}
+
+
+def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(
+    asked: Reproduction, monkeypatch
+):
+    twins = tuple(Arm(label=label, steps=(Train(method=SimCSE()),)) for label in "ab")
+    loss = Column(label="loss", judge=LOSS)
+    what = WHOLE.model_copy(
+        update={"arms": twins, "columns": (*WHOLE.columns[1:], loss), "claims": ()}
+    )
+    monkeypatch.setattr(index, "EXPERIMENTS", {what.id: what})
+    first, second = (
+        [one for one in made(asked) if (one.arm, one.seed) == (arm, 1)] for arm in "ab"
+    )
+    assert [one.model_copy(update={"arm": "b"}) for one in first] == second
+    assert all(one.log and one.seconds > 0 for one in second)
 
 
 def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
@@ -244,6 +263,20 @@ def test_texts_are_as_long_as_the_encoder_of_the_preset_reads(
         assert getattr(asked.method_of(step), setting) == expected
 
 
+MAIN = {
+    TITLE: ("R@5", "R@20"),
+    "STS-B-retrieval": ("R@5",),
+    **dict.fromkeys(("WDC", "Amazon-Google", "Abt-Buy"), ("R_cap@10",)),
+}
+"""Judge -> measures whose single values it keeps; of all others nDCG@10."""
+
+
+def test_labels_of_a_sample_are_refused():
+    arm = Arm(label="a", steps=(Label(count=4),), max_documents=10)
+    with pytest.raises(ValueError, match="'a' learns labels of a sample"):
+        Experiment(**dict(WHOLE) | {"arms": (arm,), "claims": ()})
+
+
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 def test_an_experiment_is_well_formed(what: Experiment):
     assert re.fullmatch(r"s00[0-4]\.[a-z0-9_]+", what.id)
@@ -253,6 +286,10 @@ def test_an_experiment_is_well_formed(what: Experiment):
     assert len(set(columns)) == len(columns)
     assert files_wanted(what)
     assert what.differs.endswith(".")
+    for claim in what.claims:
+        for column in what.columns:
+            if column.measure and column.label in (claim.columns or columns):
+                assert column.measure in MAIN.get(column.judge, ("nDCG@10",)), "has single values"
     assert what.small.steps >= 300
     assert what.small.candidates >= 1_000
     assert what.axis is None or any(arm.x is not None for arm in what.arms)

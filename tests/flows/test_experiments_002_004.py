@@ -18,7 +18,7 @@ from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column, Experiment, Train
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
-from tasks import findings_table
+from tasks import printed as printed_numbers
 from tasks.caching import without_prefect
 from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
@@ -140,7 +140,7 @@ def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
     findings: list[Finding], monkeypatch: pytest.MonkeyPatch
 ):
     printed = PaperTable("s999.t2", "A paper", "R", {"BM25": {"eProduct": 73.1}})
-    monkeypatch.setattr(findings_table, "paper_table", {"s999.t2": printed}.get)
+    monkeypatch.setattr(printed_numbers, "paper_table", {"s999.t2": printed}.get)
     words, vectors, *_ = Told(WHOLE, TINY, findings, {}).lines()
     assert words[-1].endswith(" [73.1]")
     assert all("[" not in cell for cell in (*words[:-1], *vectors))

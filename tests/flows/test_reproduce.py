@@ -80,6 +80,22 @@ def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: st
     assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
 
 
+def test_rows_that_share_a_training_are_both_charged_for_it(data: str):
+    """They go on from one Condenser stage: alone, each would have to train it."""
+    asked = table(data, corpora=["blog_usgov"], methods=["infocse_aux", "rtd_mlm"])
+    *_, both, last = made(asked)
+    *_, alone = made(asked.model_copy(update={"methods": ("rtd_mlm",)}))
+    assert last.seconds == alone.seconds
+    assert both.seconds > 0
+
+
+def test_hicl_says_how_many_texts_have_segments(data: str):
+    *_, simcse, cell = made(table(data, corpora=["blog_usgov"], methods=["simcse", "hicl"]))
+    assert (simcse.segmented, simcse.error, cell.error) == (None, "", "")
+    assert 0 < cell.segmented <= 1
+    assert f"hicl on blog_usgov from transformer: {cell.segmented:.1%}" in cells_markdown([cell])
+
+
 def test_a_resumed_table_is_one_record_and_counts_the_seconds_of_before(data: str):
     config = table(data, corpora=["blog_usgov"], methods=["simcse"])
     cells = made(config)

@@ -1,5 +1,7 @@
 """What becomes of a paper's claims: the differences, their intervals, and how many seeds agree."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,14 +10,17 @@ from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import SECONDS, SMALL, Arm, Claim, Column, Experiment
+from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks import findings_table
+from tasks import printed as printed_numbers
 from tasks.benchmark import kept_result
-from tasks.claims import Fated, fate_of, fated
+from tasks.caching import without_prefect
+from tasks.claims import Fated, Rival, fate_of, fated
 from tasks.findings import Finding, cells_of
 from tasks.findings_table import Told, evidence
+from tasks.printed import Printed
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("home", "here")
 
 SEEDS = (1, 2, 3)
 
@@ -23,6 +28,13 @@ SEEDS = (1, 2, 3)
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
+
+
+@pytest.fixture
+def here(home: Path):
+    """Stages run without a server."""
+    with without_prefect(Store.default()):
+        yield
 
 
 def kept(rate: float, seed: int, n: int = 500) -> ArtifactRef:
@@ -122,6 +134,47 @@ def kept_as(arm: str, seed: int, rate: float) -> Finding:
     return Finding(arm=arm, column="CR", seed=seed, result=kept(rate, 3))
 
 
+def test_a_seed_that_one_column_lacks_is_left_out_of_all():
+    columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
+    told = [*findings({"a": 0.6, "b": 0.4}), *findings({"a": 0.6, "b": 0.4}, "MR")]
+    cells = cells_of([one for one in told if (one.arm, one.column, one.seed) != ("b", "MR", 2)])
+    claim = Claim(text="a above b", better="a", than=("b",))
+    (rival,) = fate_of(claim, experiment(claim, columns=columns), cells).rivals
+    assert rival.seeds == 2
+
+
+def test_columns_of_one_judge_are_of_the_same_units():
+    """Else the same queries, drawn twice, would pass for twice as many."""
+    claim = Claim(text="a above b", better="a", than=("b",))
+    one, two = Column(label="CR", judge="CR"), Column(label="again", judge="CR")
+    told = findings({"a": 0.6, "b": 0.5})
+    twice = [*told, *(finding.model_copy(update={"column": "again"}) for finding in told)]
+    (alone,) = fate_of(claim, experiment(claim, columns=(one,)), cells_of(told)).rivals
+    (both,) = fate_of(claim, experiment(claim, columns=(one, two)), cells_of(twice)).rivals
+    assert both == alone
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(0.0, "not decided"), (0.01, "holds")])
+def test_what_gains_nothing_may_fall_short_by_a_margin(margin: float, expected: str):
+    claim = Claim(text="b gains nothing", better="a", than=("b",), margin=margin)
+    found = fate(claim, {"a": 0.5, "b": 0.5})
+    assert found.fate == expected
+    assert (" above -0.010 in 3 of 3" in evidence(found)) == (expected == "holds")
+
+
+def test_a_rival_beyond_the_margin_is_against_the_claim():
+    claim = Claim(text="b gains nothing", better="a", than=("b",), margin=0.01)
+    assert fate(claim, {"a": 0.4, "b": 0.7}).fate == "does not hold"
+
+
+def test_the_evidence_is_the_rival_that_decides_and_not_the_closest():
+    sure = Rival(than="b", difference=0.01, low=0.005, high=0.015, seeds=3, better_in=3)
+    unsure = Rival(than="c", difference=0.02, low=-0.1, high=0.1, seeds=3, better_in=2)
+    found = Fated(text="x", better="a", columns=["CR"], rivals=[sure, unsure], missing=[])
+    assert (found.fate, found.deciding) == ("not decided", unsure)
+    assert "a less c (the closest of 2): +0.020" in evidence(found)
+
+
 def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
     columns = (Column(label="s", judge=SECONDS),)
     claim = Claim(text="a is faster", better="a", than=("b",), columns=("s",))
@@ -152,7 +205,7 @@ def test_a_claim_names_arms_and_columns_that_are_there():
 
 def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyPatch, tmp_path):
     printed = PaperTable("s999.t1", "A paper, Table 1", "accuracy", {"a": {"CR": 86.1}})
-    monkeypatch.setattr(findings_table, "paper_table", lambda id: printed)
+    monkeypatch.setattr(printed_numbers, "paper_table", lambda id: printed)
     told = Told(experiment(ABOVE), SMALL, findings({"a": 0.6, "b": 0.4}), {})
     a, b, c = told.lines()
     assert a[1].endswith(" [86.1]")
@@ -168,6 +221,31 @@ def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyP
     }
 
 
+RECALLS = {
+    "s999.t1": PaperTable("s999.t1", "P", "R@5", {"a": {"News": 0.5, "Browsing": 0.1}}),
+    "s999.t1.r20": PaperTable("s999.t1.r20", "P", "R@20", {"a": {"Browsing": 0.3}}),
+}
+
+
+@pytest.mark.parametrize(
+    ("depth", "beside", "average"),
+    [("R@5", 0.1, 0.3), ("R@20", 0.3, 0.4), ("R@10", None, None)],
+)
+def test_a_recall_stands_beside_one_of_the_same_depth(
+    monkeypatch: pytest.MonkeyPatch, depth: str, beside: float | None, average: float | None
+):
+    monkeypatch.setattr(printed_numbers, "paper_table", RECALLS.get)
+    columns = (
+        Column(label="News", judge="title", measure="R@5"),
+        Column(label="Browsing", judge="title", measure=depth, corpus="blog_usgov"),
+    )
+    what = experiment(columns=columns)
+    printed = Printed(what)
+    assert printed.beside(what.arms[0], columns[0]) == 0.5
+    assert printed.beside(what.arms[0], columns[1]) == beside
+    assert printed.beside_average(what.arms[0], columns) == (average and pytest.approx(average))
+
+
 def test_the_average_is_of_arms_that_have_all_columns():
     columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
     half = [*findings({"a": 0.6, "b": 0.4}), *findings({"a": 0.2}, "MR")]
@@ -178,8 +256,11 @@ def test_the_average_is_of_arms_that_have_all_columns():
     assert b[-1] == ""
 
 
-def test_an_error_is_told_below_the_table():
-    failed = Finding(arm="b", column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")
-    told = Told(experiment(), SMALL, [failed], {})
-    assert "b: E302 Training met a loss of nan." in told.notes()
+def test_an_error_is_told_below_the_table_with_all_its_cells():
+    failed = [
+        Finding(arm=arm, column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")
+        for arm in ("b", "c")
+    ]
+    told = Told(experiment(), SMALL, failed, {})
+    assert "b in CR, seed 1; c in CR, seed 1: E302 Training met a loss of nan." in told.notes()
     assert told.json()["errors"][0]["error"].startswith("E302")
