@@ -247,7 +247,7 @@ def reproduce(
     json: Json = False,
 ) -> int:
     """A table of the papers from our runs, each cell cached; repeat the command to go on."""
-    from flows.commands import list_experiments, reproduce_command
+    from flows.table_commands import list_experiments, reproduce_command
 
     if table == "list":
         return list_experiments(data, json)
@@ -303,7 +303,7 @@ def benchmark(
     json: Json = False,
 ) -> int:
     """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
-    from flows.commands import benchmark_command
+    from flows.table_commands import benchmark_command
 
     given = {
         "models": models,
@@ -330,7 +330,7 @@ def compare(
     json: Json = False,
 ) -> int:
     """Say which differences of two models are real: a paired bootstrap on every task."""
-    from flows.commands import compare_command
+    from flows.table_commands import compare_command
 
     given = {
         "models": [first, second],
@@ -371,7 +371,7 @@ def lineage(
     json: Json = False,
 ) -> int:
     """Walk from a model back to corpus, code and parameters."""
-    from flows.commands import lineage_command
+    from flows.store_commands import lineage_command
 
     return lineage_command(model, json)
 
@@ -379,7 +379,7 @@ def lineage(
 @app.command
 def report(run: FinishedId = None, *, json: Json = False) -> int:
     """Write the report of a finished run anew from the store, and print where it is."""
-    from flows.commands import report_command
+    from flows.store_commands import report_command
 
     return report_command(run, json)
 
@@ -387,7 +387,7 @@ def report(run: FinishedId = None, *, json: Json = False) -> int:
 @app.command
 def register(run: FinishedId = None, *, json: Json = False) -> int:
     """Register a run's best encoder; a second time changes nothing."""
-    from flows.commands import register_command
+    from flows.store_commands import register_command
 
     return register_command(run, json)
 
@@ -395,7 +395,7 @@ def register(run: FinishedId = None, *, json: Json = False) -> int:
 @app.command
 def promote(run: FinishedId = None, *, json: Json = False) -> int:
     """Ask the gate: champion if the run's encoder beats the champion, else challenger (exit 4)."""
-    from flows.commands import promote_command
+    from flows.store_commands import promote_command
 
     return promote_command(run, json)
 
@@ -411,7 +411,7 @@ def encode(
     json: Json = False,
 ) -> int:
     """Encode a corpus with a registered model (or a folder) into a Parquet file."""
-    from flows.commands import resolved
+    from flows.store_commands import resolved
     from sentemb_core import cli
 
     return cli.encode(str(resolved(model)), source, out, by=by, corpus=corpus, json=json)
@@ -428,7 +428,7 @@ def search(
     json: Json = False,
 ) -> int:
     """Find the documents of a corpus nearest to a query, with a registered model (or a folder)."""
-    from flows.commands import resolved
+    from flows.store_commands import resolved
     from sentemb_core import cli
 
     return cli.search(str(resolved(model)), query, source, top=top, corpus=corpus, json=json)
@@ -448,7 +448,7 @@ def canary(
 
     Nothing is encoded for an index, and no encoder is loaded.
     """
-    from flows.commands import canary_command
+    from flows.store_commands import canary_command
 
     return canary_command(index, model, json)
 
@@ -456,7 +456,7 @@ def canary(
 @app.command
 def where(model: Model) -> int:
     """Print the verified folder of a registered model (models:/NAME@champion)."""
-    from flows.commands import resolved
+    from flows.store_commands import resolved
 
     console.write_line(str(resolved(model)))
     return 0
@@ -478,7 +478,7 @@ def serve(
     mlflow: Annotated[bool, Parameter(negative="", help="MLflow's pages too.")] = False,
 ) -> int:
     """Prefect server, worker and the nightly schedule, on loopback."""
-    from flows.commands import serve_command
+    from flows.store_commands import serve_command
 
     return serve_command(port, for_, mlflow)
 
@@ -486,7 +486,7 @@ def serve(
 @app.command
 def doctor(*, json: Json = False) -> int:
     """Versions, devices, disk, known-bad pins, server: what a run needs, checked."""
-    from flows.commands import doctor_command
+    from flows.store_commands import doctor_command
 
     return doctor_command(json)
 
@@ -501,7 +501,7 @@ def gc(
     json: Json = False,
 ) -> int:
     """Remove artifacts that neither a registered model nor the last runs reach."""
-    from flows.commands import gc_command
+    from flows.store_commands import gc_command
 
     return gc_command(keep_runs, dry_run, json)
 
@@ -509,7 +509,7 @@ def gc(
 @app.command
 def fsck(*, json: Json = False) -> int:
     """Re-hash every artifact; quarantine what is not what its name says."""
-    from flows.commands import fsck_command
+    from flows.store_commands import fsck_command
 
     return fsck_command(json)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.commands import outcome_of, walk
+from flows.commands import walk
+from flows.records import outcome_of
 from flows.settings import checked
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
@@ -101,8 +102,8 @@ def test_each_stage_hits_or_says_what_has_changed(older):
 
 
 def test_what_other_libraries_made_is_not_taken_for_ones_own(older, monkeypatch):
-    now = stages.library_versions()
-    monkeypatch.setattr(stages, "library_versions", lambda: now | {"torch": "9.9"})
+    now = stages.library_versions
+    monkeypatch.setattr(stages, "library_versions", lambda names: now(names) | {"torch": "9.9"})
     told = plan_of(older["run"])
     assert {one.verdict for one in told} == {"MISS", "AFTER"}
     assert all("9.9" in one.why for one in told if one.verdict == "MISS")

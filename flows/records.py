@@ -1,0 +1,62 @@
+"""Runs that are on record, by name or the last of a kind."""
+
+from typing import TYPE_CHECKING
+
+from sentemb_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from sentemb_core.store.runs import Run, State
+    from tasks.publish import Outcome
+
+
+def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
+    """The named run, else the last one (of those in these states, which made such an artifact)."""
+    from sentemb_core.store.objects import Store
+    from sentemb_core.store.runs import last_runs
+
+    known = last_runs(Store.default())
+    wanted = [
+        one
+        for one in known
+        if (one.id == run if run else not states or one.state in states)
+        and (run or not made or made in {ref.kind for ref in one.outputs})
+    ]
+    if not wanted:
+        names = ", ".join(f"{one.id} ({one.state})" for one in known[:5]) or "none"
+        asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
+        raise UsageError(f"There is no run {asked} in {Store.default().root}. The last: {names}.")
+    return wanted[0]
+
+
+def unfinished_run(run: str | None) -> "Run":
+    """The named run, else the last that failed or was killed."""
+    found = found_run(run, "failed", "killed")
+    match found.state:
+        case "completed":
+            raise UsageError(
+                f"Run {found.id} is finished, there is nothing to go on with: `python -m flows "
+                f"status {found.id}` says whether anything would run again."
+            )
+        case "running":
+            raise UsageError(
+                f"Run {found.id} is running in another process, which has to end first."
+            )
+        case _:
+            return found
+
+
+def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
+    """A finished run (the last one if none is named) and its outcome."""
+    from sentemb_core.store.objects import Store
+    from tasks.publish import read_outcome
+
+    found = found_run(run, "completed", made="outcome")
+    if {"corpora", "models", "experiment"} & found.config.keys():
+        raise UsageError(f"Run {found.id} is a table, which returns no encoder: name another run.")
+    refs = [ref for ref in found.outputs if ref.kind == "outcome"]
+    if not refs:
+        raise UsageError(
+            f"Run {found.id} has no outcome yet (it is {found.state}): "
+            f"`python -m flows resume {found.id}` finishes it."
+        )
+    return found, read_outcome(Store.default().path(refs[0]))

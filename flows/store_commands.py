@@ -1,0 +1,157 @@
+"""The verbs around what runs left: reports, registry, lineage, clean-up; and the servers."""
+
+import os
+import sys
+from pathlib import Path
+
+from flows.environment import prepare
+from flows.records import outcome_of
+from flows.settings import checked
+from sentemb_core.console import emit, show
+from sentemb_core.errors import GateRefusedError
+from sentemb_core.types import ArtifactRef
+
+
+def lineage_command(model: str, as_json: bool) -> int:
+    prepare()
+    from sentemb_core.store.lineage import lineage
+    from sentemb_core.store.objects import Store
+
+    found = lineage(Store.default(), artifact_of(model))
+    if as_json:
+        emit(found.model_dump(mode="json"))
+    else:
+        show(found.tree())
+    return 0
+
+
+def artifact_of(model: str) -> ArtifactRef:
+    """From a registered model, a run's id, or the beginning of a digest."""
+    from sentemb_core.store.objects import Store
+
+    if model.startswith("models:/"):
+        from tasks.registry import artifact_of_version
+
+        return artifact_of_version(model)
+    if any(character not in "0123456789abcdef" for character in model):
+        return outcome_of(model)[1].encoder
+    return Store.default().find(model)
+
+
+def report_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    from tasks.publish import write_report_of
+
+    found, outcome = outcome_of(run)
+    page = write_report_of(outcome, checked(found.config))
+    if as_json:
+        emit({"run": found.id, "report": str(page)})
+    else:
+        show(f"Report: {page}")
+    return 0
+
+
+def register_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    from tasks.gating import registered
+
+    found, outcome = outcome_of(run)
+    version = registered(checked(found.config), outcome.training, outcome.encoder)
+    if as_json:
+        emit({"uri": version.uri, "name": version.name, "version": version.version})
+    else:
+        show(f"Registered: {version.uri}")
+    return 0
+
+
+def promote_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    from tasks.gating import landed
+
+    found, outcome = outcome_of(run)
+    landing = landed(checked(found.config), outcome.training, outcome.encoder)
+    if as_json:
+        emit(landing.model_dump(mode="json"))
+    elif landing.alias == "champion":
+        show(f"{landing.uri} is the champion. {landing.reason}")
+    if landing.alias != "champion":
+        raise GateRefusedError(f"{landing.uri} is a challenger. {landing.reason}")
+    return 0
+
+
+def canary_command(index: Path, model: str, as_json: bool) -> int:
+    prepare()
+    from sentemb_core.cli import tell_match
+    from tasks.registry import check_comparable, compare_with, find_version
+
+    check_comparable(index)
+    version = find_version(model).uri  # an alias may have moved by the time that this is read
+    return tell_match(compare_with(version, index), index, version, json=as_json)
+
+
+def resolved(model: str) -> Path:
+    """The folder of a registered model (verified), or the folder itself."""
+    prepare()
+    from tasks.registry import resolve
+
+    return resolve(model)
+
+
+def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
+    """The roof stands on the flows, so it is started as a program of its own."""
+    prepare()
+    command = [sys.executable, "-m", "deployments", "--port", str(port)]
+    command += ["--for", str(seconds)] if seconds is not None else []
+    os.execv(sys.executable, [*command, *(["--mlflow"] if mlflow else [])])
+
+
+def doctor_command(as_json: bool) -> int:
+    folder = prepare()
+    from tasks.doctor import findings
+
+    told = findings(folder)
+    if as_json:
+        emit([finding.__dict__ for finding in told])
+    else:
+        from rich.table import Table
+
+        table = Table("", "what", "found", box=None)
+        for finding in told:
+            table.add_row("ok" if finding.ok else "BAD", finding.what, finding.found)
+        show(table)
+    return 0 if all(finding.ok for finding in told) else 5
+
+
+def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
+    prepare()
+    from sentemb_core.store.gc import collect
+    from sentemb_core.store.objects import Store
+    from tasks.registry import registered_artifacts
+
+    garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
+    if as_json:
+        emit(garbage.model_dump(mode="json"))
+    else:
+        what = ", ".join(f"{n} {kind}" for kind, n in garbage.counts.items() if n) or "nothing"
+        show(
+            f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
+            f"{garbage.kept_objects} artifacts stay."
+        )
+    return 0
+
+
+def fsck_command(as_json: bool) -> int:
+    prepare()
+    from sentemb_core.store.fsck import fsck
+    from sentemb_core.store.objects import Store
+
+    found = fsck(Store.default())
+    if as_json:
+        emit(found.model_dump(mode="json"))
+    else:
+        lines = [f"{found.ok:,} artifacts are whole ({found.bytes / 1e6:,.1f} MB)."]
+        lines += [f"corrupt, now in quarantine: {line}" for line in found.corrupt]
+        lines += [f"missing: {ref}" for ref in found.missing]
+        lines += [f"stray: {path}" for path in found.stray]
+        show("\n".join(lines))
+    return 0 if found.healthy else 5

@@ -1,0 +1,249 @@
+"""The verbs that make tables: methods, experiments, benchmarks, comparisons."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.environment import log_file, prepare
+from flows.logs import logged
+from flows.plan_table import show_told
+from flows.settings import checked_as
+from flows.store_commands import resolved
+from sentemb_core.console import emit, remark, show
+from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.types import Json
+from tasks.sources import check_corpus
+
+if TYPE_CHECKING:
+    from flows.benchmark_settings import Benchmark
+    from flows.experiments.index import Reproduction
+    from flows.method_table import MethodTable
+    from tasks.cells import Cell
+
+
+def reproduce_command(
+    name: str, given: Mapping[str, Any], markdown: Path | None, *, dry_run: bool, as_json: bool
+) -> int:
+    asked = {name: value for name, value in given.items() if value is not None}
+    table = table_settings(name, asked)
+    prepare()
+    return table_plan(table, as_json) if dry_run else run_table(table, as_json, markdown)
+
+
+def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduction":
+    """A table of methods, few-shot curves, or an experiment by its id."""
+    from flows.demo import SHIPPED
+    from flows.experiments.index import Reproduction
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
+
+    shipped = str(SHIPPED.parent) if name == FewShotTable.title else None
+    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped)):
+        raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
+    kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
+    if name in kinds:
+        return checked_as(kinds[name], asked)
+    return checked_as(Reproduction, asked | {"experiment": name})
+
+
+def list_experiments(data: str | None, as_json: bool) -> int:
+    """What `reproduce` knows, and what of it the data folder lacks."""
+    from flows.experiments.index import EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+
+    folder = data or os.environ.get("SENTEMB_DATA")
+    told: list[Json] = []
+    for one in EXPERIMENTS.values():
+        files = files_wanted(one)
+        lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
+        told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
+    if as_json:
+        emit(told)
+        return 0
+    from rich.table import Table
+
+    table = Table("id", "what", "wants" if not folder else "ready, or wants", box=None)
+    for row in told:
+        table.add_row(row["id"], row["title"], ", ".join(row["lacks"]) or "ready")
+    for name, reason in NOT_SERVED.items():
+        table.add_row(name, f"not served: {reason}", "")
+    show(table)
+    return 0
+
+
+def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
+    """The table beside the paper's, what becomes of the claims, and the files."""
+    from flows.experiment import experiment
+    from sentemb_core.store.objects import Store
+    from tasks.caching import without_prefect
+    from tasks.cells import around_marks, write_between_marks
+    from tasks.findings_table import Told
+
+    if markdown:
+        around_marks(markdown, asked.experiment)
+    with logged(log_file()):
+        found = experiment(asked)
+    with without_prefect(Store.default()):
+        told = Told(asked.what, asked.budget, found, asked.model_dump(mode="json"))
+    if markdown:
+        write_between_marks(markdown, asked.experiment, told.markdown())
+    folder = told.write(Store.default().root / "reports" / asked.experiment)
+    if as_json:
+        emit(told.json())
+    else:
+        show(told.table(), *told.verdicts(), *told.notes(), f"Table and figure: {folder}")
+    return refusals(one.error for one in told.findings)
+
+
+def run_table(
+    table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
+) -> int:
+    table.check_files()
+    from flows.experiments.index import Reproduction
+
+    if isinstance(table, Reproduction):
+        return run_experiment(table, as_json, markdown)
+    from flows.few_shot import FewShotTable, few_shot
+    from flows.reproduce import methods_small
+    from tasks.cells import (
+        around_marks,
+        cells_json,
+        cells_markdown,
+        cells_table,
+        write_between_marks,
+    )
+
+    if markdown:
+        around_marks(markdown, table.title)  # told before the work rather than after it
+    with logged(log_file()):
+        cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
+    if markdown:
+        write_between_marks(markdown, table.title, cells_markdown(cells))
+    if as_json:
+        emit(cells_json(cells))
+    else:
+        show(cells_table(cells))
+    if isinstance(table, FewShotTable):
+        show_curves(cells)
+    return refusals(cell.error for cell in cells)
+
+
+def show_curves(cells: "list[Cell]") -> None:
+    """Draw them, and say where."""
+    from sentemb_core.store.objects import Store
+    from tasks.curves import write_curves
+
+    files = write_curves(cells, Store.default().root / "reports" / "few-shot")
+    remark(f"Figures: {', '.join(map(str, files))}")
+
+
+def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
+    """The same for every cell of a table."""
+    table.check_files()
+    from flows.experiment import arms_found
+    from flows.experiments.index import Reproduction
+    from flows.experiments.learning import base_of
+    from flows.few_shot import FewShotTable, few_shot_cells
+    from flows.reproduce import cells
+    from sentemb_core.store.objects import Store
+    from tasks.caching import making_plan
+
+    with making_plan(Store.default()) as plan:
+        match table:
+            case Reproduction():
+                list(arms_found(table, base_of(table)))
+            case FewShotTable():
+                list(few_shot_cells(table))
+            case _:
+                list(cells(table))
+    return show_told(plan, as_json)
+
+
+def table_of(config: Json) -> "MethodTable | Reproduction | None":
+    """The settings of a record, if it is one of a table."""
+    if not {"corpora", "experiment"} & set(config):
+        return None
+    from flows.experiments.index import Reproduction
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
+
+    if "experiment" in config:
+        return checked_as(Reproduction, config)
+    return checked_as(FewShotTable if "counts" in config else MethodTable, config)
+
+
+def benchmark_command(
+    given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
+) -> int:
+    config = benchmark_settings(given, corpus)
+    prepare()
+    return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
+
+
+def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
+    """What was asked for; its files and its folders are looked for before anything runs."""
+    from flows.benchmark_settings import Benchmark
+
+    asked = {name: value for name, value in given.items() if value is not None}
+    asked.setdefault("data", os.environ.get("SENTEMB_DATA"))
+    config = checked_as(Benchmark, asked | ({"corpus": corpus} if corpus else {}))
+    config.check_files()
+    if config.corpus:
+        check_corpus(config.corpus)
+    for model in config.models:
+        if Path(model).is_absolute() or model.startswith(("models:", ".")):
+            resolved(model)
+    return config
+
+
+def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
+    """What each stage of a benchmark would do."""
+    config.check_files()
+    from flows.benchmark import scoreboard
+    from sentemb_core.store.objects import Store
+    from tasks.caching import making_plan
+
+    with making_plan(Store.default()) as plan:
+        scoreboard(config, "plan")
+    return show_told(plan, as_json)
+
+
+def run_benchmark(config: "Benchmark", as_json: bool) -> int:
+    config.check_files()
+    from flows.benchmark import benchmark, folder_of
+    from tasks.scoreboard_tables import board_json, scoreboard_tables
+
+    with logged(log_file()):
+        board = benchmark(config)
+    if as_json:
+        emit(board_json(board))
+    else:
+        show(*scoreboard_tables(board), f"Table and figure: {folder_of(config, board.run)}")
+    return refusals(score.error for score in board.scores)
+
+
+def benchmark_of(config: Json) -> "Benchmark | None":
+    """The settings of a record, if it is one of a benchmark."""
+    from flows.benchmark_settings import Benchmark
+
+    return checked_as(Benchmark, config) if "models" in config else None
+
+
+def compare_command(given: Mapping[str, Any], as_json: bool) -> int:
+    config = benchmark_settings(given, {})
+    prepare()
+    from flows.benchmark import compare
+    from tasks.duel import duel_json, duel_tables
+
+    with logged(log_file()):
+        duel = compare(config)
+    if as_json:
+        emit(duel_json(duel))
+    else:
+        show(*duel_tables(duel))
+    return refusals(score.error for score in duel.scores)
+
+
+def refusals(errors: Iterable[str]) -> int:
+    """Bad data (3) where a model was refused on a task: the rest of the table stands."""
+    return BadDataError.exit_code if any(errors) else 0
