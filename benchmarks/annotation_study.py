@@ -85,6 +85,11 @@ class Ground:
         found = Benchmark.open(self.folder / "benchmark")
         return replace(found, query_split=np.full(len(found.query_split), "test"))
 
+    @cached_property
+    def counterpart(self) -> Int64[np.ndarray, " documents"]:
+        """Of each document that asks, in the order of the ranks of both directions."""
+        return np.unique(self.benchmark.query_candidate, return_inverse=True)[1]
+
     def topics(self) -> Int64[np.ndarray, " sentences"] | None:
         if self.name != "session_mixed_titles":
             return None
@@ -219,18 +224,25 @@ Cells = dict[str | None, list[dict]]
 """Variant -> its cells, seed by seed; None is the start."""
 
 
-def hits(cells: list[dict], k: int) -> Float64[np.ndarray, " queries"]:
-    """Hit among the first k, the mean over seeds, of every query of both directions."""
-    ways = [
-        np.mean([np.array(cell[way]) <= k for cell in cells], axis=0) for way in ("there", "back")
-    ]
-    return np.concatenate(ways)
+def hits(
+    cells: list[dict], k: int, counterpart: Int64[np.ndarray, " documents"]
+) -> Float64[np.ndarray, "seeds counterparts"]:
+    """Hit among the first k, the mean of both directions, counterpart by counterpart.
+
+    A document and its counterpart look for each other, and equal titles are one counterpart: one
+    draw takes a counterpart with all its documents. Each direction's mean stays its Recall@k.
+    """
+    there, back = (np.array([cell[way] for cell in cells]) <= k for way in ("there", "back"))
+    weight = back.shape[1] / there.shape[1]
+    found = [np.bincount(counterpart, seed) * weight for seed in there]
+    return (np.array(found) + back) / 2
 
 
-def table(name: str, cells: Cells) -> str:
+def table(ground: Ground, cells: Cells) -> str:
     """One row a variant; differences to the better of the two baselines."""
-    k = DEPTH.get(name, 5)
-    better = better_baseline(cells, k)
+    k = DEPTH.get(ground.name, 5)
+    found = {variant: hits(told, k, ground.counterpart) for variant, told in cells.items()}
+    better = max((NEIGHBOURS, PAPER), key=lambda variant: found[variant].mean())
     pure = "purity" in cells[None][0]
     head = [
         "positives", f"document → counterpart R@{k}", f"counterpart → document R@{k}",
@@ -238,38 +250,33 @@ def table(name: str, cells: Cells) -> str:
         *(["purity of the pairs", "of cluster pairs afterwards"] if pure else []),
     ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
-    for variant, found in cells.items():
+    for variant, told in cells.items():
         row = [variant or "(start)"]
-        row += [spread([share(cell[way], k) for cell in found]) for way in ("there", "back")]
+        row += [spread([share(cell[way], k) for cell in told]) for way in ("there", "back")]
         same = variant == better
-        row += ["", ""] if same else compared(found, cells[better], k)
-        row += [f"{mean(cell['adjacent'] for cell in found):.2f}" if variant else ""]
+        row += ["", ""] if same else compared(found[variant], found[better])
+        row += [f"{mean(cell['adjacent'] for cell in told):.2f}" if variant else ""]
         if pure:
-            row += [spread([cell["purity"] for cell in found]) if variant else ""]
-            row += [spread([cell["purity_after"] for cell in found])]
+            row += [spread([cell["purity"] for cell in told]) if variant else ""]
+            row += [spread([cell["purity_after"] for cell in told])]
         lines.append(row)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def better_baseline(cells: Cells, k: int) -> str:
-    return max((NEIGHBOURS, PAPER), key=lambda variant: hits(cells[variant], k).mean())
 
 
 def share(ranks: list[int], k: int) -> float:
     return float((np.array(ranks) <= k).mean())
 
 
-def compared(one: list[dict], other: list[dict], k: int) -> list[str]:
-    """Mean difference over queries with its interval, and in how many seeds it is above zero.
+def compared(
+    one: Float64[np.ndarray, "seeds counterparts"], other: Float64[np.ndarray, "seeds counterparts"]
+) -> list[str]:
+    """Mean difference with its interval over counterparts, and in how many seeds it is above zero.
 
     Bold where the interval does not hold zero.
     """
-    found = paired_difference(hits(one, k), hits(other, k), 0)
+    found = paired_difference(one.mean(axis=0), other.mean(axis=0), 0)
     told = f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
-    wins = sum(
-        bool(hits([left], k).mean() > hits([right], k).mean())
-        for left, right in zip(one, other, strict=True)
-    )
+    wins = int((one.mean(axis=1) > other.mean(axis=1)).sum())
     sure = found.low > 0 or found.high < 0
     return [f"**{told}**" if sure else told, f"{wins} of {len(one)}"]
 
@@ -302,7 +309,7 @@ def main() -> None:
             variant: [computed(folder, ground, variant, seed) for seed in asked.seeds]
             for variant in [None, *variants]
         }
-        made = f"{table(name, cells)}\n\n{told_of_start(cells)}"
+        made = f"{table(ground, cells)}\n\n{told_of_start(cells)}"
         print(f"{name}\n{made}\n", flush=True)
         if asked.write:
             marks = f"annotation {name} {asked.encoder}, {len(asked.seeds)} seeds"

@@ -1,7 +1,8 @@
 """Models on the evaluation suite between the fixed rows, and which of two is better."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from prefect import flow
@@ -16,6 +17,7 @@ from sentemb_core.suite import GROUPS, DocumentVector, ProbeTask, RetrievalTask,
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED,
+    FIXED_SEED,
     Fixed,
     Placed,
     compare_results,
@@ -72,6 +74,7 @@ def folder_of(config: Benchmark, run_id: str) -> Path:
 
 def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
     """The fixed rows, then model by model."""
+    documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
     models = labelled(config.models)
     encoders = {label: encoder_of(model) for label, model in models.items()}
@@ -80,29 +83,44 @@ def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
     scores = [score for name in fixed for score in scored(name, name, ranked, config.vectors)]
     for label, encoder in encoders.items():
         scores += scored(label, encoder, tasks, config.vectors)
-    documents = documents_of(config.corpus) if config.corpus else None
+    diagnosed = diagnoses(config, encoders, documents)
+    joined = fusions(encoders, ranked, config.vectors) if config.fusion else {}
+    overlaps = [overlap(documents, tasks)] if documents else []
+    beside = [score for told in (*diagnosed.values(), *joined.values(), overlaps) for score in told]
     return Scoreboard(
         run=run_id,
         models=models,
         encoders=encoders,
         fixed=list(fixed),
         tasks=tasks,
-        scores=scores,
-        diagnoses=diagnoses(config, encoders, documents),
-        overlap=overlap(documents, tasks) if documents else None,
-        fusions=fusions(encoders, ranked, config.vectors) if config.fusion else {},
+        scores=[*scores, *(score for score in beside if score.error)],
+        diagnoses=results(diagnosed, lambda score: score.system),
+        overlap=overlaps[0].result if overlaps else None,
+        fusions=results(joined, lambda score: score.task),
     )
+
+
+def results(
+    told: Mapping[str, Sequence[Score]], name: Callable[[Score], str]
+) -> dict[str, dict[str, ArtifactRef]]:
+    """Under each heading what was not refused, by its name; no heading without any."""
+    found = {
+        heading: {name(score): score.result for score in scores if score.result}
+        for heading, scores in told.items()
+    }
+    return {heading: made for heading, made in found.items() if made}
 
 
 def labelled(models: Sequence[str]) -> dict[str, str]:
     """Models by their names in a table: NAME@ALIAS, the last part of a folder or a name."""
-    short = [Path(model.removeprefix("models:/")).name or model for model in models]
-    names = [
-        model if short.count(name) > 1 or model.startswith("models:/") else name
-        for name, model in zip(short, models, strict=True)
+    short = [
+        model.removeprefix("models:/") if model.startswith("models:/") else Path(model).name
+        for model in models
     ]
-    shown = [name.removeprefix("models:/") for name in names]
-    return dict(zip(shown, models, strict=True))
+    return {
+        name if name and short.count(name) == 1 else model: model
+        for name, model in zip(short, models, strict=True)
+    }
 
 
 def encoder_of(model: str) -> ArtifactRef:
@@ -120,14 +138,18 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
     found: list[Score] = []
     with progress(label, len(present)) as update:
         for one in present:
-            try:
-                result, error = result_on(one, system, vectors), ""
-            except SentembError as refused:
-                result, error = None, str(refused)
-                log.warning("%s on %s: %s", label, one.task.name, error)
-            found.append(Score(system=label, task=one.task.name, result=result, error=error))
+            found.append(tried(label, one.task.name, partial(result_on, one, system, vectors)))
             update(len(found))
     return found
+
+
+def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
+    """What a system has on a task, or why it was refused."""
+    try:
+        return Score(system=system, task=task, result=make())
+    except SentembError as refused:
+        log.warning("%s on %s: %s", system, task, refused)
+        return Score(system=system, task=task, error=str(refused))
 
 
 def result_on(place: Placed, system: System, vectors: DocumentVector) -> ArtifactRef:
@@ -135,7 +157,7 @@ def result_on(place: Placed, system: System, vectors: DocumentVector) -> Artifac
     task, digests, folder = place.task, place.digests, place.folder
     if not isinstance(system, ArtifactRef):
         assert isinstance(task, RetrievalTask)
-        return score_fixed(system, task, digests, folder)
+        return score_fixed(system, task, digests, folder, FIXED_SEED)
     match task:
         case RetrievalTask():
             return score_retrieval(system, task, vectors, digests, folder)
@@ -147,48 +169,53 @@ def result_on(place: Placed, system: System, vectors: DocumentVector) -> Artifac
 
 def fusions(
     encoders: Mapping[str, ArtifactRef], tasks: Sequence[Placed], vectors: DocumentVector
-) -> dict[str, dict[str, ArtifactRef]]:
+) -> dict[str, list[Score]]:
     """Each model beside BM25 and joined with it, on every task that retrieves."""
-    found: dict[str, dict[str, ArtifactRef]] = {label: {} for label in encoders}
-    for label, encoder in encoders.items():
-        for one in tasks:
-            assert isinstance(one.task, RetrievalTask)
-            try:
-                fusion = score_fusion(encoder, one.task, vectors, one.digests, one.folder)
-            except SentembError as refused:
-                log.warning("%s with BM25 on %s: %s", label, one.task.name, refused)
-            else:
-                found[label][one.task.name] = fusion
-    return found
+    return {
+        label: [
+            tried(f"{label} with BM25", one.task.name, partial(fusion, encoder, one, vectors))
+            for one in tasks
+        ]
+        for label, encoder in encoders.items()
+    }
+
+
+def fusion(encoder: ArtifactRef, place: Placed, vectors: DocumentVector) -> ArtifactRef:
+    assert isinstance(place.task, RetrievalTask)
+    return score_fusion(encoder, place.task, vectors, place.digests, place.folder)
 
 
 def diagnoses(
     config: Benchmark, encoders: Mapping[str, ArtifactRef], documents: ArtifactRef | None
-) -> dict[str, dict[str, ArtifactRef]]:
+) -> dict[str, list[Score]]:
     """Of every model, on pairs that people call alike and on halves of the corpus's documents."""
-    found: dict[str, dict[str, ArtifactRef]] = {}
+    found: dict[str, list[Score]] = {}
     if file := config.positives:
-        digest = file_digest(file)
-        found[f"pairs of {file.stem}"] = {
-            label: diagnose_on_pairs(encoder, digest, str(file))
+        digest, sample = file_digest(file), f"pairs of {file.stem}"
+        found[sample] = [
+            tried(label, sample, partial(diagnose_on_pairs, encoder, digest, str(file)))
             for label, encoder in encoders.items()
-        }
+        ]
     if documents and config.has_halves:
-        found["halves of the corpus's documents"] = {
-            label: diagnose_on_halves(encoder, documents) for label, encoder in encoders.items()
-        }
+        sample = "halves of the corpus's documents"
+        found[sample] = [
+            tried(label, sample, partial(diagnose_on_halves, encoder, documents))
+            for label, encoder in encoders.items()
+        ]
     return found
 
 
-def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> ArtifactRef:
+def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
     """What the corpus has of the texts of all tasks that were run."""
     present = [one for one in tasks if not one.missing]
-    return measure_overlap(
+    measured = partial(
+        measure_overlap,
         documents,
         [one.task for one in present],
         [one.digests for one in present],
         [one.folder for one in present],
     )
+    return tried("corpus", "overlap", measured)
 
 
 @flow(name="compare", flow_run_name="compare")

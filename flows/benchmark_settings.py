@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from sentemb_core.configs import Config, CorpusConfig
 from sentemb_core.errors import UnreadableSourceError, UsageError
@@ -36,6 +36,17 @@ class Benchmark(Config):
     out: str | None = Field(
         default=None, description="Folder of table and figure; none: below the home."
     )
+
+    @field_validator("models")
+    @classmethod
+    def _each_once(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        for model in models:
+            if models.count(model) > 1:
+                raise ValueError(
+                    f"a table has each model once, and {model} is named {models.count(model)} "
+                    "times: name it once, and another one beside it"
+                )
+        return models
 
     def places(self) -> list[tuple[Task, Path]]:
         """Tasks and their folders; a BEIR folder is a task beside the chosen ones.

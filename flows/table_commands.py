@@ -64,11 +64,17 @@ def list_experiments(data: str | None, as_json: bool) -> int:
 
     table = Table("id", "what", "wants" if not folder else "ready, or wants", box=None)
     for row in told:
-        table.add_row(row["id"], row["title"], ", ".join(row["lacks"]) or "ready")
+        lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
+        table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
     for name, reason in NOT_SERVED.items():
         table.add_row(name, f"not served: {reason}", "")
     show(table)
     return 0
+
+
+def folder_or_file(wanted: str) -> str:
+    """What a person has to get: of a BEIR folder, or of folders in one, the outermost."""
+    return "/".join([*wanted.split("/")[:2], ""]) if "/" in wanted else wanted
 
 
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:

@@ -22,6 +22,9 @@ Fixed = Literal["BM25", "random", "constant"]
 
 FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
 
+FIXED_SEED = 0
+"""Of a single draw, and of the rows that draw nothing: they have one key for all seeds."""
+
 
 class Placed(Value):
     """A task where it lies: the SHA-256 of its files' bytes, in their order, or what is absent."""
@@ -87,9 +90,9 @@ def score_retrieval(
 
 @stage("score_fixed", version=1, ignore=("folder",))
 def score_fixed(
-    system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str
+    system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
-    """What words alone, chance, and the order of the ids find."""
+    """What words alone, chance (drawn by the seed), and the order of the ids find."""
     from sentemb_core.evaluation.collection_scores import (
         bm25_result,
         constant_result,
@@ -102,12 +105,18 @@ def score_fixed(
         case "BM25":
             return kept_result(bm25_result(collection))
         case "random":
-            return kept_result(random_result(collection, seed=0))
+            return kept_result(random_result(collection, seed))
         case "constant":
             return kept_result(constant_result(collection))
 
 
-@stage("score_transfer", version=1, ignore=("folder",), numeric=("device",))
+@stage(
+    "score_transfer",
+    version=1,
+    ignore=("folder",),
+    numeric=("device",),
+    libraries=("scikit-learn",),
+)
 def score_transfer(
     encoder: ArtifactRef, task: ProbeTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:

@@ -27,7 +27,7 @@ def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | N
     return draft.ref
 
 
-@stage("word_vectors", version=1)
+@stage("word_vectors", version=1, libraries=("gensim",))
 def word_vectors(documents: ArtifactRef, seed: int) -> ArtifactRef:
     """The encoder that averages word vectors trained on the corpus."""
     from sentemb_core.corpus.tokens import sentence_texts

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sentemb_core.report.experiment import Mark
+    from sentemb_core.report.panels import Panel
 
 
 class Told:
@@ -93,20 +94,26 @@ class Told:
 
     def notes(self) -> list[str]:
         """What the numbers are, what differs, and why cells are empty."""
-        budget = self.budget
-        steps = f"{budget.steps:,} steps of {budget.batch_size} a training"
-        pool = (
-            f"{budget.candidates:,} candidates"
-            if any(one.judge == TITLE for one in self.scored)
-            else ""
-        )
-        seeds = f"seeds {', '.join(map(str, budget.seeds))}"
-        about = "; ".join(filter(None, (steps, pool, seeds)))
-        told = [f"{about}. Mean ± standard deviation over the seeds."]
+        told = [self.cost()]
         if paper := self.printed.table:
             source = f"In brackets: {paper.source} ({paper.measure})."
             told.append(" ".join(filter(None, (source, self.printed.elsewhere(), paper.note))))
         return [*told, f"What differs: {self.what.differs}", *self.failures()]
+
+    def cost(self) -> str:
+        """What each training was allowed, and the paper's; who judged; under which seeds."""
+        budget, paper = self.budget, self.what.paper
+        seeds = ", ".join(map(str, budget.seeds))
+        told = [f"{budget.steps:,} steps of {budget.batch_size:,} a training"]
+        if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
+            told[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
+        if sample := self.settings.get("max_documents"):
+            told.append(f"a sample of {sample:,} documents of each corpus")
+        if any(one.judge == TITLE for one in self.scored):
+            told.append(f"{budget.candidates:,} candidates")
+        if len(budget.seeds) == 1:
+            return f"{'; '.join(told)}; seed {seeds}."
+        return f"{'; '.join(told)}; mean ± standard deviation over seeds {seeds}."
 
     def failures(self) -> list[str]:
         """Every error once, behind the cells that ended in it."""
@@ -191,12 +198,22 @@ class Told:
             drawing = Drawing("table", f"{self.what.title}, as in the table below", figure)
             (folder / "table.png").write_bytes(png(figure))
         panels = [
-            Panel("Claims", self.verdicts() or ["The paper claims nothing about it."]),
+            self.claims_panel(),
             Panel("Table", [], drawing, self.header, self.lines(), "Mean over the seeds"),
             Panel("How it was made", [*self.notes(), self.command]),
         ]
         write_panels(title, "An experiment of sentemb", panels, folder)
         return folder
+
+    def claims_panel(self) -> "Panel":
+        """A line for each claim."""
+        from sentemb_core.report.panels import Panel
+
+        if not self.fates:
+            return Panel("Claims", ["The paper claims nothing about it."])
+        rows = [(one.text, one.fate, difference(one)) for one in self.fates]
+        head = ("claim", "at our scale", "the difference that decides, 95 %")
+        return Panel("Claims", [], None, head, rows, "What the paper says, and what we found")
 
     def marks(self) -> "list[Mark]":
         """What the picture shows."""
@@ -232,15 +249,19 @@ def told_json(claim: Fated) -> Json:
 
 
 def evidence(claim: Fated) -> str:
-    """The claim, and the rival that decides it."""
-    told = f"{claim.text}."
+    """The claim, and the difference that decides it."""
+    return f"{claim.text}. {difference(claim)}"
+
+
+def difference(claim: Fated) -> str:
+    """To the rival that decides, and in how many seeds it is above."""
     if not (rival := claim.deciding):
-        return f"{told} There is nothing to compare yet."
+        return "There is nothing to compare yet."
     of = f" (the closest of {len(claim.rivals)})" if len(claim.rivals) > 1 else ""
     above = f"above {-rival.margin:+.3f}" if rival.margin else "above"
     missing = f" Not compared: {', '.join(claim.missing)}." if claim.missing else ""
     return (
-        f"{told} {claim.better} less {rival.than}{of}: {rival.difference:+.3f} "
+        f"{claim.better} less {rival.than}{of}: {rival.difference:+.3f} "
         f"({rival.low:+.3f} to {rival.high:+.3f}), {above} in {rival.better_in} of "
         f"{rival.seeds} seeds.{missing}"
     )

@@ -78,24 +78,3 @@ def fusion_from(found: "FusedResults") -> Fusion:
 def fusion_of(artifact: ArtifactRef) -> Fusion:
     """What `score_fusion` wrote."""
     return Fusion.model_validate(told_of(artifact, "fusion"))
-
-
-def fusion_lines(fusions: dict[str, dict[str, ArtifactRef]]) -> list[list[str]]:
-    """Task, model, queries, four values times 100, alpha, and what rescoring gains."""
-    lines: list[list[str]] = []
-    for task in dict.fromkeys(task for told in fusions.values() for task in told):
-        for model, told in fusions.items():
-            if task in told:
-                one = fusion_of(told[task])
-                shown = [f"{100 * one.values[name]:.1f}" for name in SYSTEMS]
-                gain = 100 * (one.values["rescored"] - one.values[one.better])
-                interval = f"{gain:+.1f} ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
-                queries, alpha = f"{one.queries:,}", f"{one.alpha:g}"
-                lines.append([task, one.measure, model, queries, *shown, alpha, interval])
-    return lines
-
-
-FUSION_HEAD = (
-    *("task", "measure", "model", "queries", "BM25", "encoder", "BM25 + alpha cosine"),
-    *("rank fusion", "alpha", "rescored less the better of the two"),
-)

@@ -13,7 +13,7 @@ FEWEST = 3
 
 
 class Score(Value):
-    """One system on one task: its result, or the error that it ended in."""
+    """One system on one task, or beside the tasks: its result, or the error that it ended in."""
 
     system: str
     task: str
@@ -24,8 +24,8 @@ class Score(Value):
 class Scoreboard(Value):
     """Every system on every task, in the order of the table.
 
-    models: what was asked for, by its name in the table. diagnoses: by sample of texts, then model.
-    fusions: by model, then task.
+    models: what was asked for, by its name in the table. scores: of the tasks, and beside them what
+    was refused. diagnoses: by sample of texts, then model. fusions: by model, then task.
     """
 
     run: str

@@ -5,21 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.suite import GROUPS, Group
-from tasks.benchmark import diagnosis_of, overlaps_of
-from tasks.fusion import FUSION_HEAD, fusion_lines
+from sentemb_core.types import ArtifactRef
 from tasks.scoreboard import Cell, Scoreboard, agreements, averages, not_run, refused
+from tasks.scoreboard_lines import TITLES, diagnosis_lines, fusion_lines, overlap_lines
 
 if TYPE_CHECKING:
     from sentemb_core.report.figures import Drawing
     from sentemb_core.report.panels import Panel
-
-TITLES: dict[Group, str] = {
-    "retrieval": "Retrieval",
-    "sts": "STS",
-    "transfer": "Transfer",
-    "reviews": "Long reviews",
-    "probing": "Probing",
-}
 
 
 def write_page(
@@ -35,7 +27,7 @@ def write_page(
         *(group_panel(board, cells, group) for group in groups),
         *(diagnosis_panel(board, cells, sample) for sample in board.diagnoses),
         *([fusion_panel(board)] if board.fusions else []),
-        *([overlap_panel(board)] if board.overlap else []),
+        *([overlap_panel(board.overlap)] if board.overlap else []),
     ]
     return write_panels(board.run, "A benchmark of sentemb", panels, folder)
 
@@ -79,22 +71,14 @@ def shown(cell: Cell | None) -> str:
 
 def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "Panel":
     """What needs no label, and how it goes with the scores from three models on."""
-    from sentemb_core.evaluation.label_free import MEASURES
     from sentemb_core.report.panels import Panel
 
-    found = {name: diagnosis_of(ref).model_dump() for name, ref in board.diagnoses[sample].items()}
     agreed = agreements(board, cells, sample)
+    head, *rows = diagnosis_lines(board.diagnoses[sample], agreed)
     return Panel(
         f"Without labels, on {sample}",
-        head=["diagnostic", *found, *(f"rho {TITLES[group]}" for group in agreed)],
-        rows=[
-            [
-                measure.replace("_", " "),
-                *(f"{told[measure]:.3f}" for told in found.values()),
-                *(f"{of[measure]:+.2f}" for of in agreed.values()),
-            ]
-            for measure in MEASURES
-        ],
+        head=head,
+        rows=rows,
         caption="rho: rank correlation over the models with the group's average"
         if agreed
         else "What the vectors are like, without any score",
@@ -105,31 +89,24 @@ def fusion_panel(board: Scoreboard) -> "Panel":
     """What joining words and vectors gives."""
     from sentemb_core.report.panels import Panel
 
+    head, *rows = fusion_lines(board.fusions)
     return Panel(
         "Words and vectors together",
         ["Half of a task's queries choose alpha; the others are told here."],
-        head=FUSION_HEAD,
-        rows=fusion_lines(board.fusions),
+        head=head,
+        rows=rows,
         caption="Main measures, times 100, with the 95 % interval of the gain",
     )
 
 
-def overlap_panel(board: Scoreboard) -> "Panel":
+def overlap_panel(overlap: ArtifactRef) -> "Panel":
     """What the training corpus has of each task's texts."""
     from sentemb_core.report.panels import Panel
 
-    assert board.overlap is not None
+    head, *rows = overlap_lines(overlap)
     return Panel(
         "Overlap with the training corpus",
-        head=["texts", "number", "whole texts, %", "runs of 8 words, %"],
-        rows=[
-            [
-                name,
-                f"{one.texts:,}",
-                f"{100 * one.exact:.2f}",
-                "" if one.runs is None else f"{100 * one.runs:.2f}",
-            ]
-            for name, one in overlaps_of(board.overlap).items()
-        ],
+        head=head,
+        rows=rows,
         caption="Of a task's different texts, and of its runs of 8 words",
     )

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from sentemb_core.console import plain
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import Json
 from tasks.benchmark import diagnosis_of, overlaps_of
-from tasks.fusion import FUSION_HEAD, fusion_lines, fusion_of
+from tasks.fusion import fusion_of
 from tasks.scoreboard import (
     Cell,
     Scoreboard,
@@ -21,12 +21,12 @@ from tasks.scoreboard import (
     not_run,
     refused,
 )
-from tasks.scoreboard_page import TITLES, write_page
+from tasks.scoreboard_lines import TITLES, Lines, diagnosis_lines, fusion_lines, overlap_lines
+from tasks.scoreboard_page import write_page
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.evaluation.overlap import Overlap
     from sentemb_core.report.scores import Point
 
 COLUMNS = ("group", "task", "system", "measure", "main", "value", "low", "high", "units", "note")
@@ -132,17 +132,18 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
     for sample in board.diagnoses:
         agreed = agreements(board, cells, sample)
         rho = "; rho: rank correlation over models with the group's average" if agreed else ""
-        told += [f"Without labels, on {sample}{rho}.", diagnoses_table(board, sample, agreed)]
+        lines = diagnosis_lines(board.diagnoses[sample], agreed)
+        told += [f"Without labels, on {sample}{rho}.", lines_table(lines)]
     if board.fusions:
         told += [
             "Words and vectors together, on the half of the queries that did not choose alpha.",
-            fusion_table(board),
+            lines_table(fusion_lines(board.fusions), words=3),
         ]
     if board.overlap:
         told += [
-            "Overlap with the training corpus: % of a task's different texts, and of its runs of 8 "
+            "Overlap with the training corpus: of a task's different texts, and of its runs of 8 "
             "words.",
-            overlap_table(overlaps_of(board.overlap)),
+            lines_table(overlap_lines(board.overlap)),
         ]
     return told
 
@@ -199,40 +200,13 @@ def shown(board: Scoreboard, values: dict[str, float]) -> list[str]:
     return texts
 
 
-def diagnoses_table(
-    board: Scoreboard, sample: str, agreed: Mapping[Group, Mapping[str, float]]
-) -> "Table":
-    """Measures down, models across, then their rank correlation with the scores."""
-    from sentemb_core.evaluation.label_free import MEASURES
-
-    found = {name: diagnosis_of(ref).model_dump() for name, ref in board.diagnoses[sample].items()}
+def lines_table(lines: Lines, words: int = 1) -> "Table":
+    """The head and what stands under it; numbers, on the right, follow columns of words."""
     table = empty_table()
-    table.add_column("diagnostic")
-    for name in (*found, *(f"rho {TITLES[group]}" for group in agreed)):
-        table.add_column(plain(name), justify="right", overflow="fold")
-    for measure in MEASURES:
-        values = [f"{told[measure]:.3f}" for told in found.values()]
-        correlations = [f"{of[measure]:+.2f}" for of in agreed.values()]
-        table.add_row(measure.replace("_", " "), *values, *correlations)
-    return table
-
-
-def fusion_table(board: Scoreboard) -> "Table":
-    """A line for each task and model."""
-    table = empty_table()
-    for number, name in enumerate(FUSION_HEAD):
-        table.add_column(name, justify="right" if number > 2 else "left", overflow="fold")
-    for line in fusion_lines(board.fusions):
-        table.add_row(*map(plain, line))
-    return table
-
-
-def overlap_table(found: "Mapping[str, Overlap]") -> "Table":
-    """What of each set of texts the training corpus has."""
-    table = empty_table()
-    for name in ("texts", "number", "whole texts", "runs of 8 words"):
-        table.add_column(name, justify="left" if name == "texts" else "right")
-    for name, one in found.items():
-        runs = "" if one.runs is None else f"{100 * one.runs:.2f}"
-        table.add_row(plain(name), f"{one.texts:,}", f"{100 * one.exact:.2f}", runs)
+    head, *rows = lines
+    for number, name in enumerate(head):
+        justify = "left" if number < words else "right"
+        table.add_column(plain(name), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*map(plain, row))
     return table

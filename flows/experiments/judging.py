@@ -8,6 +8,7 @@ from sentemb_core.experiments import TITLE, Arm, Column
 from sentemb_core.suite import ProbeTask, RetrievalTask, StsTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
+    FIXED_SEED,
     Fixed,
     placed,
     score_fixed,
@@ -27,7 +28,7 @@ def judged(
 ) -> ArtifactRef:
     """What the judge of a column says."""
     if column.judge != TITLE:
-        return on_task(asked, system, column)
+        return on_task(asked, system, column, seed)
     ground = ground_of(asked, base, column.corpus)
     assert ground.benchmark is not None, "titles are counterparts"
     if system == "BM25":
@@ -43,13 +44,14 @@ def judged(
     return validate_encoder(system, sentences, ground.benchmark)
 
 
-def on_task(asked: Reproduction, system: System, column: Column) -> ArtifactRef:
+def on_task(asked: Reproduction, system: System, column: Column, seed: int) -> ArtifactRef:
     """A task of the evaluation suite."""
     place = placed(task_of(column), Path(asked.data, folder_of(column)))
     task, digests, folder = place.task, place.digests, place.folder
     if not isinstance(system, ArtifactRef):
         assert isinstance(task, RetrievalTask), "fixed rows only retrieve"
-        return score_fixed(system, task, digests, folder)
+        drawn = seed if system == "random" else FIXED_SEED
+        return score_fixed(system, task, digests, folder, drawn)
     match task:
         case RetrievalTask():
             return score_retrieval(system, task, "text", digests, folder)

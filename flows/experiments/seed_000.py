@@ -55,10 +55,7 @@ fifty times faster. They have no layers and no dropout, so methods that need tho
 """
 
 CORPORA = "Corpora (Reuters, USA.gov's blog, mixed sessions: R@20 there)"
-DIFFERS = (
-    f"{CORPORA}, a static encoder from random vectors in place of BERT, 600 steps of 128 a "
-    "training in place of 200,000 of 3,200."
-)
+DIFFERS = f"{CORPORA}, a static encoder from random vectors in place of BERT."
 
 
 def rounds(count: int, annotation: AnnotationConfig | None = None) -> tuple[Step, ...]:
@@ -124,8 +121,7 @@ ZERO_SHOT = Experiment(
     ),
     small=SMALL.model_copy(update={"learning_rate": 2e-3}),
     paper=PAPER,
-    differs=f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage), 300 steps "
-    "of 64 a training in place of 200,000 of 3,200.",
+    differs=f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage).",
 )
 
 COUNTS = (100, 250, 1_000)

@@ -32,8 +32,8 @@ STS = tuple(
 
 BASE = (
     "Base of 2 layers, 128 wide, its mean in place of [CLS], pre-trained by our Condenser stage, "
-    "which every arm starts from, where only InfoCSE-aux did; 300 steps of 64 open sentences in "
-    "place of two epochs of a million from Wikipedia; the last step, not the best on STS-B dev."
+    "which every arm starts from, where only InfoCSE-aux did; open sentences in place of a million "
+    "from Wikipedia; the last step, not the best on STS-B dev."
 )
 
 

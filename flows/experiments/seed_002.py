@@ -46,10 +46,10 @@ SETS = ("WDC", "Amazon-Google", "Abt-Buy")
 PRODUCTS = tuple(Column(label=name, corpus=TITLES, judge=name, measure="R_cap@10") for name in SETS)
 DEV = (Column(label="STS-B dev", judge="STS-B-dev"),)
 
-BUDGET = "300 steps of 64 a training, base of 2 layers and 128 dimensions."
+BASE = "base of 2 layers and 128 dimensions."
 DIFFERS = (
     f"9,530 titles of WDC and three open product sets (WDC's queries are those titles) in place of "
-    f"eBay's and eProduct; {BUDGET}"
+    f"eBay's and eProduct; {BASE}"
 )
 
 
@@ -196,7 +196,7 @@ def domains(id: str, title: str, small: Budget, read: str) -> Experiment:
         small=small,
         paper=PAPER,
         differs=f"Titles are WDC's, OpenWebText is open sentences, Quora is USA.gov's blog; all "
-        f"are judged on WDC's titles; the base read {read}; {BUDGET}",
+        f"are judged on WDC's titles; the base read {read}; {BASE}",
     )
 
 
@@ -272,7 +272,7 @@ def quora(id: str, title: str, measures: tuple[str, ...], claims: tuple[Claim, .
         claims=claims,
         paper=PAPER,
         differs=f"Trained on open sentences, not on Quora's questions; joint weight .01, not the "
-        f"best of a grid on the set judged; {BUDGET}",
+        f"best of a grid on the set judged; {BASE}",
     )
 
 

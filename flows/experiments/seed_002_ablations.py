@@ -1,7 +1,7 @@
 """Seed 002, a thesis on product search: what it asks beside its five experiments."""
 
 from flows.experiments.seed_002 import (
-    BUDGET,
+    BASE,
     DEV,
     EPOCH,
     FIXED,
@@ -51,7 +51,7 @@ def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
         ),
         paper=PAPER.model_copy(update={"steps": 15_625}),
         differs="Open sentences in place of a million of OpenWebText; of the cosine over the "
-        f"temperature, since the loss as printed has no value for a negative one; {BUDGET}",
+        f"temperature, since the loss as printed has no value for a negative one; {BASE}",
     )
 
 
@@ -110,7 +110,7 @@ BATCH = Experiment(
     axis="texts of a batch",
     paper=PAPER,
     differs=f"Open sentences and STS-B dev in place of titles and eProduct; one learning rate for "
-    f"all; {BUDGET}",
+    f"all; {BASE}",
 )
 
 LENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -164,7 +164,7 @@ RESCORING = Experiment(
     axis="alpha",
     paper=PAPER,
     differs="Documents that look for their titles in place of eProduct; alpha is chosen on the "
-    f"validation split, not on the set judged; {BUDGET}",
+    f"validation split, not on the set judged; {BASE}",
 )
 
 
@@ -195,7 +195,7 @@ DUPLICATES = Experiment(
     paper=PAPER,
     differs="Each set trains on its left titles, 11,460 of which 1,277 differ and 9,575 of which "
     "1,068 do. Our losses never take an equal text for a negative, so the harm that the thesis "
-    f"removes is not there; {BUDGET}",
+    f"removes is not there; {BASE}",
 )
 
 EXPERIMENTS = (RESCORING, *BINARY, BATCH, CURVE, DUPLICATES)

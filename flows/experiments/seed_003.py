@@ -25,7 +25,7 @@ DOCUMENTS = 16
 DIFFERS = (
     "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place of 32 to 512; "
     "base of 2 layers, 128 wide, pre-trained by our Condenser stage on open sentences in place of "
-    "DistilRoBERTa; 300 steps of 16 documents in place of an epoch of half a million."
+    "DistilRoBERTa."
 )
 
 

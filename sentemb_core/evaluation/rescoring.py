@@ -56,14 +56,6 @@ def rescored_scorers(words: Scorers, vectors: Scorers, alpha: float) -> Scorers:
     )
 
 
-def fused_scorers(words: Scorers, vectors: Scorers) -> Scorers:
-    """`fused` in both directions of a benchmark."""
-    return Scorers(
-        fused(words.document_to_counterpart, vectors.document_to_counterpart),
-        fused(words.counterpart_to_document, vectors.counterpart_to_document),
-    )
-
-
 def alpha_sweep(
     benchmark: Benchmark, words: Scorers, vectors: Scorers, alphas: Sequence[float] = ALPHAS
 ) -> dict[float, RetrievalScores]:

@@ -20,6 +20,16 @@ class Entry:
     needs: str
     what: str
 
+    @property
+    def takes_static(self) -> bool:
+        """Whether a table of token vectors can learn by it."""
+        return "transformer" not in self.needs
+
+    @property
+    def continues(self) -> bool:
+        """Whether it starts from what a Condenser stage left."""
+        return self.needs == CONDENSED
+
 
 LISTING = (
     Entry("infocse_idc", "documents", "sentences of one document in one cluster"),
@@ -47,3 +57,21 @@ LISTING = (
     Entry("diffcse", CONDENSED, "SimCSE, and edits to see"),
     Entry("rtd_mlm", CONDENSED, "SimCSE, masks and edits"),
 )
+
+
+def static_refused(method: str) -> str:
+    """The rule, and the way out, where a method that needs layers meets a static encoder."""
+    others = ", ".join(entry.name for entry in LISTING if entry.takes_static)
+    return (
+        f"{method} works between the layers of a transformer, and a static encoder has none: start "
+        f"from one (--encoder minilm, or --encoder transformer), or take one of {others}."
+    )
+
+
+def headless_refused(method: str) -> str:
+    """The same where there is no head that a Condenser stage trained."""
+    return (
+        f"{method} starts from the head of a Condenser stage, and none is given (seed 001, Table "
+        "4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), or do "
+        "without (--set training.method.random_head=true)."
+    )

@@ -9,6 +9,8 @@ log-determinant: that of a permutation and of an additive coupling is 0.
 
 import json
 import math
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -141,6 +143,17 @@ class NormalizingFlow(nn.Module):
         return cast("list[Step]", list(self.steps))
 
 
+@contextmanager
+def _one_thread() -> Generator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_one_thread()
 def fitted_flow(
     vectors: Float32[np.ndarray, "n dim"],
     seed: int,
@@ -154,7 +167,7 @@ def fitted_flow(
 ) -> NormalizingFlow:
     """A flow of largest likelihood on these vectors, by Adam.
 
-    Defaults are those of the paper's code.
+    Defaults are those of the paper's code. One thread, so that one seed gives one flow.
 
     Args:
         vectors: Pooled, not normalised.

@@ -13,7 +13,6 @@ from sentemb_core.evaluation.rescoring import (
     alpha_sweep,
     best_alpha,
     fused,
-    fused_scorers,
     rescored,
     rescored_scorers,
 )
@@ -101,8 +100,15 @@ def test_the_sweep_asks_the_validation_split_alone_and_the_smallest_best_alpha_w
     assert best_alpha(sweep) == 10.0
 
 
+def fused_both_ways(words: Scorers, vectors: Scorers) -> Scorers:
+    return Scorers(
+        fused(words.document_to_counterpart, vectors.document_to_counterpart),
+        fused(words.counterpart_to_document, vectors.counterpart_to_document),
+    )
+
+
 @pytest.mark.parametrize(
-    "together", [fused_scorers, partial(rescored_scorers, alpha=3.0)], ids=["fused", "rescored"]
+    "together", [fused_both_ways, partial(rescored_scorers, alpha=3.0)], ids=["fused", "rescored"]
 )
 def test_a_system_put_together_with_itself_keeps_every_rank_in_both_directions(together):
     scorers = both_ways(np.random.default_rng(0).normal(size=(12, 12)))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from flows.__main__ import app
 from flows.benchmark import compare, labelled, scoreboard
 from flows.benchmark_settings import Benchmark
 from flows.settings import checked_as
+from flows.table_commands import refusals
 from sentemb_core import console
-from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.errors import EmptyPairsError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
@@ -25,7 +28,9 @@ from tasks.caching import making_plan, without_prefect
 from tasks.duel import Duel, duel_json, duel_tables
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.scoreboard import Scoreboard, averages, cells_of
+from tasks.scoreboard_lines import diagnosis_lines, overlap_lines
 from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
+from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
 
 TASKS = ["cranfield", "sts12", "sts13", "sts-b-dev", "tree_depth"]
@@ -187,7 +192,13 @@ def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys)
     told = board_json(found)
     assert told["overlap"]["STS12"]["exact"] == pytest.approx(1 / 2, abs=0.03)
     assert set(told["diagnostics"]) == {"pairs of stsb_dev", "halves of the corpus's documents"}
-    assert "runs of 8 words" in shown(capsys, *scoreboard_tables(found))
+    said = shown(capsys, *scoreboard_tables(found))
+    page = (write_board(found, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
+    for lines in (
+        overlap_lines(found.overlap),
+        *(diagnosis_lines(told, {}) for told in found.diagnoses.values()),
+    ):
+        assert all(text in said and text in page for line in lines for text in line)
 
 
 def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Path, capsys):
@@ -202,6 +213,82 @@ def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Pa
     assert sorted(path.name for path in folder.iterdir()) == [
         *("page.html", "scores.json", "table.csv", "table.json")
     ]
+
+
+def exit_code(board: Scoreboard) -> int:
+    return refusals(score.error for score in board.scores)
+
+
+def test_a_diverged_model_has_errors_in_place_of_numbers_and_diagnostics(
+    files: Path, tmp_path: Path, capsys
+):
+    diverged = tiny.static(seed=0)
+    diverged.backbone.embedding.weight.data.fill_(math.nan)
+    save_encoder(diverged, tmp_path / "diverged", "# diverged\n")
+    source = tmp_path / "corpus.jsonl"
+    rows = [{"sentences": [f"w{k} w{k + 1}", f"w{k} w{k + 2}"]} for k in range(20)]
+    source.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    corpus = {"source": str(source), "sentences_column": "sentences"}
+    models = [str(files / "one"), str(tmp_path / "diverged")]
+    board = board_of(asked(files, models=models, tasks=["sts12"], corpus=corpus))
+    assert {sample: list(told) for sample, told in board.diagnoses.items()} == {
+        "pairs of stsb_dev": ["one"],
+        "halves of the corpus's documents": ["one"],
+    }
+    refused = board_json(board)["refused"]
+    assert {where: error[:4] for where, error in refused.items()} == {
+        "STS12, diverged": "E201",
+        "pairs of stsb_dev, diverged": "E201",
+        "halves of the corpus's documents, diverged": "E201",
+    }
+    said = shown(capsys, *scoreboard_tables(board))
+    assert "halves of the corpus's documents, diverged: E201" in said
+    assert exit_code(board) == 3
+
+
+def test_pairs_that_cannot_be_read_leave_the_table(files: Path, tmp_path: Path, capsys):
+    write_data(tmp_path)
+    (tmp_path / "stsb_dev.parquet").write_text("no parquet")
+    board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
+    assert [cell.task for cell in cells_of(board)] == ["STS12"]
+    said = shown(capsys, *scoreboard_tables(board))
+    assert "pairs of stsb_dev, one: E103" in said
+    assert "Without labels" not in said  # no table of nothing
+    page = (write_board(board, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
+    assert "pairs of stsb_dev, one: E103" in page
+    assert exit_code(board) == 3
+
+
+def test_an_overlap_that_is_refused_leaves_the_table(files: Path, tmp_path: Path):
+    write_data(tmp_path)
+    (tmp_path / "sts_sts12.parquet").write_text("no parquet")
+    source = tmp_path / "corpus.jsonl"
+    source.write_text('{"sentences": ["w5 w6 w7", "w8 w9"]}', encoding="utf-8")
+    corpus = {"source": str(source), "sentences_column": "sentences", "splitter": "none"}
+    tasks = ["sts12", "tree_depth"]
+    board = board_of(asked(files, "one", data=str(tmp_path), tasks=tasks, corpus=corpus))
+    assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
+    told = board_json(board)
+    assert list(told["refused"]) == ["STS12, one", "overlap, corpus"]
+    assert told["overlap"] == {}
+    assert exit_code(board) == 3
+
+
+def test_a_corpus_without_documents_is_refused_before_anything_is_scored(
+    files: Path, tmp_path: Path
+):
+    source = tmp_path / "corpus.jsonl"
+    rows = [{"text": f"w{k} w{k + 1} w{k + 2}"} for k in range(30)]
+    source.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    corpus = {"source": str(source), "text_column": "text"}
+    config = asked(files, "one", tasks=["sts12"], corpus=corpus)
+    with (
+        recording(Store(tmp_path / "home"), "probe", [], {}) as log,
+        without_prefect(Store(tmp_path / "home")),
+        pytest.raises(EmptyPairsError, match="splitter"),
+    ):
+        scoreboard(config, "a-run")
+    assert log.run.stages == []
 
 
 def test_a_name_is_shown_as_it_is(files: Path, tmp_path: Path, capsys):
@@ -237,6 +324,9 @@ def test_names_in_a_table_are_short_where_they_are_clear():
     assert list(labelled(models)) == [
         *("news@champion", "runs/a/model", "runs/b/model", "minilm", "name")
     ]
+    assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
+        *("models:/news@champion", "out/news@champion", ".")
+    ]
 
 
 def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
@@ -259,6 +349,8 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
         ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
         ("compare FILES/one", 2, "E001"),
+        ("compare FILES/one FILES/one --data FILES/data", 2, "one is named 2 times: name it once"),
+        ("compare BM25 BM25 --data FILES/data", 2, "E001 models: a table has each model once"),
         ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
     ],
 )
@@ -331,3 +423,21 @@ def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
     ).read_text(encoding="utf-8")
     assert "score_fusion" not in ran(config)
     assert "score_fusion" not in ran(asked(files, "one", tasks=["cranfield"]))
+
+
+def test_a_fusion_that_is_refused_is_told_and_no_empty_table_stands_for_it(
+    files: Path, tmp_path: Path, capsys
+):
+    """Of one query, no other is left to choose alpha."""
+    write_beir(tmp_path)
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t2\t1")
+    config = asked(files, "one", data=None, tasks=[], beir=[str(tmp_path)], fusion=True)
+    board = board_of(config)
+    assert len(cells_of(board)) == len(FIXED) + 1
+    assert board.fusions == {}
+    (where,) = board_json(board)["refused"]
+    assert where == f"{tmp_path.name}, one with BM25"
+    said = shown(capsys, *scoreboard_tables(board))
+    assert f"{where}: E502" in said
+    assert "Words and vectors together" not in said
+    assert exit_code(board) == 3

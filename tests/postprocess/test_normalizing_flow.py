@@ -131,3 +131,18 @@ def test_what_no_flow_can_fit_is_refused():
             fitted_flow(vectors, seed=0)
     with pytest.raises(DivergedError, match="E302"):
         fitted_flow(bent(0), seed=0, learning_rate=1e6, epochs=3)
+
+
+def test_a_flow_is_learnt_on_one_thread_whatever_the_process_has(monkeypatch: pytest.MonkeyPatch):
+    """Sums are added up in another order on another number of threads."""
+    seen: set[int] = set()
+    measured = NormalizingFlow.negative_log_likelihood
+
+    def noted(self: NormalizingFlow, vectors: torch.Tensor) -> torch.Tensor:
+        seen.add(torch.get_num_threads())
+        return measured(self, vectors)
+
+    monkeypatch.setattr(NormalizingFlow, "negative_log_likelihood", noted)
+    torch.set_num_threads(2)
+    fitted_flow(bent(0, n=64), seed=0)
+    assert (seen, torch.get_num_threads()) == ({1}, 2)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from sentemb_core.errors import UsageError
+from sentemb_core.store import stages
 from sentemb_core.store.objects import canonical
 from sentemb_core.store.stages import Stage, normal, running, threads
 from sentemb_core.types import ArtifactRef
@@ -115,6 +116,26 @@ def test_the_parts_of_a_key_are_readable(chain):
 
 def name_only(value: object) -> str:
     return str(value)
+
+
+def test_a_named_library_enters_the_key_of_its_stage_alone(monkeypatch: pytest.MonkeyPatch):
+    plain, drawing = Stage("one", 1, name_only), Stage("one", 1, name_only, libraries=("gensim",))
+    before = [stage.key({"value": 1}) for stage in (plain, drawing)]
+    now = stages.library_versions
+    monkeypatch.setattr(
+        stages,
+        "library_versions",
+        lambda names: now(names) | ({"gensim": "9.9"} if "gensim" in names else {}),
+    )
+    after = [stage.key({"value": 1}) for stage in (plain, drawing)]
+    assert after[0] == before[0]
+    assert after[1].digest != before[1].digest
+    assert after[1].parts == before[1].parts | {"libraries.gensim": "9.9"}
+
+
+def test_a_library_that_is_not_installed_is_the_bodys_matter():
+    stage = Stage("one", 1, name_only, libraries=("no-such-library",))
+    assert stage.key({"value": 1}).parts["libraries.no-such-library"] == "absent"
 
 
 def same_body_other_name(value: object) -> str:

@@ -256,6 +256,19 @@ def test_the_average_is_of_arms_that_have_all_columns():
     assert b[-1] == ""
 
 
+def test_what_it_cost_is_what_was_asked_for():
+    what = experiment()
+    asked = SMALL.model_copy(update={"steps": 5, "seeds": (7,)})
+    told = Told(what, asked, [], {"max_documents": 150})
+    assert told.notes()[0] == (
+        "5 steps of 64 a training (the paper: 300 of 64); a sample of 150 documents of each "
+        "corpus; seed 7."
+    )
+    assert Told(what, SMALL, [], {}).notes()[0] == (
+        "300 steps of 64 a training; mean ± standard deviation over seeds 42, 43, 44."
+    )
+
+
 def test_an_error_is_told_below_the_table_with_all_its_cells():
     failed = [
         Finding(arm=arm, column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")

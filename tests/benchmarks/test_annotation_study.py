@@ -1,0 +1,51 @@
+"""The study's tables: whom a document and its counterpart are drawn with."""
+
+import os
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+with mock.patch.dict(os.environ):  # a study sets its own threads for the process
+    from benchmarks.annotation_study import compared, hits, share
+
+Cell = dict[str, list[int]]
+
+
+def cell(there: np.ndarray, back: np.ndarray) -> Cell:
+    """Ranks of both directions, as the study keeps them."""
+    return {"there": there.tolist(), "back": back.tolist()}
+
+
+def width(one: Cell, other: Cell, counterpart: np.ndarray) -> float:
+    """Of the interval of their difference in hits among five."""
+    told, _ = compared(*(hits([side], 5, counterpart) for side in (one, other)))
+    low, high = told.strip("*").rstrip(")").partition("(")[2].split(" to ")
+    return float(high) - float(low)
+
+
+def test_the_two_directions_of_a_pair_are_no_two_queries():
+    """Both find each other or neither does: the interval is that of one direction alone."""
+    one, other = np.random.default_rng(0).integers(1, 11, (2, 40))
+    found = width(cell(one, one), cell(other, other), np.arange(40))
+    deviation = ((one <= 5) - 1.0 * (other <= 5)).std() / 40**0.5
+    assert found == pytest.approx(2 * 1.96 * deviation, rel=0.1)
+
+
+def test_the_documents_of_one_counterpart_are_drawn_together():
+    sides = np.random.default_rng(1).integers(1, 11, (2, 10))
+    together = width(*(cell(np.repeat(one, 4), one) for one in sides), np.repeat(np.arange(10), 4))
+    once = width(*(cell(one, one) for one in sides), np.arange(10))
+    assert together == pytest.approx(once)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=30), st.integers(0, 2**32 - 1))
+def test_their_mean_is_that_of_the_two_directions_recalls(drawn: list[int], seed: int):
+    counterpart = np.unique(drawn, return_inverse=True)[1]
+    rng = np.random.default_rng(seed)
+    found = cell(rng.integers(1, 11, len(drawn)), rng.integers(1, 11, counterpart.max() + 1))
+    expected = np.mean([share(found[way], 5) for way in ("there", "back")])
+    assert hits([found], 5, counterpart).mean() == pytest.approx(expected)

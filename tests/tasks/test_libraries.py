@@ -1,0 +1,34 @@
+"""Which stages read a library that no other stage does: its version is in their keys."""
+
+from importlib.metadata import version
+
+import pytest
+
+from sentemb_core.store.stages import LIBRARIES
+from sentemb_core.suite import chosen
+from sentemb_core.types import ArtifactRef
+from tasks.benchmark import score_retrieval, score_transfer
+from tasks.caching import StageTask
+from tasks.encode import word_vectors
+
+REF = ArtifactRef(kind="documents", digest="a" * 64, size=3)
+(PROBE,), (COLLECTION,) = chosen(["tree_depth"]), chosen(["cranfield"])
+SCORED = {"encoder": REF, "digests": (), "folder": ""}
+
+
+@pytest.mark.parametrize(
+    ("stage", "arguments", "more"),
+    [
+        (word_vectors, {"documents": REF, "seed": 1}, {"gensim"}),
+        (score_transfer, SCORED | {"task": PROBE}, {"scikit-learn"}),
+        (score_retrieval, SCORED | {"task": COLLECTION, "vectors": "text"}, set()),
+    ],
+)
+def test_a_key_has_the_versions_of_what_the_stage_reads(
+    stage: StageTask, arguments: dict, more: set[str]
+):
+    parts = stage.stage.key(arguments).parts
+    found = {name: told for name, told in parts.items() if name.startswith("libraries.")}
+    assert found == {
+        f"libraries.{name}": version(name).partition("+")[0] for name in {*LIBRARIES, *more}
+    }
