@@ -211,9 +211,10 @@ class Told:
 
         if not self.fates:
             return Panel("Claims", ["The paper claims nothing about it."])
-        rows = [(one.text, one.fate, difference(one)) for one in self.fates]
-        head = ("claim", "at our scale", "the difference that decides, 95 %")
-        return Panel("Claims", [], None, head, rows, "What the paper says, and what we found")
+        rows = [(one.fate, one.text, difference(one)) for one in self.fates]
+        head = ("at our scale", "the claim", "the difference that decides, 95 %")
+        caption = "What the paper says, and what we found"
+        return Panel("Claims", head=head, rows=rows, caption=caption, numeric=False)
 
     def marks(self) -> "list[Mark]":
         """What the picture shows."""

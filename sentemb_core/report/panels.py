@@ -21,6 +21,7 @@ class Panel:
         head: Titles of the table's columns, the first that of its rows; none: no table.
         rows: Its lines.
         caption: What the rows are.
+        numeric: Whether all columns but the first hold numbers, else words.
     """
 
     title: str
@@ -29,6 +30,7 @@ class Panel:
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     caption: str = ""
+    numeric: bool = True
 
 
 def write_panels(title: str, kind: str, panels: Sequence[Panel], folder: Path) -> Path:
@@ -51,5 +53,7 @@ def _content(panel: Panel) -> Html:
     picture = panel.drawing
     drawn = [inline_svg(picture.figure, picture.name, picture.alt)] if picture else []
     shown = [tag("figure", tag("div", *drawn, class_="grid wide"), class_="panel")] if drawn else []
-    told = [table(panel.caption, panel.head, panel.rows)] if panel.head else []
+    told = (
+        [table(panel.caption, panel.head, panel.rows, numeric=panel.numeric)] if panel.head else []
+    )
     return join([*notes, *shown, *told])
