@@ -9,9 +9,9 @@ judge (at most 1,000 candidates), the other half's counterparts are the labels.
 
 import argparse
 
-from benchmarks.main_job import CORPORA, RESULTS, outcome_of, spread
+from benchmarks.main_job import CORPORA, RESULTS, outcome_of
 from sentemb_core.types import ArtifactRef
-from tasks.cells import write_between_marks
+from tasks.cells import across, write_between_marks
 from tasks.publish import Outcome
 from tasks.rows import Row
 from tasks.tables import seconds
@@ -68,7 +68,7 @@ def table(corpus: str, seeds: list[int]) -> str:
     for way in ("BM25", "MiniLM as it is", *WAYS):
         there, back, cost = (list(values) for values in zip(*told[way], strict=True))
         spent = f"{sum(cost) / len(cost):.0f}" if any(cost) else ""
-        lines.append(f"| {way} | {spread(there)} | {spread(back)} | {spent} |")
+        lines.append(f"| {way} | {across(there)} | {across(back)} | {spent} |")
     shown = [command(corpus, way, "S") for way in WAYS]
     return "\n".join([*lines, "", f"Seeds {', '.join(map(str, seeds))}:", "", "```", *shown, "```"])
 

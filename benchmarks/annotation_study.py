@@ -29,7 +29,6 @@ import torch
 from jaxtyping import Float64, Int64
 
 from benchmarks.annotation_variants import VARIANTS, Seen, method_of, order_share
-from benchmarks.main_job import spread
 from flows.presets import preset
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
@@ -47,7 +46,7 @@ from sentemb_core.methods.method import Method
 from sentemb_core.pairs.table import PairTable
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
-from tasks.cells import write_between_marks
+from tasks.cells import across, write_between_marks
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 NEIGHBOURS, PAPER = list(VARIANTS)[:2]
@@ -252,13 +251,13 @@ def table(ground: Ground, cells: Cells) -> str:
     lines = [head, ["---"] * len(head)]
     for variant, told in cells.items():
         row = [variant or "(start)"]
-        row += [spread([share(cell[way], k) for cell in told]) for way in ("there", "back")]
+        row += [across([share(cell[way], k) for cell in told]) for way in ("there", "back")]
         same = variant == better
         row += ["", ""] if same else compared(found[variant], found[better])
         row += [f"{mean(cell['adjacent'] for cell in told):.2f}" if variant else ""]
         if pure:
-            row += [spread([cell["purity"] for cell in told]) if variant else ""]
-            row += [spread([cell["purity_after"] for cell in told])]
+            row += [across([cell["purity"] for cell in told]) if variant else ""]
+            row += [across([cell["purity_after"] for cell in told])]
         lines.append(row)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -11,9 +11,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from statistics import mean, stdev
 
-from tasks.cells import write_between_marks
+from tasks.cells import across, write_between_marks
 from tasks.publish import Outcome
 from tasks.validate import scores_of
 
@@ -64,16 +63,12 @@ def table(corpus: str, seeds: list[int], more: str) -> str:
     runs = [recalls(outcome_of(command(corpus, str(seed), more)), k) for seed in seeds]
     head = f"| encoder | document → counterpart R@{k} | counterpart → document R@{k} |"
     rows = [
-        f"| {label} | {spread([run[label][0] for run in runs if label in run])} "
-        f"| {spread([run[label][1] for run in runs if label in run])} |"
+        f"| {label} | {across([run[label][0] for run in runs if label in run])} "
+        f"| {across([run[label][1] for run in runs if label in run])} |"
         for label in dict.fromkeys(label for run in runs for label in run)
     ]
     lines = [head, "|---|---|---|", *rows, "", f"Seeds {', '.join(map(str, seeds))}:"]
     return "\n".join([*lines, "", "```", command(corpus, "S", more), "```"])
-
-
-def spread(values: list[float]) -> str:
-    return f"{mean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
 
 
 def main() -> None:

@@ -8,17 +8,16 @@ from pathlib import Path
 from prefect import flow
 
 from flows.benchmark_settings import Benchmark
+from flows.scoring import System, result_on
 from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.errors import SentembError
 from sentemb_core.store.objects import Store, file_digest
-from sentemb_core.suite import GROUPS, DocumentVector, ProbeTask, RetrievalTask, StsTask
+from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED,
-    FIXED_SEED,
-    Fixed,
     Placed,
     compare_results,
     diagnose_on_halves,
@@ -26,10 +25,6 @@ from tasks.benchmark import (
     kept_encoder,
     measure_overlap,
     placed,
-    score_fixed,
-    score_retrieval,
-    score_similarity,
-    score_transfer,
 )
 from tasks.duel import Duel
 from tasks.encode import start_encoder
@@ -47,9 +42,6 @@ log = logging.getLogger("sentemb_core.run")
 LONGEST = 256
 """Tokens of a text for a model that a name describes: all-MiniLM-L6-v2's own limit, with which its
 published numbers were made. A folder keeps its own."""
-
-System = ArtifactRef | Fixed
-"""An encoder, or a row that no model moves."""
 
 
 @flow(name="benchmark", flow_run_name="benchmark")
@@ -150,21 +142,6 @@ def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
     except SentembError as refused:
         log.warning("%s on %s: %s", system, task, refused)
         return Score(system=system, task=task, error=str(refused))
-
-
-def result_on(place: Placed, system: System, vectors: DocumentVector) -> ArtifactRef:
-    """The result of a system on one task; fixed rows are of retrieval alone."""
-    task, digests, folder = place.task, place.digests, place.folder
-    if not isinstance(system, ArtifactRef):
-        assert isinstance(task, RetrievalTask)
-        return score_fixed(system, task, digests, folder, FIXED_SEED)
-    match task:
-        case RetrievalTask():
-            return score_retrieval(system, task, vectors, digests, folder)
-        case StsTask():
-            return score_similarity(system, task, digests, folder)
-        case ProbeTask():
-            return score_transfer(system, task, digests, folder)
 
 
 def fusions(

@@ -2,18 +2,19 @@
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 
 from prefect import flow
 
+from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
-from flows.experiments.judging import System, judged
+from flows.experiments.judging import judged
 from flows.experiments.learning import Made, base_of, learnt, minilm
+from flows.scoring import System
 from flows.steps import documents_of
 from flows.subflow import sub_flow
-from sentemb_core.errors import SentembError
 from sentemb_core.experiments import OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.suite import RetrievalTask
-from tasks.caching import each_undecided
 from tasks.encode import word_vectors
 from tasks.findings import Finding
 from tasks.following import recorded
@@ -78,16 +79,8 @@ def knows(arm: Arm, column: Column) -> bool:
 
 def tried(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
     """The arm's findings; one that is refused or fails says why, and the others go on."""
-    error = ""
-    with each_undecided():
-        try:
-            return arm_found(errand, asked, base)
-        except SentembError as refused:
-            error = str(refused)
-        except Exception as failure:
-            log.exception("%s failed", errand.label)
-            error = f"{SentembError.code} {type(failure).__name__}: {failure}"
-    return [
+    found, error = attempted(errand.label, partial(arm_found, errand, asked, base))
+    return found or [
         Finding(arm=errand.arm.label, column=one.label, seed=errand.seed, error=error)
         for one in errand.columns
     ]

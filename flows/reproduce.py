@@ -7,11 +7,11 @@ from functools import partial
 from prefect import flow
 
 from flows.annotation import annotation_of
+from flows.attempt import attempted
 from flows.method_table import STS, Corpus, MethodTable, Start
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig
-from sentemb_core.errors import SentembError
 from sentemb_core.method_settings import (
     CONPONO,
     RTDMLM,
@@ -22,7 +22,6 @@ from sentemb_core.method_settings import (
 )
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
-from tasks.caching import each_undecided
 from tasks.cells import Cell
 from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.following import recorded
@@ -116,16 +115,8 @@ def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
 
 def tried(label: str, cell: Cell, make: Callable[[], Cell]) -> Cell:
     """The cell as it is made; one that is refused or fails says why, and the others go on."""
-    with each_undecided():
-        try:
-            return make()
-        except SentembError as error:
-            return cell.model_copy(update={"error": str(error)})
-        except Exception as error:
-            log.exception("%s failed", label)
-            told = f"{SentembError.code} {type(error).__name__}: {error}"
-            return cell.model_copy(update={"error": told})
-    return cell
+    made, error = attempted(label, make)
+    return made or cell.model_copy(update={"error": error})
 
 
 @sub_flow(name="cell", flow_run_name="{label}")

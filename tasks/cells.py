@@ -95,12 +95,12 @@ def line_of(seeds: Sequence[Cell], columns: Sequence[str], *, labelled: bool) ->
     return [cell.corpus, cell.start, cell.method, *labels, *values, *cost]
 
 
-def across(values: Sequence[float]) -> str:
+def across(values: Sequence[float], digits: int = 3) -> str:
     """The mean, and the standard deviation where there are several."""
     if not values:
         return ""
-    spread = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
-    return f"{mean(values):.3f}{spread}"
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{spread}"
 
 
 def cells_table(cells: Sequence[Cell]) -> "Table":

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
 from sentemb_core.experiments import OF_TRAINING, SECONDS, TITLE, Arm, Budget, Column, Experiment
 from sentemb_core.types import Json
+from tasks.cells import across
 from tasks.claims import Fated, fated
 from tasks.findings import Cells, Finding, cells_of, value_of
 from tasks.printed import AVERAGE, Printed
@@ -233,14 +234,6 @@ class Told:
             for column in self.what.columns
             if (values := self.values(arm, column))
         ]
-
-
-def across(values: Sequence[float], digits: int = 3) -> str:
-    """The mean, and the standard deviation where there are several."""
-    if not values:
-        return ""
-    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{mean(values):.{digits}f}{spread}"
 
 
 def told_json(claim: Fated) -> Json:

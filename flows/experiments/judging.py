@@ -4,23 +4,14 @@ from pathlib import Path
 
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import Made, ground_of
+from flows.scoring import System, result_on
 from sentemb_core.experiments import TITLE, Arm, Column
-from sentemb_core.suite import ProbeTask, RetrievalTask, StsTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
-    FIXED_SEED,
-    Fixed,
     placed,
-    score_fixed,
-    score_retrieval,
-    score_similarity,
-    score_transfer,
 )
 from tasks.corpus import tokenise_sentences
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
-
-System = ArtifactRef | Fixed
-"""An encoder, or a row that no encoder is needed for."""
 
 
 def judged(
@@ -28,7 +19,8 @@ def judged(
 ) -> ArtifactRef:
     """What the judge of a column says."""
     if column.judge != TITLE:
-        return on_task(asked, system, column, seed)
+        place = placed(task_of(column), Path(asked.data, folder_of(column)))
+        return result_on(place, system, seed=seed)
     ground = ground_of(asked, base, column.corpus)
     assert ground.benchmark is not None, "titles are counterparts"
     if system == "BM25":
@@ -42,20 +34,3 @@ def judged(
         alpha = None if arm.alpha == "chosen" else arm.alpha
         return rescored_scores(system, sentences, ground.documents, ground.benchmark, alpha)
     return validate_encoder(system, sentences, ground.benchmark)
-
-
-def on_task(asked: Reproduction, system: System, column: Column, seed: int) -> ArtifactRef:
-    """A task of the evaluation suite."""
-    place = placed(task_of(column), Path(asked.data, folder_of(column)))
-    task, digests, folder = place.task, place.digests, place.folder
-    if not isinstance(system, ArtifactRef):
-        assert isinstance(task, RetrievalTask), "fixed rows only retrieve"
-        drawn = seed if system == "random" else FIXED_SEED
-        return score_fixed(system, task, digests, folder, drawn)
-    match task:
-        case RetrievalTask():
-            return score_retrieval(system, task, "text", digests, folder)
-        case StsTask():
-            return score_similarity(system, task, digests, folder)
-        case ProbeTask():
-            return score_transfer(system, task, digests, folder)

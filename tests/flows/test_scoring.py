@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.experiments.index import EXPERIMENTS, Reproduction
-from flows.experiments.judging import on_task
+from flows.scoring import result_on
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.experiments import Column
 from sentemb_core.store.objects import Store
-from tasks.benchmark import result_of
+from sentemb_core.suite import chosen
+from tasks.benchmark import placed, result_of
 from tasks.caching import without_prefect
 from tests.flows.suites import write_data
 
@@ -19,11 +18,11 @@ SEEDS = (42, 43, 44)
 @pytest.mark.usefixtures("home")
 def test_chance_is_drawn_seed_by_seed_and_words_are_counted_once(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(bootstrap, "RESAMPLES", 50)
-    asked = Reproduction(experiment=next(iter(EXPERIMENTS)), data=str(write_data(tmp_path)))
-    column = Column(label="Cranfield", judge="Cranfield")
+    (task,) = chosen(["Cranfield"])
+    place = placed(task, write_data(tmp_path))
     with without_prefect(Store.default()):
-        chance = [on_task(asked, "random", column, seed) for seed in SEEDS]
-        words = [on_task(asked, "BM25", column, seed) for seed in SEEDS]
+        chance = [result_on(place, "random", seed=seed) for seed in SEEDS]
+        words = [result_on(place, "BM25", seed=seed) for seed in SEEDS]
     assert len({result_of(ref).value for ref in chance}) > 1
     assert len(set(words)) == 1
     assert len(list((Store.default().root / "records" / "score_fixed").glob("*.json"))) == 4
