@@ -16,7 +16,8 @@ from sentemb_core.types import Json
 from tasks.cells import write_between_marks
 
 HEAD = (
-    "| experiment | claim | at our scale | difference to the rival that decides, 95 %, seeds above |\n"
+    "| experiment | claim | at our scale "
+    "| difference to the rival that decides, 95 %, seeds above |\n"
     "|---|---|---|---|"
 )
 

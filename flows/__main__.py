@@ -189,15 +189,22 @@ def reproduce(
     corpora: Annotated[
         Names,
         Parameter(
-            help="Default: blog_usgov news_reuters21578 plain_sentences; few-shot: blog_usgov."
+            help="Of methods-small and few-shot. Default: blog_usgov news_reuters21578 "
+            "plain_sentences; few-shot: blog_usgov."
         ),
     ] = None,
     encoders: Annotated[
-        Names, Parameter(help="Default: transformer minilm; few-shot: static.")
+        Names,
+        Parameter(
+            help="Of methods-small and few-shot. Default: transformer minilm; few-shot: static."
+        ),
     ] = None,
     methods: Annotated[
         Names,
-        Parameter(help="Rows (`sentemb methods`). Default: all; few-shot: conpono infocse_idc."),
+        Parameter(
+            help="Rows of methods-small and few-shot (`sentemb methods`). Default: all; few-shot: "
+            "conpono infocse_idc."
+        ),
     ] = None,
     counts: Annotated[
         list[int] | None,
@@ -223,12 +230,15 @@ def reproduce(
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, Parameter(validator=Count, help="Of each step. Default: 64.")
+        int | None,
+        Parameter(validator=Count, help="Of methods-small and few-shot, each step. Default: 64."),
     ] = None,
     dim: Annotated[
         int | None,
         Parameter(
-            validator=Count, help="Width of methods-small's transformer from nothing. Default: 128."
+            validator=Count,
+            help="Of methods-small and few-shot: width of the transformer from nothing. Default: "
+            "128.",
         ),
     ] = None,
     candidates: Annotated[

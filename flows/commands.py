@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.environment import log_file, prepare
-from flows.logs import logged
+from flows.environment import prepare
 from flows.plan_table import show_told
 from flows.records import found_run, unfinished_run
+from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
 from flows.table_commands import (
     benchmark_of,
@@ -19,7 +19,7 @@ from flows.table_commands import (
 )
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, remark, show
-from tasks.sources import check_sources
+from tasks.checks import check_run
 
 if TYPE_CHECKING:
     from tasks.publish import Outcome
@@ -29,7 +29,7 @@ def demo_command(only: str | None, as_json: bool) -> int:
     prepare()
     from flows.demo import WAYS, demo, demo_table
 
-    with logged(log_file()):
+    with running():
         outcomes = demo([only] if only else list(WAYS))
     if as_json:
         emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
@@ -58,12 +58,12 @@ def train_command(
 
 
 def run_config(config: AnyRun, as_json: bool) -> int:
-    check_sources(config)
+    check_run(config)
+    with running():
+        outcome = run_of(config)
     from tasks.publish import verdict_of
     from tasks.tables import outcome_table
 
-    with logged(log_file()):
-        outcome = run_of(config)
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
@@ -73,7 +73,7 @@ def run_config(config: AnyRun, as_json: bool) -> int:
 
 def show_plan(config: AnyRun, as_json: bool) -> int:
     """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
-    check_sources(config)
+    check_run(config)
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
@@ -125,7 +125,8 @@ def resume_command(run: str | None, as_json: bool) -> int:
     prepare()
     found = unfinished_run(run)
     if run is None:
-        remark(f"Going on with run {found.id} ({found.state}), the last that did not finish.")
+        why = f"{found.state}: {found.error}" if found.error else found.state
+        remark(f"Going on with run {found.id}, the last that did not finish ({why}).")
     from tasks.following import resuming
 
     with resuming(found.id):

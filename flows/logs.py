@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from sentemb_core.console import debugging, remark
+from sentemb_core.console import Terminated, debugging, remark
 from sentemb_core.errors import ServerLostError
 from sentemb_core.redaction import redacted
 
@@ -24,6 +24,8 @@ def logged(file: Path) -> Generator[None, None, None]:
     Raises:
         ServerLostError: Prefect's server went away.
     """
+    import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
+
     file.parent.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     handler.setFormatter(WithoutSecrets(LINE))
@@ -33,6 +35,8 @@ def logged(file: Path) -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:
+        if ended := interruption(error):
+            raise ended from error
         remark(f"log {file}")
         if lost := server_lost(error):
             raise lost from error
@@ -40,6 +44,19 @@ def logged(file: Path) -> Generator[None, None, None]:
     finally:
         logging.getLogger().removeHandler(handler)
         handler.close()
+
+
+def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """That the run was to end, if this error only came of it: the server may have ended first."""
+    from prefect.exceptions import TerminationSignal
+
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        if isinstance(error, TerminationSignal):
+            return Terminated()
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def server_lost(error: Exception) -> ServerLostError | None:
@@ -58,6 +75,7 @@ def shorten_console() -> None:
     """Prefect's console without tracebacks and without what it says twice."""
     from prefect.logging.handlers import PrefectConsoleHandler
 
+    logging.raiseExceptions = False  # else blocks on a server that is gone follow the error's line
     for handler in logging.getLogger().handlers:
         if isinstance(handler, PrefectConsoleHandler) and not handler.filters:
             handler.addFilter(Once())

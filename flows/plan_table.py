@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import emit, show
+from sentemb_core.console import emit, plain, show
 
 if TYPE_CHECKING:
     from tasks.caching import Plan
@@ -10,14 +10,25 @@ if TYPE_CHECKING:
 
 def show_told(plan: "Plan", as_json: bool) -> int:
     if as_json:
-        emit([{"stage": s.stage, "verdict": s.verdict, "why": s.why} for s in plan.told])
+        emit([vars(told) for told in plan.told])
         return 0
     from rich.table import Table
 
-    table = Table("stage", "", "why", box=None)
+    table = Table("part", "stage", "", "why", box=None)
+    before = ""
     for told in plan.told:
-        table.add_row(told.stage, told.verdict, told.why)
-    show(table)
-    if plan.undecided:
-        show("What follows depends on what is not known yet (scores, numbers of labels).")
+        table.add_row(
+            plain(told.part) if told.part != before else "", told.stage, told.verdict, told.why
+        )
+        before = told.part
+    show(table, summary(plan))
     return 0
+
+
+def summary(plan: "Plan") -> str:
+    """How much of it would run."""
+    run = sum(told.verdict != "HIT" for told in plan.told)
+    if not run:
+        return "Nothing would run."
+    then = ", and then what their results (scores, counts) decide" if plan.undecided else ""
+    return f"{run} of {len(plan.told)} stages would run{then}."

@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -38,6 +38,12 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "seed": ("seed",),
 }
 """Option of the command line -> the settings it stands for; `seed` is that of every part."""
+
+PLACES = (("corpus", "source"), ("labels", "source"), ("encoder", "name"), ("annotator", "name"))
+"""Settings that may be a path, by table and name."""
+
+NAMED = ("static", "transformer", "minilm")
+"""Encoders that are never a folder."""
 
 SEEDED = ("encoder", "annotation", "training")
 SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
@@ -74,7 +80,18 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     tree = merged(base, given)
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
-    return checked(tree if seed is None else seeded(tree, seed, own))
+    return checked(placed(tree if seed is None else seeded(tree, seed, own)))
+
+
+def placed(tree: Json) -> Json:
+    """With whole paths to the files and folders that it names: a run is repeated from anywhere."""
+    whole: Json = {}
+    for table, name in PLACES:
+        settings = tree.get(table)
+        value = settings.get(name) if isinstance(settings, dict) else None
+        if isinstance(value, str) and value not in NAMED and Path(value).exists():
+            whole[table] = {name: str(Path(value).absolute())}
+    return merged(tree, whole)
 
 
 def base_of(given: Json, encoder: str) -> Json:
@@ -208,10 +225,11 @@ def of_one_document(fault: ErrorDetails) -> bool:
 def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     """One line: the setting's path, the rule, what was found, the closest name."""
     path = ".".join(str(part) for part in fault["loc"])
+    told = f"{path}{option_of(path)}" if path else "config"
     found = f"found {fault['input']!r:.80}"
     sentence = fault["msg"].removeprefix("Value error, ")
     if of_one_document(fault):
-        return f"{path}: a batch must span at least 2 documents, else nothing contrasts; {found}"
+        return f"{told}: a batch must span at least 2 documents, else nothing contrasts; {found}"
     match fault["type"]:
         case "missing" if path in ("corpus", "corpus.source"):
             return "no corpus: name a source, as in `python -m flows run documents.jsonl`"
@@ -221,26 +239,47 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
                 "-m flows benchmark minilm models:/NAME@champion`"
             )
         case "extra_forbidden":
-            return f"{path}: there is no such setting{known_near(fault['loc'], model)}"
+            return f"{told}: there is no such setting{known_near(fault['loc'], model)}"
         case "union_tag_invalid":
             tag, tags = (str(fault.get("ctx", {})[name]) for name in ("tag", "expected_tags"))
-            return f"{path}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
+            return f"{told}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
         case "model_type":
-            return f"{path} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
+            return f"{told} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
         case "union_tag_not_found":
-            return f"{path}: name it, as in --set {path}.name=conpono; {found}"
+            return f"{told}: name it, as in --set {path}.name=conpono; {found}"
         case "value_error":  # a validator's own sentence, which says what it found
-            return f"{path}: {sentence}" if path else sentence
+            return f"{told}: {sentence}" if path else sentence
         case _:
-            return f"{path or 'config'}: {fault['msg']}, {found}"
+            return f"{told}: {fault['msg']}, {found}"
+
+
+def option_of(path: str) -> str:
+    """` (--steps)` behind training.steps: what a person may have typed in its place."""
+    options = [name for name, paths in PATHS.items() if path in paths and path != name]
+    return f" (--{options[0].replace('_', '-')})" if options else ""
 
 
 def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
-    """`; did you mean 'steps'?` when a field of that table is close."""
+    """`; did you mean 'steps'?` when a field of that table is close, or one of a table below."""
     model: Any = whole
     for part in location[:-1]:
         model = table_of(model, str(part))
-    return nearest(str(location[-1]), list(model.model_fields))
+    name = str(location[-1])
+    below = {} if location[:-1] else dict.fromkeys(paths_to(name, model))
+    if below:
+        depth = min(path.count(".") for path in below)
+        nearer = [repr(path) for path in below if path.count(".") == depth]
+        return f"; did you mean {' or '.join(nearer)}?"
+    return nearest(name, list(model.model_fields))
+
+
+def paths_to(name: str, model: type[BaseModel]) -> Iterator[str]:
+    """Where the settings of a run have a field of this name."""
+    for field in model.model_fields:
+        if field == name:
+            yield field
+        for table in tables_of(model, field):
+            yield from (f"{field}.{path}" for path in paths_to(name, table))
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -252,6 +291,12 @@ def table_of(model: Any, part: str) -> Any:
     """The model of a field, in `Model` or `Model | None`; of a method, the one of that name."""
     if part not in getattr(model, "model_fields", ()):
         return next(kind for kind in get_args(model) if kind.model_fields["name"].default == part)
-    annotation = model.model_fields[part].annotation
-    tables = [kind for kind in get_args(annotation) if kind is not type(None)]
-    return tables[0] if len(tables) == 1 else annotation
+    tables = tables_of(model, part)
+    return tables[0] if len(tables) == 1 else model.model_fields[part].annotation
+
+
+def tables_of(model: Any, field: str) -> list[Any]:
+    """The models that a field of a model may hold."""
+    annotation = model.model_fields[field].annotation
+    kinds = get_args(annotation) or (annotation,)
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -5,21 +5,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.environment import log_file, prepare
-from flows.logs import logged
+from flows.environment import prepare
 from flows.plan_table import show_told
+from flows.running import running
 from flows.settings import checked_as
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json
-from tasks.sources import check_corpus
+from tasks.checks import check_corpus
 
 if TYPE_CHECKING:
     from flows.benchmark_settings import Benchmark
     from flows.experiments.index import Reproduction
     from flows.method_table import MethodTable
     from tasks.cells import Cell
+
+
+PAPERS = "the papers' experiments (`reproduce list`)"
 
 
 def reproduce_command(
@@ -42,9 +45,17 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if not asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped)):
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
-    if name in kinds:
-        return checked_as(kinds[name], asked)
-    return checked_as(Reproduction, asked | {"experiment": name})
+    kind = kinds.get(name, Reproduction)
+    settings = asked if name in kinds else asked | {"experiment": name}
+    table = checked_as(kind, {k: v for k, v in settings.items() if k in kind.model_fields})
+    foreign = next((option for option in asked if option not in kind.model_fields), None)
+    if foreign:
+        owners = [title for title, one in kinds.items() if foreign in one.model_fields]
+        raise UsageError(
+            f"--{foreign.replace('_', '-')} belongs to {' and '.join(owners) or PAPERS}, and "
+            f"{name} knows none: leave it out."
+        )
+    return table
 
 
 def list_experiments(data: str | None, as_json: bool) -> int:
@@ -87,7 +98,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
 
     if markdown:
         around_marks(markdown, asked.experiment)
-    with logged(log_file()):
+    with running():
         found = experiment(asked)
     with without_prefect(Store.default()):
         told = Told(asked.what, asked.budget, found, asked.model_dump(mode="json"))
@@ -121,7 +132,7 @@ def run_table(
 
     if markdown:
         around_marks(markdown, table.title)  # told before the work rather than after it
-    with logged(log_file()):
+    with running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
     if markdown:
         write_between_marks(markdown, table.title, cells_markdown(cells))
@@ -219,7 +230,7 @@ def run_benchmark(config: "Benchmark", as_json: bool) -> int:
     from flows.benchmark import benchmark, folder_of
     from tasks.scoreboard_tables import board_json, scoreboard_tables
 
-    with logged(log_file()):
+    with running():
         board = benchmark(config)
     if as_json:
         emit(board_json(board))
@@ -241,7 +252,7 @@ def compare_command(given: Mapping[str, Any], as_json: bool) -> int:
     from flows.benchmark import compare
     from tasks.duel import duel_json, duel_tables
 
-    with logged(log_file()):
+    with running():
         duel = compare(config)
     if as_json:
         emit(duel_json(duel))

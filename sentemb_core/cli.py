@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
+from sentemb_core.encoder.names import require_place
+from sentemb_core.errors import UsageError
 from sentemb_core.options import (
     DEFAULTS,
     By,
@@ -22,14 +24,33 @@ from sentemb_core.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sentemb_core.configs import CorpusConfig
+    from sentemb_core.corpus.benchmark import Kind
     from sentemb_core.evaluation.canary import Comparison
+    from sentemb_core.evaluation.retrieval import RetrievalScores
 
 app = console.door(
     "sentemb",
     "Use a sentence encoder that lies in a folder: encode, search, evaluate, look into it.",
 )
-Model = Annotated[str, Parameter(help="A folder with an encoder, or minilm.")]
+
+
+def in_a_place(_: object, model: str) -> None:
+    """Told before torch is loaded."""
+    try:
+        require_place(model)
+    except UsageError as error:
+        raise ValueError(error.args[0]) from error
+
+
+Model = Annotated[
+    str,
+    Parameter(
+        validator=in_a_place, help="A folder with an encoder, minilm, or a Hugging Face name."
+    ),
+]
 
 
 def main() -> None:
@@ -102,11 +123,11 @@ def evaluate(
     from sentemb_core.evaluation.folder import scores_of_folder
 
     with _encoder(model) as encoder, _documents(checked) as documents:
-        scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
+        kind, scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
     if json:
         console.emit({label: row.model_dump() for label, row in scores.items()})
     else:
-        console.show(_scores_table(scores))
+        console.show(_scores_table(kind, scores))
     return 0
 
 
@@ -131,14 +152,14 @@ def annotate(
     json: Json = False,
 ) -> int:
     """One document's graph and clusters, printed and drawn: what an encoder takes for the same."""
-    checked = _checked(source, corpus)
-    from sentemb_core.document_vectors import sentences_of
+    from sentemb_core.corpus.one_document import sentences_of
+
+    sentences = sentences_of(_checked(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
     from sentemb_core.report.graph import cluster_table, draw_document
 
-    with _encoder(model) as encoder, _documents(checked) as documents:
-        sentences = sentences_of(documents, document)
+    with _encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
     graph = pruned(document_graph(vectors), top_k, mutual=mutual)
     clusters = graph_clusters(graph)
@@ -300,11 +321,10 @@ def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
 
 
 def _hits_table(query: str, hits: Any) -> Any:
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(
-        "rank", "score", "document", "begins", title=f"“{console.plain(query)}”", box=None
-    )
+    whole = Column("document", overflow="fold")  # an id is there to be copied
+    table = Table("rank", "score", whole, "begins", title=f"“{console.plain(query)}”", box=None)
     for rank, hit in enumerate(hits, 1):
         table.add_row(
             str(rank), f"{hit.score:.3f}", console.plain(hit.doc_id), console.plain(hit.text)
@@ -312,15 +332,19 @@ def _hits_table(query: str, hits: Any) -> Any:
     return table
 
 
-def _scores_table(scores: Any) -> Any:
+def _scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Any:
     from rich.table import Table
+
+    from sentemb_core.corpus.benchmark import SIDES
 
     table = Table("", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates", box=None)
     for label, row in scores.items():
-        for name, way in row.model_dump(exclude={"split"}).items():
+        both = row.document_to_counterpart, row.counterpart_to_document
+        for sides, scores_of_way in zip((SIDES[kind], SIDES[kind][::-1]), both, strict=True):
+            way = scores_of_way.model_dump()
             figures = (f"{way[f'recall_at_{k}']:.3f}" for k in (1, 5, 10, 20))
             counts = (f"{way[count]:,}" for count in ("queries", "candidates"))
-            table.add_row(label, name.replace("_", " "), *figures, *counts)
+            table.add_row(label, " to ".join(sides), *figures, *counts)
     return table
 
 

@@ -1,8 +1,11 @@
 """What both command lines share: results on stdout, words on stderr, errors as exit codes."""
 
+import atexit
+import gc
 import json
 import logging
 import os
+import signal
 import sys
 import time
 import traceback
@@ -10,7 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -25,6 +28,7 @@ def door(name: str, purpose: str) -> App:
     app = App(name=name, help=purpose, version=lambda: version("sentemb"))
     for layer in (app, app.meta):
         layer.suppress_keyboard_interrupt = False  # `run` says how to go on
+    atexit.register(gc.freeze)  # else the last collection looks through all of torch: 2.6 s
 
     @app.meta.default
     def verb(
@@ -39,6 +43,25 @@ def door(name: str, purpose: str) -> App:
     return app
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, by which `timeout` and schedulers say what a person says by Ctrl-C."""
+
+
+@contextmanager
+def terminable() -> Generator[None, None, None]:
+    """SIGTERM raises `Terminated` in this block, once: `timeout` sends it twice."""
+
+    def stop(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def debugging() -> bool:
     """Whether a person asked to see tracebacks."""
     return _debugging.get()
@@ -47,13 +70,14 @@ def debugging() -> bool:
 def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "interrupted") -> int:
     """Run one verb of a `door` and return its exit code.
 
-    0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, 130 `interrupted`, in these
-    words.
+    0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, 130 (Ctrl-C) or 143
+    (SIGTERM) `interrupted`, in these words.
     """
     try:
-        answer = app.meta(
-            tokens, exit_on_error=False, print_error=False, result_action="return_value"
-        )
+        with terminable():
+            answer = app.meta(
+                tokens, exit_on_error=False, print_error=False, result_action="return_value"
+            )
     except CycloptsError as error:
         complain(f"{UsageError.code} {error}")
         return UsageError.exit_code
@@ -61,9 +85,9 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
         show_traceback(error)
         complain(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as ended:
         complain(interrupted)
-        return 130
+        return 143 if isinstance(ended, Terminated) else 130
     except BrokenPipeError:  # the reader of a pipe had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -166,14 +190,26 @@ def progress(label: str, total: int) -> Generator[Callable[[int], None], None, N
 
 
 def lines_of_progress(label: str, total: int, every: float = 10.0) -> Callable[[int], None]:
-    """`update(done)` that logs at most every so many seconds."""
+    """`update(done)` that logs at most every so many seconds, and says what is left to wait."""
     logger = logging.getLogger("sentemb_core")
     last = time.monotonic()
+    begin: tuple[float, int] | None = None  # what goes on after an interruption begins in between
 
     def update(done: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= every:
-            last = time.monotonic()
-            logger.info("%s: %d of %d (%.0f %%)", label, done, total, 100 * done / max(total, 1))
+        nonlocal last, begin
+        now = time.monotonic()
+        begin = begin or (now, done)
+        if now - last >= every:
+            last = now
+            left = time_left(now - begin[0], done - begin[1], total - done)
+            share = 100 * done / max(total, 1)
+            logger.info("%s: %d of %d (%.0f %%%s)", label, done, total, share, left)
 
     return update
+
+
+def time_left(seconds: float, done: int, left: int) -> str:
+    """`, about 3 min 20 s left` at the rate so far; nothing before there is one."""
+    from sentemb_core.report.formats import duration
+
+    return f", about {duration(left * seconds / done)} left" if done and left else ""

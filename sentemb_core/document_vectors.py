@@ -15,7 +15,7 @@ from jaxtyping import Float32
 from sentemb_core.corpus.documents import Document, read_documents
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.errors import UsageError
 from sentemb_core.retrieval.dense import search
 from sentemb_core.store.disk import replacing
 
@@ -109,17 +109,3 @@ def nearest_documents(encoder: Encoder, query: str, folder: Path, top: int) -> l
             for row, score in zip(rows[0], scores[0], strict=True)
         ]
     return sorted(best, key=lambda hit: -hit.score)[:top]
-
-
-def sentences_of(folder: Path, doc_id: str) -> list[str]:
-    """One document's sentences.
-
-    Raises:
-        BadDataError: there is no such document.
-    """
-    known: list[str] = []
-    for document in read_documents(folder / "documents.parquet"):
-        if document.doc_id == doc_id:
-            return document.sentences
-        known = [*known, document.doc_id][:3]
-    raise BadDataError(f"No document has the id {doc_id!r}; the first ids are {known}.")

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
@@ -241,9 +242,9 @@ class Plan:
         """
         waiting_for = [ref.kind for ref in refs_in(arguments) if ref.digest == PENDING]
         if waiting_for:
-            self.told.append(Status(stage.name, "AFTER", waiting_for[-1]))
+            self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
             return _pending(stage)
-        self.told.append(verdict(self.store, stage, arguments))
+        self.told.append(replace(verdict(self.store, stage, arguments), part=_part.get()))
         found = stage.found(self.store, arguments)
         return stage.result(found) if found else _pending(stage)
 
@@ -276,6 +277,19 @@ _walker: ContextVar[Plan | Local | None] = ContextVar("walker", default=None)
 def walking() -> Plan | Local | None:
     """Who takes the calls of tasks in this context in place of Prefect."""
     return _walker.get()
+
+
+_part: ContextVar[str] = ContextVar("part", default="")
+
+
+@contextmanager
+def part(label: str) -> Generator[None, None, None]:
+    """A plan tells the stages of this block as those of a round, a cell, a training."""
+    token = _part.set(label)
+    try:
+        yield
+    finally:
+        _part.reset(token)
 
 
 @contextmanager

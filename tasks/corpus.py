@@ -1,9 +1,13 @@
 """Documents, the benchmark drawn from them, and their tokens: each read once, cached for all."""
 
+import logging
+
 from sentemb_core.configs import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
 from tasks.storing import opened, written
+
+log = logging.getLogger("sentemb_core.run")
 
 
 @stage("read_corpus", version="1", ignore=("place",))
@@ -15,10 +19,12 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     from sentemb_core.corpus.documents import write_documents
 
     read = working_folder()  # stays if the corpus is refused: the quarantine says why
-    write_documents(config.model_copy(update={"source": place}), read)
+    report = write_documents(config.model_copy(update={"source": place}), read)
     with written("documents") as draft:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)
+    if report.quarantined:
+        log.info("refused rows and why: %s", opened(draft.ref) / "quarantine.parquet")
     return draft.ref
 
 

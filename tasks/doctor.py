@@ -23,6 +23,9 @@ FREE_GB = 5.0
 
 HASHED = 64 << 20
 
+EPHEMERAL = b"PREFECT__SERVER_EPHEMERAL=1"
+"""What Prefect marks a short-lived server with."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -40,7 +43,7 @@ def findings(home: Path) -> list[Finding]:
         faiss,
         device,
         lambda: [disk_space(home), writing(home), hashing()],
-        lambda: [offline(), server(home)],
+        lambda: [offline(), server(home), *orphans(home)],
     ]
     return [finding for check in checks for finding in check()]
 
@@ -119,3 +122,26 @@ def server(home: Path) -> Finding:
     from tasks.artifacts import live_server
 
     return Finding("Prefect server", live_server(home) or "none: runs start a short-lived one")
+
+
+def orphans(home: Path, processes: Path = Path("/proc")) -> list[Finding]:
+    """Short-lived servers of this home while none of its runs goes on: they hold its database."""
+    from sentemb_core.store.objects import Store
+    from sentemb_core.store.runs import last_runs
+
+    if any(run.state == "running" for run in last_runs(Store(home))):
+        return []
+    wanted = {f"SENTEMB_HOME={home}".encode(), EPHEMERAL}
+    left = [path.name for path in processes.glob("[0-9]*") if wanted <= environment_of(path)]
+    return [
+        Finding("Prefect server of a run that is gone", f"end it: kill {pid}", ok=False)
+        for pid in sorted(left, key=int)
+    ]
+
+
+def environment_of(process: Path) -> set[bytes]:
+    """What a process was started with; nothing of one that is another user's, or gone."""
+    try:
+        return set((process / "environ").read_bytes().split(b"\0"))
+    except OSError:
+        return set()

@@ -277,13 +277,14 @@ def compare_with(uri: str, what: Path) -> "Comparison":
         RegistryError, UnsafeModelError: As `canaries_of`; as `resolve`, of a folder.
         UsageError: As `canary.compare`, of an index.
     """
-    from sentemb_core.encoder.batching import embed_texts
-    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.canary import compare, compared
 
     canaries = canaries_of(uri)
     if not what.is_dir():
         return compare(canaries, what)
+    from sentemb_core.encoder.batching import embed_texts
+    from sentemb_core.encoder.checkpoint import load_encoder
+
     vectors = embed_texts(load_encoder(resolve(str(what))), canaries.sentences)
     return compared(canaries, canaries.sentences, vectors)
 

@@ -3,11 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig, RunConfig
+from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig
 from sentemb_core.store.objects import file_digest, list_files
-
-LEARNT = {"static", "transformer"}
-"""Encoders from random weights: there is nothing to look for."""
 
 
 def digest_of_corpus(config: CorpusConfig) -> str:
@@ -21,32 +18,6 @@ def digest_of_labels(config: LabelsConfig) -> str:
     """Of the file of labels, as of a corpus."""
     assert config.source is not None, "a file of labels is named"
     return digest_of_corpus(CorpusConfig(source=config.source, encoding=config.encoding))
-
-
-def check_corpus(config: CorpusConfig) -> None:
-    """Open the source and look for its columns: a second, before a run has started anything.
-
-    Raises:
-        UnreadableSourceError, MissingColumnError: E103, E104, as the run would.
-    """
-    from sentemb_core.corpus.readers import check_source
-
-    check_source(config)
-
-
-def check_sources(config: RunConfig) -> None:
-    """Look for the corpus, its columns and the encoders before a run has started anything.
-
-    Raises:
-        UnreadableSourceError, MissingColumnError: E103, E104, as the run would.
-        MissingEncoderError: E401, likewise.
-    """
-    check_corpus(config.corpus)
-    annotator: EncoderConfig | None = getattr(config, "annotator", None)
-    for name in {config.encoder.name, annotator.name if annotator else "static"} - LEARNT:
-        from sentemb_core.encoder.start import check_encoder
-
-        check_encoder(name)
 
 
 def digest_of_encoder(config: EncoderConfig) -> str:

@@ -2,8 +2,11 @@
 
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -80,12 +83,40 @@ def test_a_document_is_found_by_its_own_words(call, model, corpus):
     assert hits[0]["score"] >= hits[1]["score"]
 
 
+def test_an_id_is_never_cut(call, model, tmp_path):
+    rows = [{"id": f"{'section/' * 30}{k}", "sentences": [f"w{k}", "w9 " * 60]} for k in (5, 6)]
+    corpus = tmp_path / "long.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = call("search", model, "w5", str(corpus), *COLUMNS)[1]
+    assert "…" not in said
+    folded = "".join(part for part in said.split() if set(part) <= set("section/56"))
+    assert all(row["id"] in folded for row in rows)
+
+
+def test_a_wrong_path_of_an_encoder_is_told_without_waiting_for_torch(corpus):
+    script = (
+        "import sys; from sentemb_core.cli import app; from sentemb_core import console; "
+        "console.run(app, sys.argv[1:]); assert 'torch' not in sys.modules"
+    )
+    command = [sys.executable, "-c", script, "search", "/nosuch", "w5", corpus, *COLUMNS]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
 def test_documents_find_their_titles(call, model, corpus):
     column = ("--counterpart-column", "title")
     code, said, _ = call("evaluate", model, corpus, "--json", *column, *COLUMNS)
     scores = json.loads(said)
     assert (code, [*scores]) == (0, ["this encoder", "BM25", "random encoder"])
     assert scores["this encoder"]["document_to_counterpart"]["recall_at_5"] == 1.0
+
+
+def test_halves_are_named_what_they_are(call, model, corpus):
+    column = ("--counterpart-column", "title")
+    assert "document to counterpart" in call("evaluate", model, corpus, *column, *COLUMNS)[1]
+    said = call("evaluate", model, corpus, *COLUMNS)[1]
+    assert "first half to second half" in said
+    assert "second half to first half" in said
+    assert "counterpart" not in said
 
 
 def test_one_document_is_drawn_with_its_clusters(call, model, corpus, tmp_path):
@@ -159,6 +190,8 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("search MODEL word CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
         ("search MODEL", 2, "--query requires an argument"),
         ("search nosuch word CORPUS", 2, "E401 "),
+        ("search /nosuch word CORPUS", 2, "'/nosuch' is a path, and there is no folder"),
+        ("canary models:/x@champion CORPUS", 2, "`python -m flows where models:/x@champion` pri"),
         ("search static word CORPUS", 2, "learns its vocabulary from a corpus"),
         ("search MODEL word nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
         ("search MODEL word CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id',"),
@@ -250,3 +283,30 @@ def test_an_interrupt_is_an_exit_code(call, model, corpus, monkeypatch):
     monkeypatch.setattr("sentemb_core.document_vectors.nearest_documents", interrupted)
     code, _, told = call("search", model, "word", corpus, *COLUMNS)
     assert (code, told.splitlines()[-1]) == (130, "error interrupted")
+
+
+def test_a_termination_ends_like_an_interrupt(call, model, corpus, monkeypatch):
+    def terminated(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("sentemb_core.document_vectors.nearest_documents", terminated)
+    code, _, told = call("search", model, "word", corpus, *COLUMNS)
+    assert (code, told.splitlines()[-1]) == (143, "error interrupted")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_unknown_document_is_told_before_an_encoder_is_loaded(tmp_path):
+    corpus = tmp_path / "two.jsonl"
+    corpus.write_text('{"id": "a", "text": "One. Two."}\n{"id": "b", "text": "Three."}\n')
+    code = (
+        "import sys\nfrom sentemb_core import console\nfrom sentemb_core.cli import app\n"
+        "console.run(app, sys.argv[1:])\nprint('torch' in sys.modules)"
+    )
+    words = ["annotate", "minilm", str(corpus), "--id-column", "id", "--document", "c"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert "No document has the id 'c'; the first ids are ['a', 'b']" in done.stderr
+    assert done.stdout == "False\n"

@@ -5,7 +5,7 @@ import heapq
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -25,6 +25,12 @@ log = logging.getLogger(__name__)
 
 Kind = Literal["counterpart", "halves"]
 Split = Literal["validation", "gate", "test"]
+
+SIDES: Mapping[Kind, tuple[str, str]] = {
+    "counterpart": ("document", "counterpart"),
+    "halves": ("first half", "second half"),
+}
+"""What looks for what, in a person's words."""
 
 LABEL = "label"
 """Salt of the hash that draws labels, and orders them."""
@@ -104,6 +110,7 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
 
 def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]]:
     """The documents that take part, in canonical order."""
+    different: set[str] = set()
     if not config.halves:
         judging = (
             entry
@@ -121,9 +128,20 @@ def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]
     if len(pool) < 2:
         raise EmptyPairsError(
             "Validation by halves needs two documents of at least two sentences; found "
-            f"{len(pool)}. Name a counterpart column, or check the sentence splitter."
+            f"{len(pool)}{_told_of(different, config)}, or check the sentence splitter."
         )
     return "halves", sorted(pool, key=lambda entry: entry.document)
+
+
+def _told_of(different: Collection[str], config: ValidationConfig) -> str:
+    """What became of validation by counterparts, and the way out."""
+    if config.halves:
+        return ". Give more documents"
+    if not different:
+        return ", and no counterpart. Name a column of counterparts"
+    return (
+        f", and {len(different)} counterpart where two different ones would do. Give more documents"
+    )
 
 
 def _with_counterpart(documents: Path) -> Iterator[_Entry]:

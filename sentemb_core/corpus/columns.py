@@ -25,6 +25,11 @@ class Row(NamedTuple):
     counterpart: object
 
 
+def row_id(number: int) -> str:
+    """The id of a row of a table without an id column."""
+    return f"row-{number}"
+
+
 class Columns(NamedTuple):
     """Names of the used columns; none where a row has no such value."""
 
@@ -41,7 +46,7 @@ class Columns(NamedTuple):
         return Row(
             where,
             number,
-            f"row-{number}" if self.doc_id is None else doc_id,
+            row_id(number) if self.doc_id is None else doc_id,
             text,
             sentences,
             counterpart,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
-from sentemb_core.corpus.columns import Row
+from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
@@ -90,6 +90,15 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
     more = {"document": pa.array(row_of, pa.int64()), "text": pa.array(texts, pa.string())}
     pq.write_table(pa.table(more), out / MORE_LABELS, compression="zstd")
     return refused
+
+
+def check_label_file(config: LabelsConfig) -> None:
+    """Open the file of labels and look for its columns, as reading it would first.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
+    """
+    next(_rows(config), None)
 
 
 def write_labelled(
@@ -193,7 +202,7 @@ def _check(quarantine: Quarantine, read: int, unknown: list[str], known: list[st
             raise UnknownLabelsError(
                 f"{count} of {read} label ids are not in the corpus (first: "
                 f"{', '.join(map(repr, unknown[:3]))}; the corpus has "
-                f"{', '.join(map(repr, known))}: name its id column with --id-column); 1 % may be."
+                f"{', '.join(map(repr, known))}); 1 % may be. {_way_to_ids(known)}"
             )
         else:
             raise BadDataError(
@@ -202,6 +211,16 @@ def _check(quarantine: Quarantine, read: int, unknown: list[str], known: list[st
             )
     if read == 0:
         raise EmptyPairsError("The file of labels has no row.")
+
+
+def _way_to_ids(known: list[str]) -> str:
+    """Row numbers for ids mean a corpus without an id column; else the labels' may be wrong."""
+    if known == [row_id(number) for number in range(len(known))]:
+        return "Name the corpus's id column with --id-column."
+    return (
+        "The ids of the corpus are those of --id-column, the ones of the labels those of --set "
+        "labels.id_column=...: check both, or repair the file."
+    )
 
 
 def _as_corpus(config: LabelsConfig) -> CorpusConfig:

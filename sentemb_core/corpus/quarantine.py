@@ -84,7 +84,9 @@ class Quarantine:
 
 
 def excerpt(value: object) -> str:
-    """First characters of any value as printable text."""
+    """First characters of any value as printable text; of none the empty text."""
+    if value is None:
+        return ""
     if isinstance(value, bytes):
         value = value[: 4 * EXCERPT].decode("utf-8", "surrogateescape")
     text = value if isinstance(value, str) else reprlib.repr(value)

@@ -68,14 +68,18 @@ def encode(
 
 
 def pooled_vectors(
-    encoder: Encoder, sequences: Sequence[np.ndarray], *, dtype: Precision = "float32"
+    encoder: Encoder,
+    sequences: Sequence[np.ndarray],
+    *,
+    dtype: Precision = "float32",
+    progress: Callable[[int], None] | None = None,
 ) -> Float32[np.ndarray, "n dim"]:
     """What `encode` gives before it is normalised: what a whitening and a flow are fitted on.
 
     Raises:
         BadEmbeddingError: A vector is not finite.
     """
-    vectors = _encoded(encoder, sequences, lambda pooled: pooled, dtype)
+    vectors = _encoded(encoder, sequences, lambda pooled: pooled, dtype, progress=progress)
     check_vectors(vectors, zero=True)
     return vectors
 

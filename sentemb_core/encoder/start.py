@@ -24,6 +24,7 @@ from sentemb_core.encoder.modules import (
     settings_of,
     written_by_us,
 )
+from sentemb_core.encoder.names import require_place
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
@@ -167,6 +168,7 @@ def check_encoder(name: str) -> None:
 
 def _folder(name: str) -> Path:
     """The folder of that path, or that of a published model: downloaded unless offline."""
+    require_place(name)
     if Path(name).is_dir():
         return Path(name)
     try:
@@ -177,9 +179,10 @@ def _folder(name: str) -> Path:
         )
     except (OSError, ValueError) as error:
         raise MissingEncoderError(
-            f"An encoder is 'static', 'transformer', 'minilm', a folder, or the name of a model on "
-            f"Hugging Face. {name!r} is no folder here ({Path(name).absolute()}) and could not be "
-            f"fetched by name (HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
+            "An encoder is a folder, 'minilm', the name of a model on Hugging Face or, for a run "
+            f"on a corpus, 'static' or 'transformer'. {name!r} is no folder here "
+            f"({Path(name).absolute()}) and could not be fetched by name "
+            f"(HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
             f"{str(error).splitlines()[0].partition('. ')[0].rstrip('.')}. Check the name"
             f"{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}."
         ) from error

@@ -7,7 +7,7 @@ holds a model's canaries can tell in a second, and without loading the model.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,12 @@ from jaxtyping import Float32, Int64
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.batching import embed_texts
-from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.sentence_index import COLUMNS, opened_index
+
+if TYPE_CHECKING:
+    from sentemb_core.encoder.encoder import Encoder  # loads torch, which no comparison needs
 
 COUNT = 64
 
@@ -59,8 +60,10 @@ def spread_rows(n: int) -> Int64[np.ndarray, " rows"]:
     return np.unique(np.linspace(0, n - 1, COUNT).astype(np.int64))
 
 
-def write_canaries(encoder: Encoder, sentences: Sequence[str], path: Path) -> None:
+def write_canaries(encoder: "Encoder", sentences: Sequence[str], path: Path) -> None:
     """Encode the sentences; the columns are those of an index (`encode --by sentence`)."""
+    from sentemb_core.encoder.batching import embed_texts
+
     vectors = embed_texts(encoder, sentences)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), encoder.dim)
     pq.write_table(pa.table({"sentence": pa.array(sentences), "embedding": column}), path)
@@ -93,12 +96,14 @@ def compare(canaries: Canaries, index: Path) -> Comparison:
     return compared(canaries, table["sentence"].to_pylist(), vectors_in(table))
 
 
-def compare_encoder(encoder: Encoder, index: Path) -> Comparison:
+def compare_encoder(encoder: "Encoder", index: Path) -> Comparison:
     """Encode sentences from all over an index and compare their vectors with those in it.
 
     Raises:
         UsageError: It is no index of sentences.
     """
+    from sentemb_core.encoder.batching import embed_texts
+
     with opened_index(index) as file:
         table = taken(file, spread_rows(file.metadata.num_rows)).drop_null()
     sentences = table["sentence"].to_pylist()

@@ -6,11 +6,13 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float32, Int64
 
+from sentemb_core.console import lines_of_progress
 from sentemb_core.corpus.sentences import Splitter, splitter
-from sentemb_core.encoder.batching import embed_texts, pooled_vectors
+from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
+from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.vectors import span_means
 
 DocumentVector = Literal["text", "sentence_mean", "unit_sentence_mean"]
@@ -22,7 +24,7 @@ SentenceSplitter = Literal["syntok", "regex"]
 
 def query_vectors(encoder: Encoder, collection: Collection) -> Float32[np.ndarray, "queries dim"]:
     """Of whole queries, cut at `encoder.max_length` tokens."""
-    return embed_texts(encoder, collection.queries)
+    return told_vectors(encoder, collection.queries, f"queries of {collection.name}")
 
 
 def collection_vectors(
@@ -34,11 +36,11 @@ def collection_vectors(
     tokens: `text` sees no more of a long document than that.
     """
     if form == "text":
-        return embed_texts(encoder, collection.documents)
+        return told_vectors(encoder, collection.documents, f"documents of {collection.name}")
     split = splitter(sentences)
     pairs = zip(collection.titles, collection.texts, strict=True)
     parts = [_parts(title, text, split) for title, text in pairs]
-    means = _means(encoder, parts, unit=form == "unit_sentence_mean")
+    means = _means(encoder, parts, collection.name, unit=form == "unit_sentence_mean")
     return directions(means) if encoder.similarity == "cosine" else means
 
 
@@ -48,14 +50,15 @@ def _parts(title: str, text: str, split: Splitter) -> list[str]:
 
 
 def _means(
-    encoder: Encoder, documents: Sequence[Sequence[str]], *, unit: bool
+    encoder: Encoder, documents: Sequence[Sequence[str]], name: str, *, unit: bool
 ) -> Float32[np.ndarray, "documents dim"]:
     sentences = [sentence for document in documents for sentence in document]
     bounds = np.cumsum([0, *map(len, documents)])
 
     def rows(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         texts = [sentences[k] for k in wanted.tolist()]
-        pooled = pooled_vectors(encoder, encoder.tokenise(texts))
+        update = lines_of_progress(f"encode sentences of {name}", len(texts))
+        pooled = pooled_vectors(encoder, encoder.tokenise(texts), progress=update)
         return directions(pooled) if unit else pooled
 
     return span_means(rows, bounds[:-1], bounds[1:])

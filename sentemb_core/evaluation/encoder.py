@@ -1,12 +1,17 @@
 """An encoder on a benchmark: its vectors of the pool, stored or made now."""
 
+import numpy as np
+from jaxtyping import Float32, Int64
+
 from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.console import lines_of_progress
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.batching import embed_texts, encode
+from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
-from sentemb_core.evaluation.vectors import Rows, benchmark_vectors
+from sentemb_core.evaluation.vectors import benchmark_vectors
 
 
 def encoder_scorers(
@@ -16,14 +21,16 @@ def encoder_scorers(
     embeddings: Embeddings | None = None,
 ) -> Scorers:
     """How the encoder scores the pool; without stored embeddings only the pool is encoded."""
-    rows: Rows = (
-        embeddings.rows if embeddings else lambda wanted: encode(encoder, corpus.tokens(wanted))
-    )
+
+    def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
+        update = lines_of_progress("encode sentences of the pool", len(wanted))
+        return encode(encoder, corpus.tokens(wanted), progress=update)
+
     vectors = benchmark_vectors(
         corpus,
         benchmark,
-        rows,
-        lambda texts: embed_texts(encoder, texts),
+        embeddings.rows if embeddings else encoded,
+        lambda texts: told_vectors(encoder, texts, "counterparts"),
         encoder.similarity,
     )
     return vector_scorers(*vectors)

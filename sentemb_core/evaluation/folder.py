@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.benchmark import Benchmark, Kind, write_benchmark
 from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
@@ -18,8 +18,8 @@ from sentemb_core.evaluation.texts import benchmark_texts
 
 def scores_of_folder(
     encoder: Encoder, documents: Path, config: ValidationConfig
-) -> dict[str, RetrievalScores]:
-    """Scores of the encoder, BM25 and a random encoder, every document of the pool asking.
+) -> tuple[Kind, dict[str, RetrievalScores]]:
+    """What looks for what; scores of the encoder, BM25 and a random encoder, the whole pool asking.
 
     Args:
         encoder: What is evaluated.
@@ -45,7 +45,7 @@ def scores_of_folder(
             "BM25": bm25_scorers(*benchmark_texts(documents, benchmark)),
             "random encoder": random_scorers(corpus, benchmark, seed=0),
         }
-        return {
+        return benchmark.kind, {
             label: rank_benchmark(benchmark, scorers, "test").scores()
             for label, scorers in systems.items()
         }

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.table import read_documents
-from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.evaluation.diagnostics import alignment, directed, directions, sample, shape_of
+from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.neighbours import duplicate_rate, hubness, positives_found
 from sentemb_core.evaluation.sts import StsPairs, spearman
 
@@ -116,7 +116,7 @@ def pairs_diagnosis(encoder: Encoder, pairs: StsPairs) -> Diagnosis:
         )
     texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
     row = {text: place for place, text in enumerate(texts)}
-    vectors = embed_texts(encoder, texts)
+    vectors = told_vectors(encoder, texts, "the texts of pairs")
     first, second = ([row[side[k]] for k in places] for side in (pairs.first, pairs.second))
     return diagnosis(vectors, vectors[first], vectors[second])
 
@@ -136,7 +136,7 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     drawn = drawn_documents(documents)
     texts = list(dict.fromkeys(sentence for document in drawn for sentence in document))
     row = {text: place for place, text in enumerate(texts)}
-    vectors = embed_texts(encoder, texts)
+    vectors = told_vectors(encoder, texts, "the sentences of halves")
     halves = [
         [[row[text] for text in half] for half in (document[:middle], document[middle:])]
         for document in drawn

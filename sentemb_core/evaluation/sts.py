@@ -17,7 +17,6 @@ from jaxtyping import Float32, Float64
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import rankdata
 
-from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import (
     BadDataError,
@@ -25,6 +24,7 @@ from sentemb_core.errors import (
     MissingColumnError,
     UnreadableSourceError,
 )
+from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.results import TaskResult
 
 
@@ -111,7 +111,7 @@ def spearman_of(encoder: Encoder, pairs: StsPairs) -> StsScores:
 
 def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
     """The encoder's cosine of each pair."""
-    vectors = embed_texts(encoder, [*pairs.first, *pairs.second])
+    vectors = told_vectors(encoder, [*pairs.first, *pairs.second], "pairs of sentences")
     return cosines(vectors[: len(pairs)], vectors[len(pairs) :])
 
 

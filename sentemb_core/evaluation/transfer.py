@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
+from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.probes import (
     FOLDS,
     Predictions,
@@ -103,7 +103,9 @@ def transfer_result(encoder: Encoder, task: TransferTask, folds: int = FOLDS) ->
         BadEmbeddingError: As `encode`.
         UsageError: scikit-learn is not installed.
     """
-    return probe_result(task_features(lambda texts: embed_texts(encoder, texts), task), task, folds)
+    what = f"texts of {task.name}"
+    features = task_features(lambda texts: told_vectors(encoder, texts, what), task)
+    return probe_result(features, task, folds)
 
 
 def probe_result(

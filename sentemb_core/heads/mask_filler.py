@@ -10,6 +10,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.layers import blind_to_padding, entrance, new_layers, with_first
 from sentemb_core.heads.weights import draw_weights
+from sentemb_core.methods.listing import HEADLESS
 
 
 class MaskFiller(nn.Module):
@@ -63,11 +64,7 @@ def require_head(head: Mapping[str, Tensor] | None, *, random_head: bool) -> Non
         RecipeError: None is given and none was waived.
     """
     if head is None and not random_head:
-        raise RecipeError(
-            "An auxiliary network starts from the head of a Condenser stage, and none is given "
-            "(seed 001, Table 4: 85.49 with it, 83.73 without): start from the output of a "
-            "condenser training with its head, or set random_head = true."
-        )
+        raise RecipeError(HEADLESS)
 
 
 def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:

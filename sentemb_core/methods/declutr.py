@@ -1,5 +1,7 @@
 """DeCLUTR (Giorgi et al. 2021, seed 003): spans of one long document."""
 
+import logging
+
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
@@ -12,6 +14,8 @@ from sentemb_core.pairs import sources
 from sentemb_core.views.masked import masked
 from sentemb_core.views.spans import SpanSampling, anchor_spans, positive_spans
 
+log = logging.getLogger(__name__)
+
 
 def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     """Anchors against the mean of their positives, NT-Xent; masks are filled in the same pass.
@@ -19,10 +23,13 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     Anchors of one document are negatives of each other, as in the paper.
     """
     require_transformer(encoder, "declutr")
-    _require_room(settings, encoder)
     special = encoder.add_special_tokens
     sampling = SpanSampling(
-        settings.anchors, settings.positives, settings.shortest, settings.longest, settings.strategy
+        settings.anchors,
+        settings.positives,
+        settings.shortest,
+        longest_span(settings, encoder),
+        settings.strategy,
     )
     term = all_pairs(
         "anchor", "positive", settings.temperature, encoder.similarity, within_document=True
@@ -46,11 +53,27 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     )
 
 
-def _require_room(settings: DeCLUTR, encoder: Encoder) -> None:
-    wanted = settings.longest + 2 * encoder.add_special_tokens
-    room = encoder.positions
-    if room is not None and room < wanted:
+def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
+    """Tokens: `settings.longest`, or what the encoder has positions for; less is worth a warning.
+
+    Raises:
+        RecipeError: it has fewer than the shortest span needs.
+    """
+    if encoder.positions is None:
+        return settings.longest
+    held = min(settings.longest, encoder.positions - 2 * encoder.add_special_tokens)
+    if held < settings.shortest <= settings.longest:
         raise RecipeError(
-            f"declutr reads spans of up to {settings.longest} tokens; this encoder has {room} "
-            f"positions: set training.method.longest to {room - 2} or less"
+            f"declutr reads spans of {settings.shortest} to {settings.longest} tokens; this "
+            f"encoder holds {held}, of {encoder.positions} positions: set "
+            f"training.method.shortest to {held} or less, raise encoder.positions, or start from "
+            "an encoder with more"
         )
+    if held < settings.longest:
+        log.warning(
+            "spans are of up to %d tokens, the encoder's positions, where method.longest asks for "
+            "%d: a transformer from random weights gets them by encoder.positions",
+            held,
+            settings.longest,
+        )
+    return held

@@ -59,19 +59,18 @@ LISTING = (
 )
 
 
+HEADLESS = (
+    "An auxiliary network starts from the head of a Condenser stage, and none is given (seed 001, "
+    "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), or do "
+    "without (--set training.method.random_head=true)."
+)
+"""What is said where such a method has no head."""
+
+
 def static_refused(method: str) -> str:
-    """The rule, and the way out, where a method that needs layers meets a static encoder."""
+    """What is said where a method that needs a transformer meets a static encoder."""
     others = ", ".join(entry.name for entry in LISTING if entry.takes_static)
     return (
-        f"{method} works between the layers of a transformer, and a static encoder has none: start "
-        f"from one (--encoder minilm, or --encoder transformer), or take one of {others}."
-    )
-
-
-def headless_refused(method: str) -> str:
-    """The same where there is no head that a Condenser stage trained."""
-    return (
-        f"{method} starts from the head of a Condenser stage, and none is given (seed 001, Table "
-        "4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), or do "
-        "without (--set training.method.random_head=true)."
+        f"{method} needs the layers and the dropout of a transformer, and a static encoder has "
+        f"neither: name one (--encoder minilm, or --encoder transformer), or take {others}."
     )

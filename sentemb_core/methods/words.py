@@ -6,6 +6,7 @@ import numpy as np
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
+from sentemb_core.methods.listing import static_refused
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.views.masked import Masking
 
@@ -20,10 +21,7 @@ def require_transformer(encoder: Encoder, method: str) -> None:
         RecipeError: it is a static table.
     """
     if encoder.kind == "static":
-        raise RecipeError(
-            f"{method} works between the layers of a transformer, and a static encoder has none: "
-            "start from a transformer, or take conpono, cpc, ict or infocse_idc"
-        )
+        raise RecipeError(static_refused(method))
 
 
 def mask_id(encoder: Encoder) -> int:

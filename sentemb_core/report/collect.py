@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.benchmark import SIDES, Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
@@ -48,10 +48,10 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
     trained = [folders for folders in run.rounds if folders.log]
     annotated = [folders for folders in run.rounds if folders.diagnostics]
     last = annotated[-1].found() if annotated else None
-    halves = benchmark.kind == "halves"
+    query, candidate = SIDES[benchmark.kind]
     panels: dict[str, object] = {
-        "query": "first half" if halves else "document",
-        "candidate": "second half" if halves else "counterpart",
+        "query": query,
+        "candidate": candidate,
         "candidates": benchmark.n_candidates,
         "rounds": [
             round_row(folders, best=number == run.best) for number, folders in enumerate(run.rounds)
@@ -201,12 +201,14 @@ def shown(pair: Pair) -> SentencePair:
 
 
 def corpus_counts(documents: Path) -> dict[str, object]:
-    """Counts of the reader, and the first refused rows."""
+    """Counts of the reader, the first refused rows in the source's order, and where all are."""
     told = json.loads((documents / "report.json").read_text("utf-8"))
-    rows = pq.read_table(documents / "quarantine.parquet").slice(0, QUARANTINED).to_pylist()
+    refused = documents / "quarantine.parquet"  # repeated ids are found later than other faults
+    rows = pq.read_table(refused).sort_by("row").slice(0, QUARANTINED).to_pylist()
     counts = {name.replace("_", " "): n for name, n in told.items() if isinstance(n, int)}
     return {
         "corpus": counts,
         "quarantine_counts": told["quarantined"],
         "quarantine_rows": [QuarantineRow(**row) for row in rows],
+        "quarantine": str(refused) if rows else "",
     }

@@ -295,8 +295,9 @@ class RunReport(Shown):
         default_factory=dict, description="Refused rows by reason code."
     )
     quarantine_rows: list[QuarantineRow] = Field(
-        default_factory=list, description="The first refused rows."
+        default_factory=list, description="The refused rows that come first in the source."
     )
+    quarantine: Text = Field(default="", description="The file with all of them.")
     timings: list[StageTiming] = []
 
     @property

@@ -266,6 +266,9 @@ def data(report: RunReport, drawings: Drawings) -> Html:
             table("First refused rows", ["Row", "Excerpt", "Reason", "File"], first, numeric=False)
             if first
             else "",
+            tag("p", "All refused rows: ", tag("code", quoted(report.quarantine)), class_="caption")
+            if report.quarantine
+            else "",
         ]
     )
 

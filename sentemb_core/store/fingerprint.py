@@ -155,6 +155,7 @@ class _Bare(ast.NodeTransformer):
         return None if isinstance(text, ast.Constant) and isinstance(text.value, str) else node
 
 
+@cache
 def core_file(name: str) -> Path | None:
     """The file of a core module, found without importing it; none for any other name."""
     head, *rest = name.split(".")

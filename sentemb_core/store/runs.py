@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sentemb_core.redaction import redacted
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock, is_locked
 from sentemb_core.store.objects import Store, canonical, checked_name
@@ -33,7 +34,10 @@ class Used(BaseModel):
 
 
 class Run(BaseModel):
-    """A run from its start on; rewritten after each of its stages, and again where it goes on."""
+    """A run from its start on; rewritten after each of its stages, and again where it goes on.
+
+    `error` is why it failed, without secrets.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,6 +48,7 @@ class Run(BaseModel):
     started: float
     resumed: float | None = None
     finished: float | None = None
+    error: str = ""
     stages: list[Used] = []
     outputs: list[ArtifactRef] = []
 
@@ -118,8 +123,11 @@ def recording(
         token = _current.set(log)
         try:
             yield log
-        except BaseException:
-            log.update(state="failed", finished=time.time())
+        except Exception as error:
+            log.update(state="failed", finished=time.time(), error=redacted(str(error)))
+            raise
+        except BaseException:  # a person or a scheduler ended it
+            log.update(state="killed", finished=time.time())
             raise
         else:
             log.update(state="completed", finished=time.time())

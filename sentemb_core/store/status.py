@@ -1,5 +1,6 @@
 """What a run would do, stage by stage, and why, before anything runs."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,14 +17,19 @@ Planned = tuple[Stage, Mapping[str, Any] | None]
 SHOWN = 3
 """Differences told in one line."""
 
+OTHER_INPUTS = "first time with these inputs"
+
+DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+
 
 @dataclass(frozen=True)
 class Status:
-    """One line of `status`."""
+    """One line of `status`; `part` is the round, the cell or the training that it belongs to."""
 
     stage: str
     verdict: Literal["HIT", "MISS", "AFTER"]
     why: str = ""
+    part: str = ""
 
     def __str__(self) -> str:
         if self.verdict == "AFTER":
@@ -58,13 +64,26 @@ def verdict(store: Store, stage: Stage, arguments: Mapping[str, Any]) -> Status:
 
 
 def nearest_difference(store: Store, stage: str, key: StageKey) -> str:
-    """What sets a key apart from the most similar record of its stage (the latest of equals)."""
-    told = [differences(record.parts, key.parts) for record in records.every(store, stage)]
+    """What sets a key apart from the most similar record of its stage (the latest of equals).
+
+    A record of other data alone, none of whose inputs are the key's, explains nothing.
+    """
+    known = [record.parts for record in records.every(store, stage)]
+    inputs = inputs_of(key.parts)
+    told = [
+        differences(parts, key.parts) for parts in known if not inputs or inputs & inputs_of(parts)
+    ]
     if not told:
-        return records.FIRST_TIME
+        return OTHER_INPUTS if known else records.FIRST_TIME
     fewest = min(reversed(told), key=len)
     rest = len(fewest) - SHOWN
     return ", ".join(fewest[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def inputs_of(parts: Json) -> set[str]:
+    """Digests of the artifacts and files among a key's arguments."""
+    values = [str(value) for name, value in parts.items() if name.startswith("arguments")]
+    return {digest for value in values for digest in DIGEST.findall(value)}
 
 
 def differences(old: Json, new: Json) -> list[str]:

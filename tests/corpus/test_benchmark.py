@@ -108,8 +108,15 @@ def test_halves_can_be_asked_for(tmp_path: Path) -> None:
 
 def test_halves_need_two_documents_of_two_sentences(tmp_path: Path) -> None:
     rows = [*documents(1, title=lambda _: None), *documents(9, title=lambda _: None, sentences=1)]
-    with pytest.raises(EmptyPairsError, match=r"E102 .*found 1\. Name a counterpart column"):
+    with pytest.raises(EmptyPairsError, match=r"E102 .*found 1, and no counterpart\. Name a col"):
         drawn(tmp_path, rows)
+
+
+def test_who_has_a_counterpart_is_not_told_to_name_their_column(tmp_path: Path) -> None:
+    with pytest.raises(EmptyPairsError, match=r"found 1, and 1 counterpart .*\. Give more doc"):
+        drawn(tmp_path, documents(1))
+    with pytest.raises(EmptyPairsError, match=r"found 1\. Give more documents"):
+        drawn(tmp_path, documents(1), halves=True)
 
 
 def test_the_report_says_the_pool(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
         (
             pair(999, "who?"),
             UnknownLabelsError,
-            r"E501 3 of 103 label ids .*first: 'd999'; the corpus has 'd0', 'd1': name",
+            r"E501 3 of 103 label ids .*first: 'd999'.* 'd0', 'd1'\); .*labels\.id_column",
         ),
         (pair(5, ""), BadDataError, r"E100 .*3 of 103 labels are empty"),
         (pair(5, "text 5"), BadDataError, r"E100 .*3 of 103 labels are that repeat a label"),
@@ -175,6 +175,17 @@ def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, 
     rows = [pair(k, f"text {k}") for k in range(100)]
     with pytest.raises(error, match=words):
         labelled(tmp_path, [*rows, *[bad] * 3])
+
+
+def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    rows = [row._replace(doc_id=f"row-{row.source_row}") for row in documents(3)]
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps(pair(1, "text")))
+    with pytest.raises(UnknownLabelsError, match=r"Name the corpus's id column with --id-column"):
+        write_with_labels(
+            written(tmp_path / "corpus", rows), LabelsConfig(source=str(file)), tmp_path / "out"
+        )
 
 
 def test_an_empty_file_is_refused(tmp_path: Path):

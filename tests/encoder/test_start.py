@@ -1,6 +1,7 @@
 """What an encoder can start from, and what is said when it cannot."""
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -89,13 +90,20 @@ def test_random_weights_need_a_corpus():
         start_encoder(EncoderConfig(name="static"), None)
 
 
-def test_an_absent_encoder_is_told_with_what_was_tried(tmp_path):
+def test_an_absent_encoder_is_told_with_what_was_tried():
     with pytest.raises(MissingEncoderError) as caught:
-        start_encoder(EncoderConfig(name=str(tmp_path / "nowhere")), None)
+        start_encoder(EncoderConfig(name="nobody/nowhere"), None)
     told = str(caught.value)
     assert told.startswith("E401")
-    for part in ("static", "transformer", "minilm", str(tmp_path / "nowhere"), "HF_HUB_OFFLINE"):
+    for part in ("static", "transformer", "minilm", str(Path("nobody/nowhere").absolute())):
         assert part in told
+    assert "HF_HUB_OFFLINE is on" in told
+
+
+def test_a_path_is_no_published_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.snapshot_download", None)
+    with pytest.raises(MissingEncoderError, match=r"E401 .* is a path, and there is no folder"):
+        start_encoder(EncoderConfig(name=str(tmp_path / "nowhere")), None)
 
 
 def test_without_its_package_minilm_says_what_to_install(monkeypatch):

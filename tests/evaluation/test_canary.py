@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,3 +135,9 @@ def test_canaries_come_from_all_over_the_corpus(size, count):
     rows = spread_rows(size)
     assert len(rows) == count
     assert (rows[0], rows[-1]) == (0, size - 1)
+
+
+def test_an_index_is_compared_without_waiting_for_torch():
+    script = "import sys, sentemb_core.evaluation.canary; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", script]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"False\n"

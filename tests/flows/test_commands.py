@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.__main__ import RunOptions, app
-from flows.settings import PATHS
+from flows.settings import PATHS, settings
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import recording
+from sentemb_core.store.runs import last_runs, recording
+from tasks.checks import check_run
 from tests.flows.corpora import tiny_run
 
 ROOT = Path(__file__).parents[2]
@@ -52,9 +53,11 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --seed -1", 2, "--seed. Must be >= 0"),
         ("run CORPUS --set =3", 2, "--set wants KEY=VALUE"),
         ("run CORPUS --set initialiser=conpono", 2, "as in --set initialiser.KEY=VALUE"),
-        ("run CORPUS --encoder nosuch", 2, "E401 An encoder is 'static', 'transformer'"),
+        ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, 'minilm', the"),
+        ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name; './nosuch'"),
+        ("run CORPUS --encoder models:/x@champion", 2, "`python -m flows where models:/x@champi"),
         ("run CORPUS --encoder nosuch --dry-run", 2, "or set HF_HUB_OFFLINE=0"),
-        ("run CORPUS --encoder flows", 2, "lie in a safetensors file, and flows has none"),
+        ("run CORPUS --encoder flows", 2, "flows has none. Check the path; a model pub"),
         ("run", 2, "python -m flows run documents.jsonl"),
         ("run --text-column body", 2, "python -m flows run documents.jsonl"),
         ("run nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
@@ -62,6 +65,23 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --id-column idd --dry-run", 3, "did you mean 'id'"),
         ("run CORPUS --id-column idd --dry-run --json", 3, "did you mean 'id'"),
         ("run CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
+        ("run CORPUS --method hicl", 2, "E303 hicl needs the layers and the dropout of a"),
+        ("run CORPUS --method hicl --dry-run", 2, "--encoder minilm"),
+        ("run CORPUS --method conpono --initialiser condenser", 2, "E303 condenser needs the"),
+        ("run CORPUS --method diffcse --encoder transformer", 2, "(--initialiser condenser), or"),
+        ("run CORPUS --method rtd_mlm --encoder transformer", 2, "method.random_head=true)"),
+        ("run CORPUS --method fine_tune", 2, "E001 Fine-tuning learns from labelled pairs, and"),
+        ("run CORPUS --cycles 2", 2, "(--labels FILE, columns doc_id and counterpart)"),
+        ("run CORPUS --labels nosuch.csv", 3, "E103 No file or folder at nosuch.csv"),
+        ("run CORPUS --labels CORPUS", 3, "No column 'doc_id': found ['id', 'title', 'sent"),
+        ("reproduce s000.t1 --methods simcse", 2, "--methods belongs to methods-small and few-sh"),
+        (
+            "reproduce methods-small --counts 9",
+            2,
+            "--counts belongs to few-shot, and methods-small",
+        ),
+        ("reproduce few-shot --preset paper", 2, "--preset belongs to the papers' experiments"),
+        ("reproduce s000.t11 --batch-size 9", 2, "there is no experiment 's000.t11'; did you mean"),
         ("gc --keep-runs -1", 2, "Must be >= 0"),
         ("serve --port 99999", 2, "Must be <= 65535"),
         ("resume", 2, "no run that is failed or killed"),
@@ -95,6 +115,24 @@ def loaded_by(*arguments: str) -> tuple[str, str]:
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout, done.stderr
+
+
+def test_a_method_without_its_parts_is_told_before_torch_is_loaded(corpus_file):
+    loaded, told = loaded_by("run", str(corpus_file), "--method", "simcse")
+    assert (loaded, "E303 simcse" in told) == ("[]\n", True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["initialiser.method=condenser", "training.method=infocse_aux", "encoder.name=minilm"],
+        ["training.method.name=diffcse", "training.method.random_head=true", "encoder.name=minilm"],
+        ["training.method=fine_tune", "corpus.counterpart_column=title"],
+        ["cycles.max_cycles=0"],
+    ],
+)
+def test_what_fits_is_not_refused(corpus_file, options):
+    check_run(settings(None, {"corpus.source": str(corpus_file)}, options))
 
 
 def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file):
@@ -160,9 +198,11 @@ def test_a_failed_run_is_the_one_to_resume_and_none_to_report(call, corpus_file)
 def test_a_run_that_nobody_named_is_named_before_it_goes_on(call, tmp_path):
     config = tiny_run(tmp_path / "gone.jsonl").model_dump(mode="json")
     with pytest.raises(KeyError), recording(Store.default(), "broken", [], config):
-        raise KeyError
+        raise KeyError("too few https://me:word@host")
     told = call("resume")[2]
-    assert told.startswith("Going on with run broken (failed), the last that did not finish.\n")
+    assert told.startswith(
+        "Going on with run broken, the last that did not finish (failed: 'too few https://***@host'"
+    )
     assert "Going on" not in call("resume", "broken")[2]
 
 
@@ -172,6 +212,21 @@ def test_only_what_did_not_finish_is_resumed(call):
         assert (code, "Run done is running in another process" in told) == (2, True)
     code, _, told = call("resume", "done")
     assert (code, "Run done is finished, there is nothing to go on with" in told) == (2, True)
+
+
+def test_a_run_that_somebody_ended_did_not_fail(call):
+    with pytest.raises(KeyboardInterrupt), recording(Store.default(), "ended", [], {}):
+        raise KeyboardInterrupt
+    assert last_runs(Store.default())[0].state == "killed"
+
+
+def test_a_plan_says_whose_a_stage_is_and_how_much_would_run(call, corpus_file):
+    columns = ("--id-column", "id", "--sentences-column", "sentences")
+    _, said, _ = call("run", str(corpus_file), *columns, "--dry-run")
+    assert " after conpono  train_encoder " in said
+    assert said.splitlines()[-1] == (
+        "11 of 11 stages would run, and then what their results (scores, counts) decide."
+    )
 
 
 @pytest.mark.slow

@@ -2,12 +2,15 @@
 
 import io
 import logging
+import signal
 from pathlib import Path
 
 import pytest
 from httpx import ConnectError
+from prefect.exceptions import TerminationSignal
 
 from flows.logs import Once, OneLine, logged
+from sentemb_core.console import Terminated
 from sentemb_core.errors import ServerLostError
 
 
@@ -65,6 +68,18 @@ def test_a_server_that_is_gone_is_told_with_the_way_on(tmp_path: Path):
     told = pytest.raises(ServerLostError, match=r"E602 .*no answer.*flows resume")
     with told, logged(tmp_path / "all.log"):
         raise ConnectError("no answer")
+
+
+def test_a_server_that_the_same_signal_ended_is_not_the_news(tmp_path: Path, capsys):
+    def terminated_with_its_server() -> None:
+        try:
+            raise TerminationSignal(signal.SIGTERM)
+        except TerminationSignal:
+            raise ConnectError("no answer")  # noqa: B904 (as Prefect does, telling its server)
+
+    with pytest.raises(Terminated), logged(tmp_path / "all.log"):
+        terminated_with_its_server()
+    assert capsys.readouterr().err == ""
 
 
 def test_another_error_is_told_too(console):

@@ -78,7 +78,11 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("training.steps=0", "training.steps"),
         ("training.steps=many", "found 'many'"),
         ("initialiser.method=infocse_idc", "the initialiser runs before any annotation"),
-        ("training.method=simcsee", "did you mean 'simcse'"),
+        ("training.method=simcsee", "training.method (--method): there is no 'simcsee'; did you"),
+        ("batch_size=12", "did you mean 'initialiser.batch_size' or 'training.batch_size'?"),
+        ("count=12", "count: there is no such setting; did you mean 'labels.count'?"),
+        ("random_head=true", " or 'training.method.random_head'?"),
+        ("initialiser.method.names=1", "did you mean 'name'"),
         ("training.steps", "KEY=VALUE"),
     ],
 )
@@ -86,6 +90,18 @@ def test_a_wrong_setting_is_named_with_its_path_and_the_way_out(override: str, t
     with pytest.raises(UsageError, match="E001") as refused:
         made(override)
     assert told in str(refused.value)
+
+
+def test_what_a_run_reads_is_kept_by_its_whole_path(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("docs.jsonl").touch()
+    Path("minilm").mkdir()
+    Path("mine").mkdir()
+    run = made("annotator.name=mine", **{"encoder.name": "minilm", "labels.source": "docs.jsonl"})
+    whole = str(tmp_path / "docs.jsonl")
+    assert (run.corpus.source, run.labels.source) == (whole, whole)
+    assert (run.encoder.name, run.annotator.name) == ("minilm", str(tmp_path / "mine"))
+    assert made(**{"corpus.source": "user/name"}).corpus.source == "user/name"
 
 
 def test_without_a_source_the_way_out_is_shown():

@@ -3,17 +3,19 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from flows.settings import checked, settings
 from flows.train_method import train_method, trained_once
-from sentemb_core.configs import InfoCSEIDC, MethodRun
+from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
 from sentemb_core.errors import RecipeError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.caching import making_plan, without_prefect
 from tasks.publish import Outcome, full_report
 from tasks.rows import SelfTraining
+from tasks.tables import outcome_table
 from tasks.validate import recall_at_5
 from tests.flows.corpora import tiny_run
 
@@ -68,14 +70,50 @@ def test_a_method_that_a_table_of_vectors_cannot_learn_is_refused(corpus_file: P
 def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_file: Path):
     config = tiny_method(corpus_file)
     training = trained(config)
-    encoder = training.rows[1].encoder
-    outcome = Outcome(
-        run="x", training=training, encoder=encoder, report="r", landing=None, timings=[]
-    )
-    report = full_report(outcome, config)
+    report = full_report(outcome_of(training), config)
     assert [row.label for row in report.rounds] == ["start", "after conpono"]
     assert [curve.label for curve in report.curves] == ["after conpono"]
     assert (report.notes, report.settings["training.method.name"]) == ([], "conpono")
+
+
+def outcome_of(training: SelfTraining) -> Outcome:
+    encoder = training.rows[-1].encoder
+    return Outcome(
+        run="x", training=training, encoder=encoder, report="r", landing=None, timings=[]
+    )
+
+
+def test_refused_rows_are_told_in_their_order_and_where_all_are(
+    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    lines = corpus_file.read_text("utf-8").splitlines()
+    source = tmp_path / "with_bad_rows.jsonl"
+    bad = [lines[0], json.dumps({"id": None, "sentences": ["A word."]}), "no JSON"]
+    source.write_text("\n".join([*lines, *bad]) + "\n", "utf-8")
+    config = tiny_method(source)
+    with caplog.at_level("INFO", logger="sentemb_core"):
+        report = full_report(outcome_of(trained(config)), config)
+    assert [(row.row - len(lines), row.reason) for row in report.quarantine_rows] == [
+        (0, "duplicate-id"),
+        (1, "bad-id"),
+        (2, "broken-row"),
+    ]
+    assert report.quarantine_rows[1].excerpt == ""
+    assert pq.read_table(report.quarantine).num_rows == 3
+    assert f"refused rows and why: {report.quarantine}" in caplog.messages
+
+
+def test_halves_are_named_in_the_table_what_they_are(corpus_file: Path):
+    config = tiny_method(corpus_file)
+    heads = []
+    for halves in (False, True):
+        pool = ValidationConfig(halves=halves, gate_share=0.0)
+        changed = config.model_copy(update={"validation": pool, "register_model": False})
+        outcome = outcome_of(trained(changed))
+        heads.append(str([column.header for column in outcome_table(outcome).columns]))
+    assert "document → counterpart" in heads[0]
+    assert "first half → second half" in heads[1]
+    assert "counterpart" not in heads[1]
 
 
 def test_the_method_says_which_flow_it_is(corpus_file: Path):

@@ -111,7 +111,7 @@ def test_the_head_of_a_condenser_stage_is_taken_over(encoder):
 
 @pytest.mark.parametrize("network", [AuxiliaryNetwork, Generator])
 def test_nothing_starts_from_a_random_head_unless_asked(encoder, network):
-    with pytest.raises(RecipeError, match="random_head = true"):
+    with pytest.raises(RecipeError, match=r"--initialiser condenser.*method\.random_head=true"):
         network(encoder, None)
     network(encoder, None, random_head=True)
 

@@ -418,7 +418,7 @@ def test_idc_differs_from_conpono_in_its_pairs_alone():
     assert not all(map(np.array_equal, clustered.tokens, theirs.views["positive"].tokens))
 
 
-TRANSFORMERS_ALONE = [entry.name for entry in LISTING if "transformer" in entry.needs]
+TRANSFORMERS_ALONE = [entry.name for entry in LISTING if not entry.takes_static]
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ TRANSFORMERS_ALONE = [entry.name for entry in LISTING if "transformer" in entry.
     + [("mirror_bert", {"drophead": 0.2}), ("declutr", {**SPANS, "mlm": 0.0})],
 )
 def test_a_static_encoder_is_refused_and_told_what_it_can_learn_by(name, settings):
-    with pytest.raises(RecipeError, match=rf"E303 {name} .*take conpono"):
+    with pytest.raises(RecipeError, match=rf"E303 {name} .*--encoder minilm.*conpono"):
         made(name, tiny.static(), **settings)
 
 
@@ -439,7 +439,7 @@ def test_every_other_method_takes_a_static_encoder(entry):
 @pytest.mark.parametrize(
     ("name", "settings", "reason"),
     [
-        ("declutr", {}, r"spans of up to 512 tokens; this encoder has 64 positions: .*62 or less"),
+        ("declutr", {"shortest": 63}, r"63 to 512 tokens; this encoder holds 62, .*to 62 or less"),
         (
             "sncse",
             {**PROMPT, "before": "w5 " * 9},
@@ -476,6 +476,15 @@ def test_a_context_that_the_encoders_positions_cut_is_told_once(name, caplog):
     assert "64 tokens" in told
     assert "asks for 288" in told
     assert "encoder.positions" in told
+
+
+def test_spans_that_the_encoders_positions_cut_are_told_once(caplog):
+    whole, cut = (made("declutr", longest=longest)[0] for longest in (62, 512))
+    (told,) = caplog.messages
+    assert "up to 62 tokens" in told
+    assert "asks for 512" in told
+    least = [len(method.pairs(tiny.corpus([62] * 8), None).i) for method in (whole, cut)]
+    assert least[0] == least[1]
 
 
 @pytest.mark.parametrize("name", ["ict", "cpc"])

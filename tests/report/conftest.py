@@ -189,6 +189,7 @@ def report() -> RunReport:
         ],
         corpus={"documents": 1000, "sentences": 18_422, "mean_sentences": 18.422},
         quarantine_counts={"empty": 3, "nul": 1},
+        quarantine="objects/quarantine.parquet",
         quarantine_rows=[
             QuarantineRow(where="blog.jsonl", row=17, reason="empty", excerpt=""),
             QuarantineRow(where="blog.jsonl", row=91, reason="nul", excerpt="The\x00 team"),

@@ -188,6 +188,7 @@ def test_numbers_of_the_run_are_on_the_page(full):
         "\N{MINUS SIGN}2.200",
     ):
         assert words in full
+    assert "objects/quarantine.parquet" in full
     assert "15 stages ran in 1 min 25 s; 2 came from the store, which saved 7.1 s." in full
 
 

@@ -7,6 +7,7 @@ import json
 
 from sentemb_core.store.stages import Stage
 from sentemb_core.store.status import Status, differences, explain, verdict
+from sentemb_core.types import ArtifactRef
 
 
 def told(store, chain, **config) -> str:
@@ -31,15 +32,25 @@ def other_graph(embeddings: object, config: object) -> int:
     return 1
 
 
-def test_changed_code_version_and_input_are_told(chain, store):
+def test_changed_code_and_version_are_told(chain, store):
     chain.run_chain()
     arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning()}
     edited = Stage("graph", 2, other_graph)
     assert str(verdict(store, edited, arguments)) == "graph: MISS (code changed, version 1 -> 2)"
-    arguments["embeddings"] = chain.put("embeddings", "b")
-    why = verdict(store, chain.GRAPH, arguments).why
-    assert why.startswith("arguments.embeddings embeddings:")
-    assert " -> embeddings:" in why
+
+
+def pair(left: ArtifactRef, right: ArtifactRef, top_k: int) -> int:
+    return 1
+
+
+def test_inputs_that_were_never_seen_are_told_as_such(chain, store):
+    a, b, c, d = (chain.put("embeddings", name) for name in "abcd")
+    stage = Stage("pair", 1, pair)
+    stage.run(store, {"left": a, "right": b, "top_k": 1})
+    why = verdict(store, stage, {"left": c, "right": d, "top_k": 2}).why
+    assert why == "first time with these inputs"
+    why = verdict(store, stage, {"left": a, "right": d, "top_k": 1}).why
+    assert why == f"arguments.right embeddings:{b.digest[:12]} -> embeddings:{d.digest[:12]}"
 
 
 def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):

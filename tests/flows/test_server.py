@@ -1,0 +1,100 @@
+"""The short-lived server of a run: gone when the run is, however it ends.
+
+Run: pytest tests/flows/test_server.py; the slow ones start servers.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flows.server import PATIENCE, wait_for
+from sentemb_core.errors import ServerLostError
+from tasks.artifacts import answers
+from tests.flows.corpora import tiny_run
+
+ROOT = Path(__file__).parents[2]
+
+ENDS_WITH_ITS_PIPE = "from flows.server import end_with_the_run; end_with_the_run()"
+
+STARTS_A_SERVER = """
+import sys, time
+from pathlib import Path
+from flows.server import start_server
+print(start_server(Path(sys.argv[1])), flush=True)
+time.sleep(600)
+"""
+
+
+def python(*arguments: str, home: Path, **options: object) -> "subprocess.Popen[str]":
+    """A process that leads a group, with a home of its own and no server that it knows of."""
+    kept = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=kept | {"SENTEMB_HOME": str(home), "PREFECT_HOME": str(home / "prefect")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
+    process = python("-c", ENDS_WITH_ITS_PIPE, home=tmp_path, stdin=subprocess.PIPE)
+    with process:
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(timeout=20) == -signal.SIGTERM
+
+
+def test_a_server_that_does_not_come_up_is_told_with_its_log(tmp_path: Path):
+    with pytest.raises(ServerLostError, match=r"E602 .*refused.*all.log has what it said"):
+        wait_for("http://127.0.0.1:9/api", tmp_path / "all.log")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_leaves_no_server(tmp_path: Path):
+    with python("-c", STARTS_A_SERVER, str(tmp_path / "log"), home=tmp_path) as process:
+        url = process.stdout.readline().strip()
+        assert within(PATIENCE, lambda: answers(url))
+        process.kill()
+    assert within(20, lambda: not answers(url)), "the server outlived the run"
+
+
+@pytest.mark.slow
+def test_a_terminated_group_ends_with_one_line_at_once(tmp_path: Path, corpus_file: Path):
+    initialiser = {"method": "conpono", "steps": 5_000, "batch_size": 16}
+    config = tiny_run(corpus_file, register_model=False, initialiser=initialiser)
+    file = tmp_path / "config.json"
+    file.write_text(config.model_dump_json())
+    home = tmp_path / "home"
+    with python("-m", "flows", "run", "--config", str(file), home=home) as process:
+        trainings = (line for line in process.stderr if "train_encoder runs" in line)
+        assert next(trainings, None), "the run ended by itself"
+        began = time.monotonic()
+        for _ in range(2):  # as `timeout` does: the process, then its group
+            os.killpg(process.pid, signal.SIGTERM)
+        told = process.stderr.read().splitlines()
+        code = process.wait()
+    assert (code, told[-1]) == (
+        143,
+        "error interrupted; `python -m flows resume` goes on from here",
+    )
+    assert not any("E602" in line or "---" in line for line in told)
+    assert time.monotonic() - began < 15, "half a minute is what a server that is gone costs"
