@@ -15,7 +15,6 @@ QUIET = {
     "OMP_WAIT_POLICY": "PASSIVE",  # spinning threads on a busy machine: 13 times slower (measured)
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",  # 18 s were seen for a new home
     "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: told after 219 s with the default, 5
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our own lines, in the log of the run

@@ -82,8 +82,8 @@ def shorten_console() -> None:
             handler.setFormatter(OneLine(handler.formatter or logging.Formatter()))
 
 
-REPEATS = ("Finished in state Failed", "Finished in state Crashed", "Stopping temporary server")
-"""How lines begin that tell what another line has told, or nothing."""
+REPEATS = ("Finished in state Failed", "Finished in state Crashed")
+"""How lines begin that tell what another line has told."""
 
 
 class Once(logging.Filter):
