@@ -97,7 +97,7 @@ TABLE = {
     batch_of_one_document: (errors.NoNegativesError, "E301 .* at least 2 documents.* found 1", 2),
     encoder_that_is_not_here: (
         errors.MissingEncoderError,
-        "E401 An encoder is 'static', .*no/such-encoder.*HF_HUB_OFFLINE is on",
+        "E401 An encoder is a folder, .*no/such-encoder.*HF_HUB_OFFLINE is on",
         2,
     ),
     split_without_queries: (errors.NoQueriesError, "E502 The gate split .* has no query", 3),
