@@ -251,7 +251,7 @@ def difference(claim: Fated) -> str:
     """To the rival that decides, and in how many seeds it is above."""
     if not (rival := claim.deciding):
         return "There is nothing to compare yet."
-    of = f" (the closest of {len(claim.rivals)})" if len(claim.rivals) > 1 else ""
+    of = f" (of {len(claim.rivals)} the one that decides)" if len(claim.rivals) > 1 else ""
     above = f"above {-rival.margin:+.3f}" if rival.margin else "above"
     missing = f" Not compared: {', '.join(claim.missing)}." if claim.missing else ""
     return (

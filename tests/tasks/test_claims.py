@@ -172,7 +172,7 @@ def test_the_evidence_is_the_rival_that_decides_and_not_the_closest():
     unsure = Rival(than="c", difference=0.02, low=-0.1, high=0.1, seeds=3, better_in=2)
     found = Fated(text="x", better="a", columns=["CR"], rivals=[sure, unsure], missing=[])
     assert (found.fate, found.deciding) == ("not decided", unsure)
-    assert "a less c (the closest of 2): +0.020" in evidence(found)
+    assert "a less c (of 2 the one that decides): +0.020" in evidence(found)
 
 
 def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
