@@ -11,7 +11,10 @@ from tasks.rows import Trained
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:
+    from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
+    from sentemb_core.methods.method import Learner
+    from sentemb_core.pairs.table import Annotation
 
 HEAD_FILE = "head.safetensors"
 CONDENSER = "condenser"
@@ -35,15 +38,12 @@ def train_encoder(
     on the sentences `judged` where it is not those that are learnt from; a head is what a
     Condenser stage left for infocse_aux, diffcse and rtd_mlm.
     """
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import load_file
 
-    from sentemb_core.annotation.clusters import Clusters
-    from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.encoder.card import CardFacts, model_card
-    from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+    from sentemb_core.encoder.card import CardFacts
+    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.pairs.table import Annotation
     from sentemb_core.training.batches import sampler_for
     from sentemb_core.training.log import LossLog
     from sentemb_core.training.loop import learner_of, train
@@ -52,10 +52,7 @@ def train_encoder(
 
     corpus = TokenCorpus.open(opened(sentences))
     start = load_encoder(opened(encoder))
-    found = None
-    if clusters and pairs:
-        table = Pairs.open(opened(pairs))
-        found = Annotation(table.i, table.j, Clusters.open(opened(clusters)).labels)
+    found = annotation_in(clusters, pairs) if clusters and pairs else None
     pretrained = load_file(opened(head) / HEAD_FILE) if head else None
     method = method_for(config.method, start, pretrained)
     learner = learner_of(method, start, config.seed)
@@ -81,19 +78,39 @@ def train_encoder(
         )
     with written("training_log") as journal:
         log.write(journal.path, report)
-    with written("model") as draft:
-        facts = CardFacts(
-            name=f"sentemb {config.method.name}",
-            method=config.method.name,
-            parent=encoder.digest,
-            corpus=sentences.digest,
-        )
-        save_encoder(learner.encoder, draft.path, model_card(facts))
+    facts = CardFacts(
+        name=f"sentemb {config.method.name}",
+        method=config.method.name,
+        parent=encoder.digest,
+        corpus=sentences.digest,
+    )
+    return kept(learner, facts, journal.ref)
+
+
+def annotation_in(clusters: ArtifactRef, pairs: ArtifactRef) -> "Annotation":
+    """What an encoder found, as the pair source of self-annotation reads it."""
+    from sentemb_core.annotation.clusters import Clusters
+    from sentemb_core.annotation.pairs import Pairs
+    from sentemb_core.pairs.table import Annotation
+
+    table = Pairs.open(opened(pairs))
+    return Annotation(table.i, table.j, Clusters.open(opened(clusters)).labels)
+
+
+def kept(learner: "Learner", facts: "CardFacts", log: ArtifactRef) -> Trained:
+    """The encoder under its card, and the head of a Condenser stage; other networks are dropped."""
+    from safetensors.torch import save_file
+
+    from sentemb_core.encoder.card import model_card
+    from sentemb_core.encoder.checkpoint import save_encoder
+
+    with written("model") as model:
+        save_encoder(learner.encoder, model.path, model_card(facts))
     if CONDENSER not in learner.networks:
-        return Trained(model=draft.ref, log=journal.ref)
-    with written("head") as kept:
-        save_file(learner.networks[CONDENSER].state_dict(), kept.path / HEAD_FILE)
-    return Trained(model=draft.ref, log=journal.ref, head=kept.ref)
+        return Trained(model=model.ref, log=log)
+    with written("head") as head:
+        save_file(learner.networks[CONDENSER].state_dict(), head.path / HEAD_FILE)
+    return Trained(model=model.ref, log=log, head=head.ref)
 
 
 def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
