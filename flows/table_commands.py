@@ -41,9 +41,8 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
-    shipped = str(SHIPPED.parent) if name == FewShotTable.title else None
-    if not asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped)):
-        raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
+    shipped = str(SHIPPED.parent) if name == FewShotTable.title else ""
+    asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped))
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -55,6 +54,8 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
             f"--{foreign.replace('_', '-')} belongs to {' and '.join(owners) or PAPERS}, and "
             f"{name} knows none: leave it out."
         )
+    if not table.data:
+        raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
     return table
 
 

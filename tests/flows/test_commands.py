@@ -1,6 +1,7 @@
 """The door `python -m flows` before anything runs: options, refusals, and an empty store."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -24,7 +25,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _own_environment(tmp_path: Path):
-    """A fresh home; what the door adds to the environment ends with the test."""
+    """A fresh home; what the door adds to environment and logging ends with the test."""
+    logger = logging.getLogger()
+    for handler in list(logger.handlers):
+        if isinstance(handler, logging.StreamHandler) and handler.stream.closed:
+            logger.removeHandler(handler)  # Prefect's console, on another test's stderr
     with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path / "home")}):
         yield
 
