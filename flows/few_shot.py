@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import Field
 
 from flows.fine_tune import by_epochs
-from flows.method_table import Corpus, MethodTable, Start
+from flows.method_table import METHODS, Corpus, MethodTable, Start
 from flows.presets import labelled_preset
 from flows.reproduce import (
     Ground,
@@ -41,6 +41,7 @@ class FewShotTable(MethodTable):
     """Some methods of the table of methods, each fine-tuned on several numbers of labels."""
 
     title: ClassVar[str] = "few-shot"
+    rows: ClassVar[tuple[str, ...]] = tuple(METHODS)
 
     corpora: tuple[Corpus, ...] = ("blog_usgov",)
     encoders: tuple[Start, ...] = ("static",)

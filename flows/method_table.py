@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -19,7 +19,7 @@ from sentemb_core.configs import (
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.experiments import Corpus
 from sentemb_core.method_settings import METHOD_NAMES
-from sentemb_core.types import Json
+from sentemb_core.types import Json, Pooling
 
 Start = Literal["transformer", "minilm", "static"]
 
@@ -68,15 +68,36 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
 """Row of the table -> the method's settings; what is left out has the default of its card."""
 
 
+class Unlearnt(NamedTuple):
+    """The start encoder under another pooling, behind a map fitted on its own vectors or none."""
+
+    pooling: Pooling
+    map: Literal["whitening", "flow"] | None = None
+
+
+WORDS = "word_vectors"
+"""Row of the means of word vectors that are trained on the corpus."""
+
+UNLEARNT: Mapping[str, Unlearnt] = {
+    "cls_before_pooler": Unlearnt("cls_before_pooler"),
+    "first_last_mean": Unlearnt("first_last_mean"),
+    "first_block_last_mean": Unlearnt("first_block_last_mean"),
+    "whitening": Unlearnt("first_block_last_mean", "whitening"),
+    "flow": Unlearnt("last_two_mean", "flow"),
+}
+"""Rows without a gradient: raw states by pooling, and the maps on their papers' own pooling."""
+
+
 class MethodTable(Config):
     """A table of methods in cells of equal budget."""
 
     title: ClassVar[str] = "methods-small"
+    rows: ClassVar[tuple[str, ...]] = (WORDS, *UNLEARNT, *METHODS)
 
     data: str = Field(description="Folder of the corpora and the STS files.")
     corpora: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
     encoders: tuple[Start, ...] = ("transformer", "minilm")
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = rows
     seeds: tuple[int, ...] = (42,)
     steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
     batch_size: int = Field(default=64, ge=2)
@@ -93,8 +114,8 @@ class MethodTable(Config):
     @classmethod
     def _known(cls, methods: tuple[str, ...]) -> tuple[str, ...]:
         for name in methods:
-            if name not in METHODS:
-                raise ValueError(f"there is no method {name!r}{nearest(name, list(METHODS))}")
+            if name not in cls.rows:
+                raise ValueError(f"there is no method {name!r}{nearest(name, list(cls.rows))}")
         return methods
 
     @property

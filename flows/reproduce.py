@@ -8,7 +8,7 @@ from prefect import flow
 
 from flows.annotation import annotation_of
 from flows.attempt import attempted
-from flows.method_table import STS, Corpus, MethodTable, Start
+from flows.method_table import METHODS, STS, UNLEARNT, WORDS, Corpus, MethodTable, Start
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig
@@ -24,6 +24,7 @@ from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
 from tasks.cells import Cell
 from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
 from tasks.segments import segmented_share
@@ -74,16 +75,14 @@ def cells(table: MethodTable) -> Iterator[Cell]:
         ground = ground_of(table, corpus, start, seed)
         yield from fixed_cells(ground, Cell(corpus=corpus, start=start, method="", seed=seed))
         for method in table.methods:
-            training = table.training(method, start, seed)
-            cell = Cell(
-                corpus=corpus,
-                start=start,
-                method=method,
-                seed=seed,
-                steps=training.steps,
-                batch_size=training.batch_size,
-            )
+            cell = Cell(corpus=corpus, start=start, method=method, seed=seed)
             label = f"{method} on {corpus} from {start}, seed {seed}"
+            if method not in METHODS:
+                yield tried(label, cell, partial(unlearnt, label, cell, ground))
+                continue
+            training = table.training(method, start, seed)
+            budget = {"steps": training.steps, "batch_size": training.batch_size}
+            cell = cell.model_copy(update=budget)
             yield tried(label, cell, partial(finished, label, cell, training, ground))
 
 
@@ -117,6 +116,20 @@ def tried(label: str, cell: Cell, make: Callable[[], Cell]) -> Cell:
     """The cell as it is made; one that is refused or fails says why, and the others go on."""
     made, error = attempted(label, make)
     return made or cell.model_copy(update={"error": error})
+
+
+@sub_flow(name="cell", flow_run_name="{label}")
+def unlearnt(label: str, cell: Cell, ground: Ground) -> Cell:
+    """Judge what takes no gradient; word vectors have a vocabulary of their own."""
+    if cell.method == WORDS:
+        words = word_vectors(ground.documents, cell.seed)
+        sentences = tokenise_sentences(ground.documents, ground.benchmark, words)
+        return judged(words, ground.model_copy(update={"sentences": sentences}), cell)
+    row = UNLEARNT[cell.method]
+    encoder = pooled_as(ground.start, row.pooling)
+    if row.map:
+        encoder = finished_encoder(encoder, ground.sentences, row.map, cell.seed)
+    return judged(encoder, ground, cell)
 
 
 @sub_flow(name="cell", flow_run_name="{label}")

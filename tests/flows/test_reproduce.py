@@ -89,6 +89,23 @@ def test_rows_that_share_a_training_are_both_charged_for_it(data: str):
     assert both.seconds > 0
 
 
+def test_rows_without_a_gradient_are_judged_and_take_no_step(data: str):
+    rows = list(set(MethodTable.rows) - set(METHODS))
+    cells = made(table(data, methods=rows))
+    assert {cell.method: cell.error for cell in cells if cell.error} == {}
+    assert {(cell.steps, cell.seconds) for cell in cells} == {(0, 0.0)}
+    for judge in ("R@5", "STS-B dev"):
+        told = [numbers_of(cell) for cell in cells if cell.method in rows]
+        assert len({one[judge] for one in told if judge in one}) > len(rows) / 2
+
+
+def test_a_static_encoder_has_no_first_token(data: str):
+    *_, cell = made(
+        table(data, corpora=["blog_usgov"], encoders=["static"], methods=["cls_before_pooler"])
+    )
+    assert cell.error.startswith("E001 A static encoder knows pooling 'mean' alone")
+
+
 def test_hicl_says_how_many_texts_have_segments(data: str):
     *_, simcse, cell = made(table(data, corpora=["blog_usgov"], methods=["simcse", "hicl"]))
     assert (simcse.segmented, simcse.error, cell.error) == (None, "", "")
@@ -132,10 +149,10 @@ def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
 
 
 def test_a_row_is_any_method_or_a_variant_of_one():
-    assert set(METHOD_NAMES) - {"fine_tune"} < set(METHODS)
+    assert set(METHOD_NAMES) - {"fine_tune"} < set(METHODS) < set(MethodTable.rows)
     config = MethodTable(data="")
     for start in config.encoders:
-        for row in config.methods:
+        for row in METHODS:
             assert config.training(row, start, seed=1).method.name == METHODS[row]["name"]
 
 
