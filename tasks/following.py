@@ -15,6 +15,7 @@ from sentemb_core.store.runs import RunLog, recording
 from sentemb_core.store.stages import flat
 from sentemb_core.types import Json
 from tasks.artifacts import rounds_table
+from tasks.checks import check_run
 from tasks.rows import Row
 from tasks.tables import seconds
 from tasks.tracking import Run, tracked_run
@@ -98,7 +99,11 @@ def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
 
 @contextmanager
 def followed(config: RunConfig) -> Generator[Following, None, None]:
-    """Record and track the run of this block; one that is resumed goes on in its MLflow run."""
+    """Record and track the run of this block; one that is resumed goes on in its MLflow run.
+
+    What cannot work is refused before there is a record: a deployment's run comes in here.
+    """
+    check_run(config)
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # in a worker's process too
     settings = config.model_dump(mode="json")
     with (

@@ -67,6 +67,13 @@ def test_a_method_that_a_table_of_vectors_cannot_learn_is_refused(corpus_file: P
         trained(tiny_method(corpus_file, "simcse"))
 
 
+def test_a_deployment_refuses_what_cannot_work_before_there_is_a_record(corpus_file: Path):
+    """It calls the flow itself, where the command line looks first."""
+    with without_prefect(Store.default()), pytest.raises(RecipeError, match="E303"):
+        train_method.fn(tiny_method(corpus_file, "simcse"))
+    assert last_runs(Store.default()) == []
+
+
 def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_file: Path):
     config = tiny_method(corpus_file)
     training = trained(config)
