@@ -24,10 +24,11 @@ from sentemb_core.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sentemb_core.configs import CorpusConfig
     from sentemb_core.corpus.benchmark import Kind
+    from sentemb_core.document_vectors import Hit
     from sentemb_core.evaluation.canary import Comparison
     from sentemb_core.evaluation.retrieval import RetrievalScores
 
@@ -99,7 +100,7 @@ def search(
     if json:
         console.emit([hit.__dict__ for hit in hits])
     else:
-        console.show(_hits_table(query, hits))
+        console.show(_hits_table(query, hits, corpus.counterpart_column))
     return 0
 
 
@@ -320,15 +321,16 @@ def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
         yield folder
 
 
-def _hits_table(query: str, hits: Any) -> Any:
+def _hits_table(query: str, hits: "Sequence[Hit]", counterpart: str | None) -> Any:
     from rich.table import Column, Table
 
     whole = Column("document", overflow="fold")  # an id is there to be copied
-    table = Table("rank", "score", whole, "begins", title=f"“{console.plain(query)}”", box=None)
+    named = [counterpart] if counterpart else []
+    columns = "rank", "score", whole, *map(console.plain, named), "nearest sentence"
+    table = Table(*columns, title=f"“{console.plain(query)}”", box=None)
     for rank, hit in enumerate(hits, 1):
-        table.add_row(
-            str(rank), f"{hit.score:.3f}", console.plain(hit.doc_id), console.plain(hit.text)
-        )
+        told = [hit.doc_id, *(hit.counterpart or "" for _ in named), hit.sentence]
+        table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, told))
     return table
 
 

@@ -27,11 +27,12 @@ DOCUMENTS_AT_ONCE = 1_000
 
 @dataclass(frozen=True)
 class Hit:
-    """A found document: its id, the inner product with the query, and how it begins."""
+    """A found document: its inner product with the query, and its sentence nearest to the query."""
 
     doc_id: str
     score: float
-    text: str
+    counterpart: str | None
+    sentence: str
 
 
 def vectors_of(encoder: Encoder, documents: Iterable[Document]) -> tuple[Vectors, Vectors]:
@@ -102,10 +103,12 @@ def nearest_documents(encoder: Encoder, query: str, folder: Path, top: int) -> l
         raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
     asked = embed_texts(encoder, [query])
     best: list[Hit] = []
-    for documents, _, vectors in encoded(encoder, folder):
+    for documents, of_sentences, vectors in encoded(encoder, folder):
         rows, scores = search(asked, vectors, min(top, len(documents)))
-        best += [
-            Hit(documents[row].doc_id, float(score), documents[row].sentences[0])
-            for row, score in zip(rows[0], scores[0], strict=True)
-        ]
+        starts = np.cumsum([0, *(len(document.sentences) for document in documents)])
+        for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True):
+            found = documents[row]
+            likeness = of_sentences[starts[row] : starts[row + 1]] @ asked[0]
+            sentence = found.sentences[int(likeness.argmax())]
+            best.append(Hit(found.doc_id, score, found.counterpart, sentence))
     return sorted(best, key=lambda hit: -hit.score)[:top]

@@ -83,6 +83,16 @@ def test_a_document_is_found_by_its_own_words(call, model, corpus):
     assert hits[0]["score"] >= hits[1]["score"]
 
 
+def test_a_found_document_shows_its_counterpart_and_its_nearest_sentence(call, model, tmp_path):
+    row = {"id": "a", "title": "Of w1", "sentences": ["w1 w2", "w8 w9", "w3 w4"]}
+    corpus = tmp_path / "titled.jsonl"
+    corpus.write_text(json.dumps(row) + "\n")
+    asked = ("search", model, "w8", str(corpus), *COLUMNS, "--counterpart-column", "title")
+    (hit,) = json.loads(call(*asked, "--json")[1])
+    assert (hit["counterpart"], hit["sentence"]) == ("Of w1", "w8 w9")
+    assert all(told in call(*asked)[1] for told in ("title", "Of w1", "w8 w9"))
+
+
 def test_an_id_is_never_cut(call, model, tmp_path):
     rows = [{"id": f"{'section/' * 30}{k}", "sentences": [f"w{k}", "w9 " * 60]} for k in (5, 6)]
     corpus = tmp_path / "long.jsonl"
