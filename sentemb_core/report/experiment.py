@@ -16,6 +16,8 @@ WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
 ACROSS = 3
 """Panels side by side; more would be too small to read on a page."""
 
+PAPER = "the paper"
+
 
 class Mark(BaseModel):
     """One arm in one column: its score under every seed, and the paper's number as printed."""
@@ -31,8 +33,13 @@ class Mark(BaseModel):
 
 
 def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Figure:
-    """A panel a column, in the order of their first mark; `axis` names what `x` is."""
-    columns = list(dict.fromkeys(mark.column for mark in marks))
+    """A panel a column, in the order of their first mark; `axis` names what `x` is.
+
+    The paper's curve has a panel of its own beside ours: other data, another height.
+    """
+    if axis:
+        marks = [mark for column in _columns(marks) for mark in (*column, *_printed(column))]
+    columns = _columns(marks)
     arms = list(dict.fromkeys(mark.arm for mark in marks))
     with house_style():
         across = min(len(columns), ACROSS)
@@ -42,13 +49,12 @@ def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Fi
         figure = Figure(figsize=size, layout="constrained")
         panels = figure.subplots(lines, across, squeeze=False).ravel()
         for number, (axes, column) in enumerate(zip(panels, columns, strict=False)):
-            own = [mark for mark in marks if mark.column == column]
             if axis:
-                _curves(axes, own)
+                _curves(axes, column)
                 axes.set_xlabel(axis)
             else:
-                _marks(axes, own, arms, named=number % across == 0)
-            axes.set_title(drawable(column))
+                _marks(axes, column, arms, named=number % across == 0)
+            axes.set_title(drawable(column[0].column))
         for axes in panels[len(columns) :]:
             axes.set_axis_off()
         figure.suptitle(title, fontsize=10)
@@ -66,26 +72,40 @@ def _legend(figure: Figure) -> None:
     )
 
 
+def _columns(marks: Sequence[Mark]) -> list[list[Mark]]:
+    names = dict.fromkeys(mark.column for mark in marks)
+    return [[mark for mark in marks if mark.column == name] for name in names]
+
+
+def _printed(column: Sequence[Mark]) -> list[Mark]:
+    """The paper's numbers as marks of a column of their own, where they make a curve."""
+    placed = [mark for mark in column if mark.x is not None and mark.paper is not None]
+    if len(placed) < 2:
+        return []
+    return [
+        mark.model_copy(
+            update={
+                "column": f"{mark.column}: {PAPER}",
+                "curve": mark.curve or PAPER,
+                "values": [mark.paper],
+            }
+        )
+        for mark in placed
+    ]
+
+
 def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
-    """Curves, and a dashed line for what has no x; the paper's on an axis of its own."""
+    """Curves, and a dashed line for what has no x."""
     placed = sorted((mark for mark in marks if mark.x is not None), key=lambda mark: mark.x or 0)
     hues = cycle((BLUE, *HUES[2:]))
     names = list(dict.fromkeys(mark.curve for mark in placed))
     for name in names:
-        _curve(axes, [mark for mark in placed if mark.curve == name], next(hues))
+        hue = VERMILLION if name == PAPER else next(hues)
+        _curve(axes, [mark for mark in placed if mark.curve == name], hue)
     for mark in marks:
         if mark.x is None:
             level, label = float(np.mean(mark.values)), drawable(mark.arm)
             axes.axhline(level, color=next(hues), linestyle="--", linewidth=1, label=label)
-    printed = [(mark.x, mark.paper) for mark in placed if mark.paper is not None]
-    if len(printed) > 1:
-        other = axes.twinx()
-        other.plot(
-            *zip(*printed, strict=True), color=VERMILLION, marker="s", ms=3.5, ls=":", lw=1,
-            label="the paper (right axis)",
-        )  # fmt: skip
-        other.tick_params(axis="y", labelcolor=VERMILLION, length=0)
-        other.grid(visible=False)
 
 
 def _curve(axes: Axes, placed: Sequence[Mark], hue: str) -> None:

@@ -31,7 +31,8 @@ def test_a_curve_shows_the_mean_its_band_the_fixed_line_and_the_papers():
     assert line.get_linestyle() == "--"
     assert len(ours.collections) == 1  # the band
     assert theirs.get_lines()[0].get_ydata().tolist() == [80.1, 80.2, 80.4]
-    assert legend_of(figure) == ["ours", "0", "the paper (right axis)"]
+    assert legend_of(figure) == ["ours", "0", "the paper"]
+    assert theirs.get_title(loc="left") == "News R@5: the paper"
     assert len(png(figure)) > 5_000
 
 
