@@ -10,7 +10,7 @@ from sentemb_core.console import plain
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import Json
 from tasks.benchmark import diagnosis_of, overlaps_of
-from tasks.fusion import fusion_of
+from tasks.fusion import SYSTEMS, fusion_of
 from tasks.scoreboard import (
     Cell,
     Scoreboard,
@@ -41,7 +41,7 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     cells = cells_of(board)
     write_csv(board, cells, folder / "table.csv")
-    points = points_of(board, cells)
+    points = [*points_of(board, cells), *fusion_points(board)]
     drawing = None
     if points:
         drawing = Drawing("scores", "Scores of every system, told below", scores_figure(points))
@@ -88,6 +88,33 @@ def points_of(board: Scoreboard, cells: Sequence[Cell]) -> "list[Point]":
         for cell in cells
         if cell.group == group
     ]
+
+
+def fusion_points(board: Scoreboard) -> "list[Point]":
+    """BM25, each model, and both together, on the half of the queries that chose no alpha."""
+    from sentemb_core.report.scores import Point
+
+    points: dict[tuple[str, str], Point] = {}  # BM25 is the same beside every model
+    for model, told in board.fusions.items():
+        for task, ref in told.items():
+            one = fusion_of(ref)
+            for system, name in zip(SYSTEMS, fused_names(model), strict=True):
+                value = one.values[system]
+                points[task, name] = Point(
+                    panel="Words and vectors together, times 100",
+                    task=f"{task} ({one.measure}, {one.queries:,} queries)",
+                    system=name,
+                    fixed=name == "BM25",
+                    value=value,
+                    low=value,
+                    high=value,
+                )
+    return list(points.values())
+
+
+def fused_names(model: str) -> tuple[str, str, str, str]:
+    """What stands for `SYSTEMS` in a legend."""
+    return "BM25", model, f"BM25 + alpha {model}", f"ranks of BM25 and {model}"
 
 
 def board_json(board: Scoreboard) -> Json:

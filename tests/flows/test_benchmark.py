@@ -418,9 +418,12 @@ def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
         one["values"]["bm25"], one["values"]["encoder"]
     )
     assert "rank fusion" in shown(capsys, *scoreboard_tables(found))
-    assert "Words and vectors together" in (
-        write_board(found, tmp_path / "out") / "page.html"
-    ).read_text(encoding="utf-8")
+    folder = write_board(found, tmp_path / "out")
+    assert "Words and vectors together" in (folder / "page.html").read_text(encoding="utf-8")
+    drawn = json.loads((folder / "scores.json").read_text())
+    marks = [point["system"] for point in drawn if point["panel"].startswith("Words and vectors")]
+    of_one = ["one", "BM25 + alpha one", "ranks of BM25 and one"]
+    assert marks == ["BM25", *of_one, *(name.replace("one", "two") for name in of_one)]
     assert "score_fusion" not in ran(config)
     assert "score_fusion" not in ran(asked(files, "one", tasks=["cranfield"]))
 
