@@ -239,10 +239,12 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
         ]
     hits = [hits_at_5(row) for row in (chosen, control)]
     gain = paired_difference(*hits, seed)
+    tie = gain.low <= 0 <= gain.high
     return [
         f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
         f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "
-        f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)."
+        f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)"
+        f"{', which may be chance' if tie else ''}."
     ]
 
 

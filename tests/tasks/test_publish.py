@@ -89,3 +89,16 @@ def test_another_fine_tuned_encoder_is_compared_with_its_control(monkeypatch: py
     (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
     assert "the same labels without self-training" in note
     assert "+1.000" in note
+    assert "chance" not in note
+
+
+def test_a_difference_whose_interval_has_zero_is_said_to_be_perhaps_chance(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def half_each(row: Row) -> np.ndarray:
+        return np.arange(60) % 2 == (row.kind == "fine-tuned")
+
+    monkeypatch.setattr(publish, "hits_at_5", lambda row: half_each(row).astype(np.float64))
+    tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
+    (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
+    assert note.endswith("with 95 % confidence), which may be chance.")
