@@ -24,23 +24,23 @@ def check_run(config: RunConfig) -> None:
         UnreadableSourceError, MissingColumnError: E103, E104, of the corpus or the labels.
         MissingEncoderError: E401.
     """
-    check_methods(config)
+    check_methods(config, static=config.encoder.name == "static")
     check_corpus(config.corpus)
     check_labels(config)
     check_encoders(config)
 
 
-def check_methods(config: RunConfig) -> None:
+def check_methods(config: RunConfig, *, static: bool) -> None:
     """Layers for the methods that work between them, and a head for those that continue one."""
     for training in (config.initialiser, config.training):
         if training:
-            check_method(training, config)
+            check_method(training, config, static=static)
 
 
-def check_method(training: TrainingConfig, config: RunConfig) -> None:
+def check_method(training: TrainingConfig, config: RunConfig, *, static: bool) -> None:
     method, first = training.method, config.initialiser
     entry = next(entry for entry in LISTING if entry.name == method.name)
-    if config.encoder.name == "static" and not entry.takes_static:
+    if static and not entry.takes_static:
         raise RecipeError(static_refused(method.name))
     condensed = training is not first and first is not None and first.method.name == "condenser"
     if entry.continues and not (condensed or getattr(method, "random_head", False)):
@@ -75,9 +75,11 @@ def learns_from_labels(config: RunConfig) -> bool:
 
 
 def check_encoders(config: RunConfig) -> None:
-    """Look for the encoders by their names."""
+    """Look for the encoders by their names; the folder that is the start may hold a static one."""
     annotator = getattr(config, "annotator", None)
     for name in {config.encoder.name, annotator.name if annotator else "static"} - LEARNT:
         from sentemb_core.encoder.start import check_encoder
 
-        check_encoder(name)
+        kind = check_encoder(name)
+        if name == config.encoder.name:
+            check_methods(config, static=kind == "static")

@@ -19,8 +19,8 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     CREATOR,
     Module,
+    is_static,
     layers_of,
-    module_paths,
     modules,
     require_same_weights,
     settings_of,
@@ -100,7 +100,7 @@ def read_parts(folder: Path) -> Parts:
 
 
 def _parts_of(folder: Path) -> Parts:
-    if "StaticEmbedding" in dict(module_paths(folder)):
+    if is_static(folder):
         weights = load_file(folder / "model.safetensors")["embedding.weight"]
         table = StaticTable(weights.to(torch.float32, copy=True))
         return table, Tokenizer.from_file(str(folder / "tokenizer.json")), {}

@@ -96,6 +96,11 @@ def module_paths(folder: Path) -> list[tuple[str, Path]]:
     return [(entry["type"].rsplit(".")[-1], folder / entry["path"]) for entry in entries]
 
 
+def is_static(folder: Path) -> bool:
+    """Whether a folder holds a table of token vectors, sentence-transformers' StaticEmbedding."""
+    return "StaticEmbedding" in dict(module_paths(folder))
+
+
 def layers_of(folder: Path) -> nn.Sequential | None:
     """`Encoder.layers` as the Dense modules hold them; BERT's own pooler is none of them.
 

@@ -5,7 +5,7 @@ import importlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import huggingface_hub
 import torch
@@ -19,6 +19,7 @@ from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_setting
 from sentemb_core.encoder.encoder import Encoder, positions_of
 from sentemb_core.encoder.modules import (
     Settings,
+    is_static,
     layers_of,
     require_same_weights,
     settings_of,
@@ -154,17 +155,19 @@ def _minilm_folder() -> Path:
     return folder
 
 
-def check_encoder(name: str) -> None:
-    """Look for the encoder of this name, as starting it would first.
+def check_encoder(name: str) -> Literal["static", "transformer"]:
+    """Look for the encoder of this name, as starting it would first; returns its kind.
 
     Raises:
         MissingEncoderError: It is not on this machine.
         UnsafeModelError: It holds pickled weights or code.
     """
-    if name not in ("static", "transformer", "minilm"):
-        folder = _folder(name)
-        refuse_pickles(folder, unless_beside_safetensors=True)
-        require_weights(folder)
+    if name in ("static", "transformer", "minilm"):
+        return "static" if name == "static" else "transformer"
+    folder = _folder(name)
+    refuse_pickles(folder, unless_beside_safetensors=True)
+    require_weights(folder)
+    return "static" if is_static(folder) else "transformer"
 
 
 def _folder(name: str) -> Path:

@@ -15,10 +15,13 @@ import pytest
 
 from flows.__main__ import RunOptions, app
 from flows.settings import PATHS, settings
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.checks import check_run
 from tests.flows.corpora import tiny_run
+from tests.tiny import static
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,6 +141,14 @@ def test_a_method_without_its_parts_is_told_before_torch_is_loaded(corpus_file):
 )
 def test_what_fits_is_not_refused(corpus_file, options):
     check_run(settings(None, {"corpus.source": str(corpus_file)}, options))
+
+
+def test_a_folder_with_a_static_encoder_is_refused_as_the_name_is(corpus_file, tmp_path):
+    save_encoder(static(), tmp_path / "saved", "A card.")
+    options = ["training.method=simcse", f"encoder.name={tmp_path / 'saved'}"]
+    config = settings(None, {"corpus.source": str(corpus_file)}, options)
+    with pytest.raises(RecipeError, match="simcse needs the layers and the dropout"):
+        check_run(config)
 
 
 def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file):
