@@ -1,6 +1,7 @@
 """The token cache: every sentence tokenised once, read by memory map in all rounds and methods."""
 
 import hashlib
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from sentemb_core import schemas
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
 from sentemb_core.corpus.table import document_batches
+
+log = logging.getLogger(__name__)
 
 SHARD_SENTENCES = 65_536
 SHARD_BYTES = 64 << 20  # long sentences close a shard earlier, so that a shard fits in memory
@@ -41,12 +44,17 @@ class TokenReport(BaseModel):
     max_length: int
     tokenizer: str
 
+    @property
+    def cut(self) -> str:
+        """How much of the corpus no encoder will read."""
+        share = self.truncated / max(self.sentences, 1)
+        return f"{share:.1%} of sentences truncated at {self.max_length} tokens"
+
     def summary(self) -> str:
         """One line for the log."""
-        share = self.truncated / max(self.sentences, 1)
         return (
             f"{self.sentences:,} sentences of {self.documents:,} documents, {self.tokens:,} "
-            f"tokens; {share:.1%} of sentences truncated at {self.max_length} tokens"
+            f"tokens; {self.cut}"
         )
 
 
@@ -92,6 +100,7 @@ def write_tokens(
         tokenizer=hashlib.sha256(tokenizer_json.read_bytes()).hexdigest(),
     )
     (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    log.info("%s", report.summary())
     return report
 
 

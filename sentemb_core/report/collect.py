@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sentemb_core.corpus.benchmark import SIDES, Benchmark
-from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.tokens import TokenCorpus, TokenReport
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
@@ -66,7 +66,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "best_pairs": [shown(pair) for pair in last.best] if last else [],
         "worst_pairs": [shown(pair) for pair in last.worst] if last else [],
         "lost_queries": lost_queries(run, corpus, benchmark),
-        **corpus_counts(run.documents),
+        **corpus_counts(run.documents, run.sentences),
     }
     return words.model_copy(update=panels)
 
@@ -200,14 +200,15 @@ def shown(pair: Pair) -> SentencePair:
     return SentencePair(left=pair.left, right=pair.right, cosine=pair.cosine)
 
 
-def corpus_counts(documents: Path) -> dict[str, object]:
+def corpus_counts(documents: Path, sentences: Path) -> dict[str, object]:
     """Counts of the reader, the first refused rows in the source's order, and where all are."""
+    tokens = TokenReport.model_validate_json((sentences / "meta.json").read_text("utf-8"))
     told = json.loads((documents / "report.json").read_text("utf-8"))
     refused = documents / "quarantine.parquet"  # repeated ids are found later than other faults
     rows = pq.read_table(refused).sort_by("row").slice(0, QUARANTINED).to_pylist()
     counts = {name.replace("_", " "): n for name, n in told.items() if isinstance(n, int)}
     return {
-        "corpus": counts,
+        "corpus": counts | {"read by the encoder": tokens.cut},
         "quarantine_counts": told["quarantined"],
         "quarantine_rows": [QuarantineRow(**row) for row in rows],
         "quarantine": str(refused) if rows else "",

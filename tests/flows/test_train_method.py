@@ -110,6 +110,20 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     assert f"refused rows and why: {report.quarantine}" in caplog.messages
 
 
+def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(
+    corpus_file: Path, caplog: pytest.LogCaptureFixture
+):
+    config = tiny_method(corpus_file)
+    short = config.encoder.model_copy(update={"max_length": 3})
+    config = config.model_copy(update={"encoder": short})
+    with caplog.at_level("INFO", logger="sentemb_core"):
+        report = full_report(outcome_of(trained(config)), config)
+    cut = str(report.corpus["read by the encoder"])
+    assert cut.endswith("% of sentences truncated at 3 tokens")
+    assert float(cut.partition("%")[0]) > 50
+    assert any(message.endswith(cut) for message in caplog.messages)
+
+
 def test_halves_are_named_in_the_table_what_they_are(corpus_file: Path):
     config = tiny_method(corpus_file)
     heads = []
