@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tasks.cells import across, write_between_marks
@@ -22,11 +23,16 @@ TITLED = "--id-column doc_id --sentences-column sentences --counterpart-column t
 CORPORA = {
     "blog": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
     "--set corpus.max_sentences=40",
+    "demo": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
+    "--set corpus.max_sentences=8 --set corpus.max_documents=1000",
     "sessions": "$SENTEMB_DATA/session_mixed_titles.parquet --id-column session_id "
     "--sentences-column titles --counterpart-column ad_title",
     "reuters": f"$SENTEMB_DATA/news_reuters21578.parquet {TITLED} --set corpus.min_sentences=5",
     "arxiv": f"$SENTEMB_DATA/sci_arxiv_cs.parquet {TITLED} --set corpus.min_sentences=5",
 }
+DEPTHS = {"sessions": (5, 20)}
+"""Sessions are looked at as deep as the prototypes were; all others at five."""
+
 RULE = "--rounds 2 --set rounds.patience=2 --set validation.candidates=1000"
 
 
@@ -42,32 +48,35 @@ def outcome_of(typed: str) -> Outcome:
     return Outcome.model_validate(json.loads(done.stdout))
 
 
-def recalls(outcome: Outcome, k: int) -> dict[str, tuple[float, float]]:
-    """Row -> recall on the test split, document to counterpart and back."""
+def recalls(outcome: Outcome, depths: Sequence[int]) -> dict[str, list[float]]:
+    """Row -> recalls on the test split, at each depth document to counterpart and back."""
     run = outcome.training
     refs = {"random encoder": run.random, "BM25": run.bm25}
     refs |= {row.label: row.scores for row in [*run.rows, *run.controls]}
     found = {label: scores_of(ref)["test"] for label, ref in refs.items() if ref}
     return {
-        label: (
-            getattr(test.document_to_counterpart, f"recall_at_{k}"),
-            getattr(test.counterpart_to_document, f"recall_at_{k}"),
-        )
+        label: [
+            getattr(way, f"recall_at_{k}")
+            for k in depths
+            for way in (test.document_to_counterpart, test.counterpart_to_document)
+        ]
         for label, test in found.items()
     }
 
 
 def table(corpus: str, seeds: list[int], more: str) -> str:
     """Means and standard deviations over the seeds, and the command."""
-    k = 20 if corpus == "sessions" else 5
-    runs = [recalls(outcome_of(command(corpus, str(seed), more)), k) for seed in seeds]
-    head = f"| encoder | document → counterpart R@{k} | counterpart → document R@{k} |"
+    depths = DEPTHS.get(corpus, (5,))
+    runs = [recalls(outcome_of(command(corpus, str(seed), more)), depths) for seed in seeds]
+    ways = "document → counterpart", "counterpart → document"
+    head = ["encoder", *(f"{way} R@{k}" for k in depths for way in ways)]
     rows = [
-        f"| {label} | {across([run[label][0] for run in runs if label in run])} "
-        f"| {across([run[label][1] for run in runs if label in run])} |"
+        [label, *(across(values) for values in zip(*of_label, strict=True))]
         for label in dict.fromkeys(label for run in runs for label in run)
+        for of_label in [[run[label] for run in runs if label in run]]
     ]
-    lines = [head, "|---|---|---|", *rows, "", f"Seeds {', '.join(map(str, seeds))}:"]
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+    lines += ["", f"Seeds {', '.join(map(str, seeds))}:"]
     return "\n".join([*lines, "", "```", command(corpus, "S", more), "```"])
 
 

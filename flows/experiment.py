@@ -9,9 +9,8 @@ from prefect import flow
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
 from flows.experiments.judging import judged
-from flows.experiments.learning import Made, base_of, learnt, minilm
+from flows.experiments.learning import Made, base_of, ground_of, learnt, minilm
 from flows.scoring import System
-from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.experiments import OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.suite import RetrievalTask
@@ -109,6 +108,7 @@ def system_of(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: i
         case "minilm":
             return minilm()
         case "word vectors":
-            return word_vectors(documents_of(asked.corpus(corpus, arm.max_documents)), seed)
+            ground = ground_of(asked, base, corpus, arm)
+            return word_vectors(ground.documents, ground.benchmark, seed)
         case fixed:
             return fixed

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from flows.fine_tune import by_epochs
 from flows.method_table import METHODS, Corpus, MethodTable, Start
-from flows.presets import labelled_preset
+from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
     Ground,
     fixed_cells,
@@ -48,7 +48,7 @@ class FewShotTable(MethodTable):
     methods: tuple[str, ...] = ("conpono", "infocse_idc")
     seeds: tuple[int, ...] = (42, 43, 44)
     counts: tuple[int, ...] = Field(default=(100, 250, 1_000), description="Labels, ascending.")
-    labels: LabelsConfig = LabelsConfig()
+    labels: LabelsConfig = SMALL_EPOCHS
 
     @property
     def pool(self) -> ValidationConfig:

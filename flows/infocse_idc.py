@@ -72,13 +72,14 @@ def training_round(
     )
     row = validated("round", label, made.model, texts, config.annotation)
     diagnostics = diagnose_round(
-        texts.sentences,
+        annotator.encoder,
+        annotator.sentences,
         found.clusters,
         found.pairs,
         annotator.embeddings,
         row.embeddings,
         annotator.annotation.clusters if annotator.annotation else None,
-        config.annotation.seed,
+        config.annotation,
     )
     return row.model_copy(update={"log": made.log, "annotation": found, "diagnostics": diagnostics})
 

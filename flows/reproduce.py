@@ -122,7 +122,7 @@ def tried(label: str, cell: Cell, make: Callable[[], Cell]) -> Cell:
 def unlearnt(label: str, cell: Cell, ground: Ground) -> Cell:
     """Judge what takes no gradient; word vectors have a vocabulary of their own."""
     if cell.method == WORDS:
-        words = word_vectors(ground.documents, cell.seed)
+        words = word_vectors(ground.documents, ground.benchmark, cell.seed)
         sentences = tokenise_sentences(ground.documents, ground.benchmark, words)
         return judged(words, ground.model_copy(update={"sentences": sentences}), cell)
     row = UNLEARNT[cell.method]

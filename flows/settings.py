@@ -14,7 +14,11 @@ from pydantic_core import ErrorDetails
 from flows.presets import labelled_preset, method_preset, preset
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
-from sentemb_core.method_settings import PRESETS, RUN_PRESETS, preset_of
+from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
+from sentemb_core.method_settings import (
+    AnyMethod,
+    temperature_of,
+)
 from sentemb_core.types import Json
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -44,6 +48,13 @@ PLACES = (("corpus", "source"), ("labels", "source"), ("encoder", "name"), ("ann
 
 NAMED = ("static", "transformer", "minilm")
 """Encoders that are never a folder."""
+
+CONTRASTING = frozenset(
+    one.model_fields["name"].default
+    for one in get_args(AnyMethod)
+    if "temperature" in one.model_fields and temperature_of(one()) is not None
+)
+"""Methods that divide the encoder's similarity by a temperature of their own."""
 
 SEEDED = ("encoder", "annotation", "training")
 SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
@@ -78,6 +89,8 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         plant(given, "training.method.name", method_of(given))
         base = merged(base, named_preset(method_of(given), str(named)))
     tree = merged(base, given)
+    if named is not None:
+        tree = tempered(tree)
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
     return checked(placed(tree if seed is None else seeded(tree, seed, own)))
@@ -122,16 +135,35 @@ def seeded(tree: Json, seed: Any, own: Collection[str]) -> Json:
 
 
 def named_preset(method: str, name: str) -> Json:
-    """The named settings of a method: of its training, or of its whole run.
+    """The named settings of a method: of its training and its encoder, or of its whole run.
 
     Raises:
         UsageError: the method has no such preset.
     """
-    known = {key: {"training": preset_of(method, key)} for key in PRESETS.get(method, {})}
+    known: Json = {
+        key: {"training": preset_of(method, key), "encoder": encoder_of(method, key)}
+        for key in PRESETS.get(method, {})
+    }
     known |= RUN_PRESETS.get(method, {})
     if name not in known:
         raise UsageError(f"preset: {method} has no {name!r}; known: {', '.join(known) or 'none'}")
     return known[name]
+
+
+def tempered(tree: Json) -> Json:
+    """Under inner products, initialiser and fine-tuning have the method's temperature, too.
+
+    They share its loss (seed 000, section 3.3; METHODS.md 1.9), which a temperature for cosines
+    would leave without a gradient. What they name themselves stays.
+    """
+    temperature = tree["training"]["method"].get("temperature")
+    if temperature is None or as_table(tree.get("encoder")).get("similarity") != "dot":
+        return tree
+    for part in ("initialiser", "fine_tuning"):
+        method = as_table(as_table(tree.get(part)).get("method"))
+        if method.get("name") in CONTRASTING:
+            tree = merged(tree, {part: {"method": {"temperature": temperature} | method}})
+    return tree
 
 
 def merged(base: Json, over: Json) -> Json:

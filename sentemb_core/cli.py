@@ -224,7 +224,7 @@ def export(
 @app.command
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
-    from sentemb_core.method_settings import PRESETS, RUN_PRESETS
+    from sentemb_core.method_presets import PRESETS, RUN_PRESETS
     from sentemb_core.methods.listing import LISTING
 
     presets = {

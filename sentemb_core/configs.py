@@ -101,7 +101,7 @@ class EncoderConfig(Config):
         default=None,
         ge=3,
         description="Tokens that a transformer from random weights can read at once, for methods "
-        "of longer texts. None: max_length.",
+        "of longer texts. None: max_length and 10, by which repeated words may lengthen a text.",
     )
     vocabulary: int = Field(
         default=16_000,
@@ -316,9 +316,13 @@ class LabelsConfig(Config):
         description="Pairs to train on, the first by hash, so that 1,000 are among 2,000. None: "
         "all outside the pool; 0: none (InfoCSE++ is then InfoCSE).",
     )
-    epochs: int = Field(default=10, ge=1, description="Passes over the labels at most.")
+    epochs: int = Field(
+        default=20, ge=1, description="Passes over the labels at most (seed 000; METHODS.md 1.8)."
+    )
     patience: int = Field(
-        default=3, ge=1, description="Epochs without growth of R@5 before stopping (appendix C)."
+        default=2,
+        ge=1,
+        description="Epochs without growth of R@5 before stopping (seed 000; METHODS.md 1.8).",
     )
 
 
@@ -438,6 +442,12 @@ class InfoCSEIDC(RunConfig):
             raise ValueError(
                 "cluster batches take all pairs of a cluster, and annotation.positives is "
                 f"{self.annotation.positives!r}: set training.method.batches to 'pair'"
+            )
+        if self.training.method.batches == "cluster" and self.annotation.max_partners:
+            raise ValueError(
+                "cluster batches take clusters and no pairs, which annotation.max_partners "
+                f"({self.annotation.max_partners}) caps: set training.method.max_per_cluster in "
+                "its place, or training.method.batches to 'pair'"
             )
         return self
 

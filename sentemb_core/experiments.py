@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sentemb_core.configs import AnnotationConfig, Config, EncoderConfig
 from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Pooling
+from sentemb_core.types import Json, Pooling
 
 Corpus = Literal[
     "blog_usgov",
@@ -168,6 +168,20 @@ class Budget(Config):
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     threads: int | None = Field(default=1, description="Two experiments side by side: one each.")
     seeds: tuple[int, ...] = (42, 43, 44)
+    presets: tuple[str, ...] = Field(
+        default=(),
+        description="A training starts from the first of these presets that its method has; what "
+        "that does not say is the budget's.",
+    )
+    stated: Json = Field(
+        default={}, description="Of every training: what the paper says of its whole table."
+    )
+
+    @property
+    def batch(self) -> str:
+        """What a step reads, in words."""
+        alike = "batch_size" in self.stated or not self.presets
+        return f"{self.batch_size:,}" if alike else "each method's own batch"
 
 
 SMALL = Budget(steps=300, learning_rate=2e-4)

@@ -1,15 +1,12 @@
 """What each method lets you set. A default is the paper's, or the code's where they differ.
 
 `METHODS.md`'s cards, by number, name every disagreement; the paper index (methods/README.md) says
-which side each default takes, and `PRESETS` holds the other one.
+which side each default takes, and `method_presets` holds the other one.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-
-from sentemb_core.types import Json
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Temperature = Annotated[float, Field(gt=0, description="Divides the similarity.")]
@@ -33,7 +30,7 @@ class SimCSE(Settings):
 
 
 class ConSERT(Settings):
-    """Two perturbations of one sentence (card 1.2); the encoder's own dropout is off."""
+    """Two perturbations of one sentence (card 1.2)."""
 
     name: Literal["consert"] = "consert"
     first: tuple[Augmentation, ...] = Field(
@@ -44,6 +41,10 @@ class ConSERT(Settings):
     )
     rate: Rate = Field(default=0.2, description="Of what is cut off or dropped.")
     epsilon: float = Field(default=1.0, gt=0, description="Length of an adversarial change.")
+    dropout: bool = Field(
+        default=False,
+        description="The encoder's own. 0 in unsup-consert-base.sh, on in every other script.",
+    )
     temperature: Temperature = 0.1
     weight: Weight = Field(default=0.15, description="The code's cl_rate.")
 
@@ -65,7 +66,9 @@ class ICT(Settings):
         default=0.9, ge=0, le=1, description="How often the sentence leaves its context (ORQA)."
     )
     context_tokens: int = Field(default=288, ge=4, description="ORQA's block.")
-    temperature: Temperature = 0.05
+    temperature: Temperature = Field(
+        default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
+    )
 
 
 class CPC(Settings):
@@ -74,7 +77,9 @@ class CPC(Settings):
     name: Literal["cpc"] = "cpc"
     context_tokens: int = Field(default=288, ge=4, description="As for inverse cloze.")
     bilinear: bool = Field(default=False, description="The original's W; seed 000 gives none.")
-    temperature: Temperature = 0.05
+    temperature: Temperature = Field(
+        default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
+    )
 
 
 class CONPONO(Settings):
@@ -83,7 +88,9 @@ class CONPONO(Settings):
     name: Literal["conpono"] = "conpono"
     window: int = Field(default=1, ge=1, description="1 as in seed 000's case study; paper: 4.")
     bilinear: bool = Field(default=False, description="The isolated model's W_k, one for all k.")
-    temperature: Temperature = 0.05
+    temperature: Temperature = Field(
+        default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
+    )
 
 
 class DeCLUTR(Settings):
@@ -151,6 +158,9 @@ class InfoCSEAux(Settings):
     weight: Weight = Field(default=1e-5, description="lambda: ablation and code (erratum E16).")
     mask_rate: float = Field(default=0.4, gt=0, lt=1, description="Seed 001, Table 7.")
     detach: bool = Field(default=True, description="Seed 001, Table 6.")
+    head: Literal["batch_norm", "tanh"] = Field(
+        default="batch_norm", description="The code's; tanh: SimCSE's, as the text has it."
+    )
     random_head: bool = Field(
         default=False, description="Start without a pre-trained head (seed 001, Table 4)."
     )
@@ -183,7 +193,13 @@ class RTDMLM(Settings):
     mask_rate: float = Field(
         default=0.4, gt=0, lt=1, description="InfoCSE-aux's; both losses read the same masks."
     )
+    sample: Literal["argmax", "multinomial"] = Field(
+        default="argmax", description="As for DiffCSE."
+    )
+    detach: bool = Field(default=True, description="As for InfoCSE-aux.")
     random_head: bool = Field(default=False, description="As for both.")
+    skip_from: int | None = Field(default=None, ge=1, description="As the Condenser stage.")
+    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage.")
 
 
 class ESimCSE(Settings):
@@ -192,6 +208,11 @@ class ESimCSE(Settings):
     name: Literal["esimcse"] = "esimcse"
     temperature: Temperature = 0.05
     repetition: float = Field(default=0.32, ge=0, lt=1, description="Share of repeated tokens.")
+    rule: Literal["code", "paper"] = Field(
+        default="code",
+        description="Of how many repeat: code up to min(10, int(rho L)) - 1 of L tokens, paper up "
+        "to max(2, int(rho N)) of N content tokens.",
+    )
     queue: int = Field(default=160, ge=0, description="Past momentum vectors: 2.5 batches of 64.")
     momentum: float = Field(default=0.995, ge=0, lt=1, description="gamma; paper and code.")
     momentum_init: Literal["copy", "random"] = Field(
@@ -249,7 +270,7 @@ class CLMAutoencoder(Settings):
     """A decoder writes the sentence again from its vector (cards 1.16 and 1.18)."""
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
-    noise: Rate = Field(default=0.0, description="Tokens deleted first; TSDAE: .6.")
+    noise: Rate = Field(default=0.0, description="Words deleted first; TSDAE: .6.")
     layers: int = Field(default=2, ge=1, description="Of the decoder's own (seed 002).")
     tied: bool = Field(default=False, description="TSDAE: the encoder's layers in their place.")
     per: Literal["row", "target"] = Field(
@@ -338,121 +359,16 @@ def _named(value: object) -> object:
 MethodSettings = Annotated[AnyMethod, Field(discriminator="name"), BeforeValidator(_named)]
 """Settings of one method; `simcse` is short for `{name = "simcse"}`."""
 
-_SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0}
-_CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
 
-PRESETS: Mapping[str, Mapping[str, Json]] = {
-    "simcse": {
-        "paper": {**_SIMCSE, "learning_rate": 3e-5},
-        "mlm": {**_SIMCSE, "learning_rate": 3e-5, "method": {"name": "simcse", "mlm": 0.1}},
-    },
-    "consert": {
-        "paper": {"batch_size": 96, "learning_rate": 2e-7, "warmup": 0.1},
-        "code": {"batch_size": 96, "learning_rate": 5e-7, "warmup": 0.1},
-    },
-    "mirror_bert": {
-        "paper": {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0},
-        "drophead": {
-            "batch_size": 200,
-            "learning_rate": 2e-5,
-            "schedule": "constant",
-            "warmup": 0.0,
-            "method": {"name": "mirror_bert", "drophead": 0.2},
-        },
-    },
-    "ict": {"paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}}},
-    "cpc": {"paper": {"method": {"bilinear": True, "temperature": 1.0}}},
-    "conpono": {
-        "paper": {
-            "batch_size": 32,
-            "learning_rate": 5e-5,
-            "method": {"window": 4, "bilinear": True, "temperature": 1.0},
-        }
-    },
-    "infocse_idc": {
-        "paper": {
-            "batch_size": 3200,
-            "chunk": 128,
-            "learning_rate": 2e-5,
-            "optimizer": "adam",
-            "schedule": "constant",
-            "warmup": 0.0,
-            "method": {"temperature": 1.0},
-        }
-    },
-    "condenser": {"paper": {"batch_size": 1024, "chunk": 128, "learning_rate": 1e-4}},
-    "infocse_aux": {
-        "code": _CONDENSED,
-        "paper": {**_SIMCSE, "learning_rate": 3e-5, "method": {"weight": 0.005}},
-    },
-    "diffcse": {
-        "code": _CONDENSED,
-        "paper": {**_CONDENSED, "method": {"sample": "multinomial"}},
-    },
-    "rtd_mlm": {"paper": _CONDENSED},
-    "esimcse": {
-        "paper": {**_SIMCSE, "learning_rate": 3e-5},
-        "code": {**_SIMCSE, "learning_rate": 3e-5, "method": {"momentum_init": "random"}},
-    },
-    "sncse": {"paper": {**_SIMCSE, "batch_size": 256, "learning_rate": 1e-5}},
-    "hicl": {
-        "paper": {**_SIMCSE, "learning_rate": 3e-5},
-        "v2": {**_SIMCSE, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
-    },
-    "clm_autoencoder": {
-        "paper": {"batch_size": 64, "learning_rate": 3e-5},
-        "tsdae": {
-            "batch_size": 8,
-            "learning_rate": 3e-5,
-            "weight_decay": 0.0,
-            "method": {"noise": 0.6, "tied": True, "per": "target"},
-        },
-        "multi_task": {
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "method": {"simcse": 1.0, "weight": 0.01},
-        },
-    },
-    "mlm_autoencoder": {
-        "paper": {"batch_size": 64, "learning_rate": 3e-5},
-        "multi_task": {
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "method": {"simcse": 1.0, "weight": 0.01},
-        },
-    },
-    "bce": {"paper": {"batch_size": 64, "learning_rate": 3e-5}},
-    "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
-    "is_bert": {"paper": {"batch_size": 32}},
-    "sg_opt": {"paper": {"batch_size": 16, "learning_rate": 5e-5, "warmup": 0.1}},
-    "declutr": {
-        "paper": {
-            "batch_size": 16,
-            "learning_rate": 5e-5,
-            "schedule": "slanted",
-            "warmup": 0.1,
-            "weight_decay": 0.1,
-        }
-    },
-}
-"""Method -> preset -> what it changes in a training, after the cards of METHODS.md section 1.
+def temperature_of(method: MethodSettings) -> float | None:
+    """What divides the encoder's similarity in the loss; none where nothing does.
 
-A temperature of 1 goes with inner products: `encoder.similarity=dot`.
-"""
-
-
-RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
-    "infocse_idc": {"auto": {"annotation": {"min_distance": 2, "positives": "related"}}}
-}
-"""Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto): half
-of the pairs are nearest, half probably related, none are neighbours; RESULTS.md compares."""
-
-
-def preset_of(method: str, name: str) -> Json:
-    """A training with a method's named settings, ready to be checked.
-
-    Raises:
-        KeyError: there is no such preset.
+    SG-OPT divides the cosine, whatever the encoder's similarity is.
     """
-    chosen = PRESETS[method][name]
-    return {**chosen, "method": {"name": method, **chosen.get("method", {})}}
+    match method:
+        case HiCL():
+            return method.base.temperature
+        case SGOPT() | CLMAutoencoder(simcse=0.0) | MLMAutoencoder(simcse=0.0):
+            return None
+        case _:
+            return getattr(method, "temperature", None)

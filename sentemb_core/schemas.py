@@ -36,7 +36,10 @@ DOCUMENT_INDEX = pa.schema(
 
 
 def sentences(token_type: Any) -> Any:
-    """Token cache: one row a sentence, ordered by document and position (uint16 or uint32 ids)."""
+    """Token cache: one row a sentence, ordered by document and position (uint16 or uint32 ids).
+
+    tokens: what an encoder reads of it; rest: what was cut off.
+    """
     return pa.schema(
         [
             pa.field("sentence", pa.int64(), nullable=False),
@@ -44,6 +47,7 @@ def sentences(token_type: Any) -> Any:
             pa.field("text", pa.string(), nullable=False),
             pa.field("text_hash", pa.int64(), nullable=False),
             pa.field("tokens", pa.list_(token_type), nullable=False),
+            pa.field("rest", pa.list_(token_type), nullable=False),
         ]
     )
 

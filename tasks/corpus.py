@@ -38,7 +38,7 @@ def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> Artifact
     return draft.ref
 
 
-@stage("tokenise_sentences", version="1")
+@stage("tokenise_sentences", version="2")
 def tokenise_sentences(
     documents: ArtifactRef, benchmark: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:

@@ -27,16 +27,25 @@ def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | N
     return draft.ref
 
 
-@stage("word_vectors", version=1, libraries=("gensim",))
-def word_vectors(documents: ArtifactRef, seed: int) -> ArtifactRef:
-    """The encoder that averages word vectors trained on the corpus."""
-    from sentemb_core.corpus.tokens import sentence_texts
+@stage("word_vectors", version=2, libraries=("gensim",))
+def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: int) -> ArtifactRef:
+    """The encoder that averages word vectors trained on the corpus, but for held-out documents."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.table import read_documents
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.word_training import trained_word_vectors
     from sentemb_core.encoder.word_vectors import word_encoder
 
-    texts = list(sentence_texts(opened(documents) / "documents.parquet"))
+    held_out = set[int]()
+    if benchmark:
+        held_out.update(Benchmark.open(opened(benchmark)).held_out_documents.tolist())
+    texts = [
+        sentence
+        for number, document in enumerate(read_documents(opened(documents) / "documents.parquet"))
+        if number not in held_out
+        for sentence in document.sentences
+    ]
     encoder = word_encoder(trained_word_vectors(texts, seed), max_length=512)  # whole sentences
     with written("model") as draft:
         facts = CardFacts(name="sentemb word vectors", corpus=documents.digest)
@@ -76,11 +85,11 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     return draft.ref
 
 
-@stage("finished_encoder", version=1, numeric=("device",))
+@stage("finished_encoder", version=2, numeric=("device",))
 def finished_encoder(
     encoder: ArtifactRef, sentences: ArtifactRef, kind: Literal["whitening", "flow"], seed: int
 ) -> ArtifactRef:
-    """The encoder behind a map that is fitted on its own vectors of a corpus."""
+    """The encoder behind a map that is fitted on its own vectors of what may be trained on."""
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -91,7 +100,8 @@ def finished_encoder(
 
     before = load_encoder(opened(encoder))
     corpus = TokenCorpus.open(opened(sentences))
-    vectors = pooled_vectors(before, corpus.tokens(np.arange(len(corpus))))
+    seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
+    vectors = pooled_vectors(before, corpus.tokens(seen))
     made = whitened(before, vectors) if kind == "whitening" else flowed(before, vectors, seed)
     with written("model") as draft:
         facts = CardFacts(name=f"sentemb {kind}", parent=encoder.digest, corpus=sentences.digest)

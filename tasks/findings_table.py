@@ -105,7 +105,7 @@ class Told:
         """What each training was allowed, and the paper's; who judged; under which seeds."""
         budget, paper = self.budget, self.what.paper
         seeds = ", ".join(map(str, budget.seeds))
-        told = [f"{budget.steps:,} steps of {budget.batch_size:,} a training"]
+        told = [f"{budget.steps:,} steps of {budget.batch} a training"]
         if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
             told[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
         if sample := self.settings.get("max_documents"):

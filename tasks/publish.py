@@ -47,17 +47,7 @@ class Outcome(Value):
 def published(training: SelfTraining, run: Following) -> Outcome:
     """Publish, register and report a finished loop."""
     config, run_id = run.config, run.record.run.id
-    path = training.rows[: training.best + 1]
-    encoder = publish_encoder(
-        path[-1].encoder,
-        path[0].encoder,
-        config.name,
-        base_of(config.encoder.name),
-        config.training.method.name,
-        training.texts.documents,
-        [row.label for row in path],
-        [row.scores for row in path],
-    )
+    encoder = best_encoder(training, config)
     landing = landed(config, training, encoder) if config.register_model else None
     outcome = Outcome(
         run=run_id,
@@ -90,6 +80,21 @@ def published(training: SelfTraining, run: Following) -> Outcome:
 def base_of(encoder: str) -> str:
     """A Hugging Face name as it is; of a folder its name alone, for cards travel."""
     return Path(encoder).name if Path(encoder).is_dir() else encoder
+
+
+def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
+    """The encoder that the loop chose, with a card that tells its way there."""
+    path = training.rows[: training.best + 1]
+    return publish_encoder(
+        path[-1].encoder,
+        path[0].encoder,
+        config.name,
+        base_of(config.encoder.name),
+        config.training.method.name,
+        training.texts.documents,
+        [row.label for row in path],
+        [row.scores for row in path],
+    )
 
 
 @stage("publish_encoder", version=1)

@@ -29,7 +29,7 @@ def segmented_share(
 
     start, corpus = load_encoder(opened(encoder)), TokenCorpus.open(opened(sentences))
     special = 2 * start.add_special_tokens
-    ends = np.cumsum(np.append(0, corpus.lengths - special))[corpus.offsets]
+    ends = np.cumsum(np.append(0, corpus.uncut_lengths - special))[corpus.offsets]
     texts = corpus.document_of[whole_documents(corpus).i]
     content = np.minimum(np.diff(ends)[texts], method.longest - special)
     if not len(content):

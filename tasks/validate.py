@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import RunConfig
+from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import PENDING, stage
 from tasks.rows import Row
@@ -121,32 +121,42 @@ def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> Ar
     return draft.ref
 
 
-@stage("diagnose_round", version=2)
+@stage("diagnose_round", version=3, numeric=("device",))
 def diagnose_round(
+    annotator: ArtifactRef,
     sentences: ArtifactRef,
     clusters: ArtifactRef,
     pairs: ArtifactRef,
     before: ArtifactRef | None,
     after: ArtifactRef | None,
     previous: ArtifactRef | None,
-    seed: int,
+    config: AnnotationConfig,
 ) -> ArtifactRef:
-    """What the annotation found and what training made of it: churn, similarities, shape."""
+    """What the annotation found and what training made of it: churn, similarities, shape.
+
+    `sentences` are the corpus in the annotator's own tokens.
+    """
     from sentemb_core.annotation.clusters import Clusters
+    from sentemb_core.annotation.drift import pair_drift
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 
     vectors = [Embeddings.open(opened(ref)) if ref else None for ref in (before, after)]
+    corpus, labels = TokenCorpus.open(opened(sentences)), Clusters.open(opened(clusters)).labels
     found = diagnostics(
-        TokenCorpus.open(opened(sentences)),
+        corpus,
         Pairs.open(opened(pairs)),
-        Clusters.open(opened(clusters)).labels,
+        labels,
         Clusters.open(opened(previous)).labels if previous else None,
         *vectors,
-        seed,
+        config.seed,
     )
+    if config.dtype == "bfloat16" and config.clustering == "partition":
+        drift = pair_drift(load_encoder(opened(annotator)), corpus, labels, config)
+        found = found.model_copy(update={"drift": drift})
     with written("diagnostics") as draft:
         write_diagnostics(found, draft.path)
     return draft.ref
@@ -160,8 +170,9 @@ def annotation_of(row: Row) -> dict[str, float]:
         return {}
     report = json.loads((opened(row.annotation.pairs) / "report.json").read_text("utf-8"))
     told = {name: report[name] for name in ("pairs", "kept_share", "adjacent_share")}
-    share = read_diagnostics(opened(row.diagnostics)).related_share
-    return told if share is None else told | {"related_share": share}
+    found = read_diagnostics(opened(row.diagnostics))
+    more = {"related_share": found.related_share, "drift": found.drift}
+    return told | {name: value for name, value in more.items() if value is not None}
 
 
 def scores_of(artifact: ArtifactRef) -> "Scores":

@@ -8,16 +8,17 @@ import pytest
 from pydantic import ValidationError
 
 import sentemb_core
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
+    CONPONO,
+    CPC,
+    ICT,
     METHOD_NAMES,
-    PRESETS,
-    RUN_PRESETS,
     AnyMethod,
     HiCL,
-    preset_of,
 )
-from sentemb_core.methods.catalogue import CONTINUING, RECIPES
+from sentemb_core.methods.catalogue import CONTINUING, RECIPES, unfit_temperature
 from sentemb_core.methods.listing import LISTING
 
 every_method = pytest.mark.parametrize("settings", get_args(AnyMethod), ids=METHOD_NAMES)
@@ -79,8 +80,78 @@ def test_a_preset_changes_something(method, name):
     assert TrainingConfig.model_validate(preset_of(method, name)) != TrainingConfig(method=method)
 
 
+@every_preset
+def test_the_temperature_of_a_preset_goes_with_its_similarity(method, name):
+    similarity = encoder_of(method, name).get("similarity", "cosine")
+    chosen = TrainingConfig.model_validate(preset_of(method, name)).method
+    assert unfit_temperature(chosen, similarity) == ""
+
+
+@every_preset
+def test_a_preset_asks_no_static_encoder_for_a_pooling_that_it_has_not(method, name):
+    pooling = EncoderConfig.model_validate(encoder_of(method, name)).pooling
+    static = next(entry.takes_static for entry in LISTING if entry.name == method)
+    assert pooling in (None, "mean") or not static
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "asked"),
+    [
+        ("simcse", "mlm", {"pooling": "cls_before_pooler"}),
+        ("infocse_aux", "code", {"pooling": "cls_before_pooler"}),
+        ("clm_autoencoder", "paper", {"pooling": "mean"}),
+        ("clm_autoencoder", "tsdae", {"pooling": "cls_before_pooler"}),
+        ("consert", "code", {"pooling": "mean", "max_length": 64}),
+        ("ict", "paper", {"similarity": "dot"}),
+        ("sncse", "paper", {}),
+    ],
+)
+def test_a_preset_asks_of_the_encoder_what_its_card_says(method, name, asked):
+    assert encoder_of(method, name) == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "rate"),
+    [
+        ("paper", 64, 3e-5),
+        ("bert_large", 64, 1e-5),
+        ("roberta_base", 512, 1e-5),
+        ("roberta_large", 512, 3e-5),
+    ],
+)
+def test_simcse_has_its_authors_batch_and_rate_for_each_start(name, batch, rate):
+    config = TrainingConfig.model_validate(preset_of("simcse", name))
+    assert (config.batch_size, config.learning_rate) == (batch, rate)
+    assert (config.warmup, config.weight_decay) == (0, 0)
+
+
+def test_self_training_ends_after_20_000_steps_without_growth_of_at_most_200_000():
+    paper = TrainingConfig.model_validate(preset_of("infocse_idc", "paper"))
+    assert paper.steps == 200_000
+    assert paper.evaluate_every * paper.patience == 20_000
+
+
 def test_presets_are_of_methods_there_are():
     assert PRESETS.keys() <= set(METHOD_NAMES)
+
+
+def test_the_large_consert_has_a_plain_view_and_a_shuffled_one_under_dropout():
+    large = TrainingConfig.model_validate(preset_of("consert", "large"))
+    assert (large.method.first, large.method.second) == ((), ("shuffle",))
+    assert large.method.dropout
+    assert (large.evaluate_every, large.patience) == (100, 10)
+
+
+def test_sg_opt_does_not_decay_and_stops_after_ten_validations_as_its_card():
+    paper = TrainingConfig.model_validate(preset_of("sg_opt", "paper"))
+    assert (paper.weight_decay, paper.evaluate_every, paper.patience) == (0, 50, 10)
+
+
+@pytest.mark.parametrize("method", [ICT, CPC, CONPONO])
+def test_a_temperature_that_no_paper_has_says_so(method):
+    assert method.model_fields["temperature"].description.startswith("Ours")
+    with pytest.raises(ValidationError, match="greater than 0"):
+        method(temperature=0)
 
 
 @pytest.mark.parametrize("method", PRESETS)
@@ -106,6 +177,19 @@ def test_every_method_has_a_preset_or_its_entry_says_why_there_is_none():
         name for name, text in entries_of_the_index().items() if "there is no preset" in text
     }
     assert set(METHOD_NAMES) - set(PRESETS) == without
+
+
+@pytest.mark.parametrize(
+    ("method", "stated"),
+    [
+        ("sncse", {"dtype": "float32", "batch_size": 256}),
+        ("hicl", {"dtype": "float32", "batch_size": 256}),
+        ("condenser", {"warmup": 0.1}),
+        ("esimcse", {"method": {"name": "esimcse", "rule": "paper"}}),
+    ],
+)
+def test_the_papers_presets_state_what_a_start_encoders_preset_would_change(method, stated):
+    assert stated.items() <= preset_of(method, "paper").items()
 
 
 def test_presets_of_a_run_have_names_of_their_own():

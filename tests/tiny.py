@@ -42,7 +42,7 @@ def bert(*, dropout: float = 0.1, seed: int = 0, similarity: str = "cosine") -> 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         backbone = BertModel(config, add_pooling_layer=False)
-    return Encoder(backbone, tokenizer(), pooling="mean", similarity=similarity, max_length=12)
+    return Encoder(backbone, tokenizer(), pooling="mean", similarity=similarity, max_length=18)
 
 
 def static(*, seed: int = 0, similarity: str = "cosine") -> Encoder:
@@ -62,9 +62,14 @@ class TinyCorpus:
     sentences: list[np.ndarray]
     offsets: np.ndarray
     held_out: np.ndarray
+    limit: int | None = None
 
     @cached_property
     def lengths(self) -> np.ndarray:
+        return np.minimum(self.uncut_lengths, self.limit or self.uncut_lengths)
+
+    @cached_property
+    def uncut_lengths(self) -> np.ndarray:
         return np.array([len(sentence) for sentence in self.sentences], dtype=np.int32)
 
     @cached_property
@@ -77,8 +82,11 @@ class TinyCorpus:
     def document_of(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.held_out)), np.diff(self.offsets))
 
-    def tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
+    def uncut_tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
         return [self.sentences[k] for k in sentences.tolist()]
+
+    def tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
+        return [sentence[: self.limit] for sentence in self.uncut_tokens(sentences)]
 
     def __len__(self) -> int:
         return len(self.sentences)

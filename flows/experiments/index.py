@@ -16,8 +16,15 @@ from flows.experiments import (
     seed_004_ablations,
 )
 from flows.method_table import CORPORA, Corpus
+from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
 from flows.settings import nearest
-from sentemb_core.configs import Config, CorpusConfig, TrainingConfig, ValidationConfig
+from sentemb_core.configs import (
+    Config,
+    CorpusConfig,
+    LabelsConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.experiments import (
     BEIR,
@@ -31,6 +38,7 @@ from sentemb_core.experiments import (
 )
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
+from sentemb_core.types import Json
 
 PAPERS = (
     seed_000,
@@ -122,17 +130,33 @@ class Reproduction(Config):
     def training(
         self, method: MethodSettings, seed: int, times: float = 1.0, batch_size: int | None = None
     ) -> TrainingConfig:
-        """One training under the budget."""
+        """One training: the budget, its method's preset, the table's and the arm's own settings.
+
+        The later one wins. The method stays the arm's: a preset says how to train it.
+        """
         budget = self.budget
-        return TrainingConfig(
-            method=method,
-            steps=max(1, round(budget.steps * times)),
-            batch_size=batch_size or budget.batch_size,
-            learning_rate=budget.learning_rate,
-            dtype=budget.dtype,
-            threads=budget.threads,
-            seed=seed,
+        told = budget.model_dump(include={"batch_size", "learning_rate", "dtype", "threads"})
+        told |= trained_by(method.name, *budget.presets) | budget.stated
+        own: Json = {"batch_size": batch_size} if batch_size else {}
+        steps = max(1, round(budget.steps * times))
+        return TrainingConfig.model_validate(
+            told | own | {"method": method, "steps": steps, "seed": seed}
         )
+
+    def fine_tuning(self, seed: int) -> TrainingConfig:
+        """By the preset of the base encoder, in its batches, under the table's settings.
+
+        Its steps follow from `epochs`.
+        """
+        budget = self.budget
+        preset = labelled_preset(budget.base.encoder.name, "training")["training"]
+        own = {"batch_size": preset["batch_size"], "dtype": budget.dtype, "threads": budget.threads}
+        return TrainingConfig.model_validate(preset | budget.stated | own | {"seed": seed})
+
+    @property
+    def epochs(self) -> LabelsConfig:
+        """When fine-tuning stops."""
+        return LabelsConfig() if self.preset == "paper" else SMALL_EPOCHS
 
     def round_training(self, step: SelfTrain, seed: int) -> TrainingConfig:
         """One round of self-training under the budget."""

@@ -3,9 +3,8 @@
 from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
 from flows.fine_tune import by_epochs
-from flows.presets import labelled_preset
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
+from sentemb_core.configs import EncoderConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
 from sentemb_core.method_settings import Condenser
 from sentemb_core.types import ArtifactRef
@@ -15,9 +14,6 @@ from tasks.labels import draw_labels
 from tasks.rows import Annotation, Value
 from tasks.segments import segmented_share
 from tasks.train import train_encoder
-
-EPOCHS = LabelsConfig(epochs=10, patience=3)
-"""Of fine-tuning (seed 000, appendix C: patience 3)."""
 
 
 class Ground(Value):
@@ -81,7 +77,13 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
             segmented_share(method, ground.sentences, before.encoder)
             training = asked.training(method, seed, step.times, step.batch_size)
             head = None if getattr(method, "random_head", False) else before.head
-            made = train_encoder(before.encoder, ground.sentences, training, head=head)
+            made = train_encoder(
+                before.encoder,
+                ground.sentences,
+                training,
+                benchmark=judges(ground, training),
+                head=head,
+            )
             return Made(encoder=made.model, head=made.head)
         case SelfTrain():
             found = annotated(step, before.encoder, ground)
@@ -92,12 +94,18 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
                 training,
                 clusters=found.clusters,
                 pairs=found.pairs,
+                benchmark=judges(ground, training),
             )
             return Made(encoder=made.model)
         case Label():
             return Made(encoder=fine_tuned(step, before.encoder, ground, asked, seed))
         case Finish():
             return Made(encoder=finished_encoder(before.encoder, ground.sentences, step.map, seed))
+
+
+def judges(ground: Ground, training: TrainingConfig) -> ArtifactRef | None:
+    """The pool that a training stops by, if it is validated at all."""
+    return ground.benchmark if training.evaluate_every else None
 
 
 def annotated(step: SelfTrain, student: ArtifactRef, ground: Ground) -> Annotation:
@@ -116,14 +124,10 @@ def fine_tuned(
     assert ground.benchmark is not None, "labels are counterparts"
     share = asked.pool.label_share
     labels = draw_labels(ground.documents, ground.benchmark, share, step.count)
-    preset = labelled_preset(asked.budget.base.encoder.name, "training")["training"]
-    tuning = TrainingConfig.model_validate(
-        preset | {"seed": seed, "dtype": asked.budget.dtype, "threads": asked.budget.threads}
-    )
     return train_encoder(
         encoder,
         tokenise_sentences(labels.documents, None, encoder),
-        by_epochs(tuning, labels.count, EPOCHS),
+        by_epochs(asked.fine_tuning(seed), labels.count, asked.epochs),
         benchmark=ground.benchmark,
         judged=ground.sentences,
     ).model

@@ -28,6 +28,8 @@ PAPER = Budget(
     base=Base(encoder=EncoderConfig(name="bert-base-uncased", pooling="mean"), times=0),
     threads=None,
     seeds=(42, 43, 44),
+    presets=("paper",),
+    stated={"batch_size": 64, "learning_rate": 3e-5},
 )
 """Slide "Hyperparameters": batch 64, 3e-5, mean pooling; 100,000 texts three times (erratum E26).
 eBert is private: BERT is in its place, which Experiments III and V start from."""

@@ -16,6 +16,7 @@ PAPER = Budget(
     base=Base(encoder=EncoderConfig(name="distilroberta-base"), times=0),
     threads=None,
     seeds=(42,),
+    presets=("paper",),
 )
 """One epoch of 497,868 documents (as remembered) by 16, AdamW at 5e-5 (card 1.7)."""
 

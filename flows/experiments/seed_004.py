@@ -29,6 +29,8 @@ PAPER = Budget(
     dtype="float32",
     threads=None,
     seeds=(42,),
+    presets=("paper",),
+    stated={"batch_size": 64, "learning_rate": 3e-5},
 )
 """A million sentences once in batches of 64, as its best number of BERT-base (76.35); learning
 rates were tuned among 5e-6, 1e-5, 3e-5 and 5e-5. A base model is trained in fp32."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sentemb_core.configs import CorpusConfig
-from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "folder", "saved", "hub"]
 
@@ -25,7 +25,12 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 def source_format(source: str) -> Format:
-    """How to read the source; UnreadableSourceError (E103) when nothing readable is there."""
+    """How to read the source.
+
+    Raises:
+        UnreadableSourceError: E103, nothing readable is there.
+        EmptyCorpusError: E101, a file of 0 bytes.
+    """
     path = Path(source)
     if path.is_dir():
         return _folder_format(path)
@@ -37,7 +42,7 @@ def source_format(source: str) -> Format:
                 f"found {path.name!r}. Rename or convert it."
             )
         if path.stat().st_size == 0:
-            raise UnreadableSourceError(f"A corpus holds at least one row; {source} has 0 bytes.")
+            raise EmptyCorpusError(f"A corpus holds at least one row; {source} has 0 bytes.")
         return SUFFIXES[suffix]
     if suffix not in SUFFIXES and _HUB_NAME.fullmatch(source):
         return "hub"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64, Integer
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
 from sentemb_core import schemas
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 SHARD_SENTENCES = 65_536
 SHARD_BYTES = 64 << 20  # long sentences close a shard earlier, so that a shard fits in memory
 
-Tokens = Integer[np.ndarray, " tokens"]
+Tokens = Integer[np.ndarray, " _"]
 
 
 class TokenReport(BaseModel):
@@ -40,6 +40,7 @@ class TokenReport(BaseModel):
     sentences: int
     tokens: int
     truncated: int
+    special_tokens: bool = Field(False, description="Around every sentence.")
     token_type: str
     max_length: int
     tokenizer: str
@@ -88,13 +89,14 @@ def write_tokens(
             sentences = batch.column("sentences")
             texts = sentences.flatten()
             counts = sentences.value_lengths().to_numpy().astype(np.int64)
-            shards.write(batch.column("doc_id"), counts, texts, *encode(texts.to_pylist()))
+            shards.write(batch.column("doc_id"), counts, texts, encode(texts.to_pylist()))
     report = TokenReport(
         documents=shards.n_documents,
         held_out=shards.n_held_out,
         sentences=shards.n_sentences,
         tokens=encode.n_tokens,
         truncated=encode.n_truncated,
+        special_tokens=add_special_tokens,
         token_type=str(encode.token_type),
         max_length=max_length,
         tokenizer=hashlib.sha256(tokenizer_json.read_bytes()).hexdigest(),
@@ -102,6 +104,16 @@ def write_tokens(
     (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Token ids of sentences, flat, and how many each has: what is read, and what was cut off."""
+
+    tokens: Tokens
+    lengths: Int64[np.ndarray, " sentences"]
+    rest: Tokens
+    rest_lengths: Int64[np.ndarray, " sentences"]
 
 
 class _Encode:
@@ -119,18 +131,29 @@ class _Encode:
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self.n_tokens = self.n_truncated = 0
 
-    def __call__(self, texts: list[str]) -> tuple[Tokens, Int64[np.ndarray, " sentences"]]:
-        """Flat token ids of all texts, and how many each text has (at least one)."""
+    def __call__(self, texts: list[str]) -> _Encoded:
+        """All texts, of at least one token each."""
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=self._special)
-        ids = [encoding.ids or [self._unknown] for encoding in encodings]
-        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-        self.n_tokens += int(lengths.sum())
-        self.n_truncated += sum(
-            bool(encodings[full].overflowing)
-            for full in np.flatnonzero(lengths == self._max_length)
-        )
+        tokens, lengths = self._flat([one.ids or [self._unknown] for one in encodings])
+        rest: list[list[int]] = [[]] * len(texts)
+        for full in np.flatnonzero(lengths == self._max_length).tolist():
+            rest[full] = list(_cut_off(encodings[full]))
+        self.n_tokens += len(tokens)
+        self.n_truncated += sum(map(bool, rest))
+        return _Encoded(tokens, lengths, *self._flat(rest))
+
+    def _flat(self, ids: list[list[int]]) -> tuple[Tokens, Int64[np.ndarray, " sentences"]]:
         flat = [token for sentence in ids for token in sentence]
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         return np.array(flat, dtype=self.token_type.to_pandas_dtype()), lengths
+
+
+def _cut_off(encoding: Any) -> Iterator[int]:
+    """Token ids behind the limit, which `tokenizers` gives in pieces with special tokens."""
+    for piece in encoding.overflowing:
+        for token, special in zip(piece.ids, piece.special_tokens_mask, strict=True):
+            if not special:
+                yield token
 
 
 class _ShardWriter:
@@ -157,21 +180,22 @@ class _ShardWriter:
         doc_ids: Any,
         counts: Int64[np.ndarray, " documents"],
         texts: Any,
-        tokens: Tokens,
-        lengths: Int64[np.ndarray, " sentences"],
+        encoded: _Encoded,
     ) -> None:
-        """Add documents of so many sentences each; sentences of so many tokens each."""
+        """Add documents of so many sentences each."""
         rows = np.arange(self.n_documents, self.n_documents + len(counts))
-        sentences = np.arange(self.n_sentences, self.n_sentences + len(lengths))
+        sentences = np.arange(self.n_sentences, self.n_sentences + len(texts))
         held = np.isin(rows, self._held_out)
-        ends, bounds = np.cumsum(counts), np.concatenate([[0], np.cumsum(lengths)])
+        ends = np.cumsum(counts)
         index = [doc_ids, self.n_sentences + ends - counts, counts.astype(np.int32), held]
-        ids = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
-        columns = [sentences, np.repeat(rows, counts), texts, _hashes(tokens, bounds), ids]
+        tokens = _lists(encoded.tokens, encoded.lengths)
+        rest = _lists(encoded.rest, encoded.rest_lengths)
+        hashes = _hashes(encoded.tokens, tokens.offsets.to_numpy().astype(np.int64))
+        columns = [sentences, np.repeat(rows, counts), texts, hashes, tokens, rest]
         self._index.write(_batch(index, schemas.DOCUMENT_INDEX))
         self._sentences.append(_batch(columns, self._schema))
         self.n_documents += len(counts)
-        self.n_sentences += len(lengths)
+        self.n_sentences += len(texts)
         self.n_held_out += int(held.sum())
         size = sum(batch.nbytes for batch in self._sentences)
         if sum(map(len, self._sentences)) >= SHARD_SENTENCES or size >= SHARD_BYTES:
@@ -194,6 +218,12 @@ def _batch(columns: list[Any], schema: Any) -> Any:
         for column, field in zip(columns, schema, strict=True)
     ]
     return pa.record_batch(arrays, schema=schema)
+
+
+def _lists(tokens: Tokens, lengths: Int64[np.ndarray, " sentences"]) -> Any:
+    """An Arrow list a sentence."""
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
 
 
 def _hashes(
@@ -267,9 +297,13 @@ class TokenCorpus:
 
     @cached_property
     def lengths(self) -> Int32[np.ndarray, " sentences"]:
-        """Tokens of each sentence."""
-        bounds = (_token_bounds(_mapped(file)) for file in self._files)
-        return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
+        """Tokens of each sentence that an encoder reads."""
+        return self._lengths_of("tokens")
+
+    @cached_property
+    def uncut_lengths(self) -> Int32[np.ndarray, " sentences"]:
+        """Tokens of each whole sentence."""
+        return self.lengths + self._lengths_of("rest")
 
     @cached_property
     def text_hashes(self) -> Int64[np.ndarray, " sentences"]:
@@ -286,7 +320,7 @@ class TokenCorpus:
     def shard_tokens(self, k: int) -> list[Int64[np.ndarray, " tokens"]]:
         """Token ids of all sentences of a shard; its pages leave memory with the call."""
         batch = _mapped(self._files[k])
-        return _taken_tokens(batch, np.arange(len(batch)))
+        return _taken_tokens(batch, "tokens", np.arange(len(batch)))
 
     def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]:
         """First sentences of the shard's documents, and its end."""
@@ -302,15 +336,20 @@ class TokenCorpus:
         Shards stay mapped for the next call: training comes back to all of them, and opening one
         takes longer than reading from it. Their pages belong to the kernel, which may drop them.
         """
+        return self._taken("tokens", np.asarray(sentences, dtype=np.int64))
+
+    def uncut_tokens(
+        self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
+    ) -> list[Int64[np.ndarray, " tokens"]]:
+        """The same of whole sentences: what longer texts are joined of."""
         wanted = np.asarray(sentences, dtype=np.int64)
-        found: list[np.ndarray] = [wanted] * len(wanted)
-        for shard, places in self._by_shard(wanted):
-            if shard not in self._kept:
-                self._kept[shard] = _mapped(self._files[shard])
-            ids = _taken_tokens(self._kept[shard], wanted[places] - self._starts[shard])
-            for place, tokens in zip(places.tolist(), ids, strict=True):
-                found[place] = tokens
-        return found
+        last = -1 if self.meta.special_tokens else None
+        return [
+            np.concatenate([read[:last], rest, read[last:] if last else rest[:0]])
+            if len(rest)
+            else read
+            for read, rest in zip(self.tokens(wanted), self._taken("rest", wanted), strict=True)
+        ]
 
     def texts(self, sentences: Sequence[int] | Int64[np.ndarray, " n"]) -> list[str]:
         """The sentences themselves, in the order asked for."""
@@ -322,6 +361,23 @@ class TokenCorpus:
             for place, text in zip(places.tolist(), texts, strict=True):
                 found[place] = text
         return found
+
+    def _taken(
+        self, column: str, wanted: Int64[np.ndarray, " n"]
+    ) -> list[Int64[np.ndarray, " tokens"]]:
+        """A column of token ids, in the order asked for."""
+        found: list[np.ndarray] = [wanted] * len(wanted)
+        for shard, places in self._by_shard(wanted):
+            if shard not in self._kept:
+                self._kept[shard] = _mapped(self._files[shard])
+            ids = _taken_tokens(self._kept[shard], column, wanted[places] - self._starts[shard])
+            for place, tokens in zip(places.tolist(), ids, strict=True):
+                found[place] = tokens
+        return found
+
+    def _lengths_of(self, column: str) -> Int32[np.ndarray, " sentences"]:
+        bounds = (_token_bounds(_mapped(file), column) for file in self._files)
+        return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
 
     def _by_shard(
         self, wanted: Int64[np.ndarray, " n"]
@@ -350,20 +406,22 @@ def _shards(files: list[Path]) -> Iterator[Shard]:
         first = last
 
 
-def _taken_tokens(batch: Any, rows: Int64[np.ndarray, " n"]) -> list[Int64[np.ndarray, " tokens"]]:
+def _taken_tokens(
+    batch: Any, column: str, rows: Int64[np.ndarray, " n"]
+) -> list[Int64[np.ndarray, " tokens"]]:
     """Copies of the token ids of these rows, cut out of one array."""
-    bounds = _token_bounds(batch)
+    bounds = _token_bounds(batch, column)
     starts = bounds[rows].astype(np.int64)
     ends = np.cumsum(bounds[rows + 1] - starts)
     lengths = np.diff(ends, prepend=0)
     flat = np.arange(ends[-1]) + np.repeat(starts - ends + lengths, lengths)
-    values = batch.column("tokens").values.to_numpy()[flat].astype(np.int64)
+    values = batch.column(column).values.to_numpy()[flat].astype(np.int64)
     return [values[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
 
-def _token_bounds(batch: Any) -> Int32[np.ndarray, " bounds"]:
+def _token_bounds(batch: Any, column: str) -> Int32[np.ndarray, " bounds"]:
     """Where the tokens of each sentence of a shard begin; last, where they end."""
-    return cast(np.ndarray, batch.column("tokens").offsets.to_numpy())
+    return cast(np.ndarray, batch.column(column).offsets.to_numpy())
 
 
 def _mapped(path: Path) -> Any:

@@ -161,7 +161,7 @@ class Encoder(nn.Module):
                     "this encoder is a static table: start from a transformer, or take conpono, "
                     "ict or infocse_idc."
                 )
-            return Reading(self._finished(self.backbone(ids, mask)))
+            return Reading(self.finished(self.backbone(ids, mask)))
         optional = {} if positions is None else {"position_ids": positions}
         with self._edited(edit):
             states = self.backbone(
@@ -170,7 +170,7 @@ class Encoder(nn.Module):
                 output_hidden_states=layers or self.pooling in TWO_LAYERS,
                 **optional,
             )
-        pooled = self._finished(self._pooled(states, mask))
+        pooled = self.finished(self._pooled(states, mask))
         return Reading(pooled, states.hidden_states if layers else ())
 
     def _pooled(self, states: Any, mask: Tensor | None) -> Float[Tensor, "batch dim"]:
@@ -183,7 +183,7 @@ class Encoder(nn.Module):
             return states.pooler_output.float()
         return states.last_hidden_state[:, 0].float()
 
-    def _finished(self, pooled: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
+    def finished(self, pooled: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
         """After `layers`, which are not rounded to bfloat16: a whitening enlarges what is small."""
         if self.layers is None:
             return pooled

@@ -36,6 +36,9 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
+SPARE_POSITIONS = 10
+"""Beyond max_length, of random weights: ESimCSE's views outgrow their sentences by up to 9."""
+
 DEFAULTS = Settings(pooling="mean", similarity="cosine", max_length=32)
 """Where neither the config nor a folder says anything (sources: configs.EncoderConfig)."""
 
@@ -105,6 +108,7 @@ def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) 
     heads = max(4, config.dim // 64)
     if config.dim % heads:
         raise UsageError(f"The width must be a multiple of its {heads} heads: dim is {config.dim}.")
+    longest = _asked(config)["max_length"]
     tokenizer: Any = learnt_tokenizer(_given(sentences, config.name), config.vocabulary)
     ids = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -116,7 +120,7 @@ def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) 
         num_hidden_layers=config.layers,
         num_attention_heads=heads,
         intermediate_size=4 * config.dim,
-        max_position_embeddings=max(config.positions or 0, _asked(config)["max_length"]),
+        max_position_embeddings=max(config.positions or longest + SPARE_POSITIONS, longest),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)

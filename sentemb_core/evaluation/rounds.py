@@ -57,13 +57,15 @@ class Diagnostics(BaseModel):
 
     `before` is the annotator, `after` the encoder trained on what it found; none where vectors
     are not kept. `churn` is the adjusted Rand index to the round before, `related_share` what the
-    annotator's vectors say of all pairs inside documents (`idc.relatedness`).
+    annotator's vectors say of all pairs inside documents (`idc.relatedness`), `drift` what share
+    of the pairs float32 finds otherwise (`annotation.drift`; none of float32 itself).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     churn: float | None
     related_share: float | None = None
+    drift: float | None = None
     before: Similarities | None
     after: Similarities | None
     cosine: list[float]

@@ -26,10 +26,11 @@ def benchmark_vectors(
 ) -> tuple[Float32[np.ndarray, "documents dim"], Float32[np.ndarray, "candidates dim"]]:
     """A benchmark's documents and candidates as vectors whose inner product is their score.
 
-    A document is the mean of its sentence vectors as the encoder gives them (erratum E3); for
-    cosine that mean is then normalised, unless it is zero: then its score with anything is 0. Where
-    the halves of documents look for each other, the first half, the longer one of an odd number, is
-    the query and the second the candidate.
+    A document is the mean of its sentence vectors as the encoder gives them: for cosine of length
+    1, an option of erratum E3, whose default is raw ones. For cosine that mean is then normalised,
+    unless it is zero: then its score with anything is 0. Where the halves of documents look for
+    each other, the first half, the longer one of an odd number, is the query and the second the
+    candidate.
 
     Args:
         corpus: Where each document's sentences are.

@@ -122,6 +122,25 @@ def adjusted_rand(
     return Agreement(per_document, overall)
 
 
+def pairs_of_one_alone(
+    one: Int32[np.ndarray, " sentences"],
+    other: Int32[np.ndarray, " sentences"],
+    offsets: Int64[np.ndarray, " bounds"],
+) -> float:
+    """Of the pairs of either labelling, the share that the other has not; 0 where none has any."""
+    lengths = np.diff(offsets)
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    a, b = _unique(documents, one), _unique(documents, other)
+    cell = _unique(a.inverse, b.inverse)
+    shared = _pairs_per_document(cell.inverse, a.document[cell.document], len(lengths)).sum()
+    either = (
+        _pairs_per_document(a.inverse, a.document, len(lengths)).sum()
+        + _pairs_per_document(b.inverse, b.document, len(lengths)).sum()
+        - shared
+    )
+    return float(1 - shared / either) if either else 0.0
+
+
 def lexical_overlap(left: Sequence[str], right: Sequence[str]) -> float:
     """Mean Jaccard index of the word sets of paired sentences (erratum E14); 0 for no pairs.
 

@@ -63,7 +63,8 @@ def jensen_shannon(
     """The negated Jensen-Shannon estimate of mutual information (IS-BERT, Zhang et al. 2020).
 
     E_neg[softplus(-s) + s - log 2] - E_pos[log 2 - softplus(-s)], each expectation over its own
-    pairs: 0 when nothing is told apart, -2 log 2 at best.
+    pairs: 0 when nothing is told apart, -2 log 2 at best. Without negatives there is no estimate:
+    0, and no gradient (see `info_nce.count_unopposed`).
 
     Args:
         scores: Inner products of token and sentence vectors.
@@ -71,12 +72,14 @@ def jensen_shannon(
         negative: The sentence may be held against the token.
 
     Raises:
-        NoNegativesError: no pair is negative, so there is no expectation over them.
+        NoNegativesError: there is one sentence alone (METHODS.md 1.25).
     """
+    if scores.shape[1] == 1:
+        raise NoNegativesError(
+            "The estimate compares tokens with other sentences, and a batch of 1 sentence has "
+            "none: take a larger batch"
+        )
     wrong = scores[negative]
     if len(wrong) == 0:
-        raise NoNegativesError(
-            f"The estimate compares tokens with sentences of other documents; this batch of "
-            f"{scores.shape[1]} sentence(s) has none. Take a larger batch, or more documents."
-        )
+        return scores.sum() * 0.0
     return -F.logsigmoid(-wrong).mean() - F.logsigmoid(scores[positive]).mean() - 2 * math.log(2)

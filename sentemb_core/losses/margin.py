@@ -1,7 +1,6 @@
-"""Losses that ask for a distance between similarities, and nothing beyond it."""
+"""A loss that asks for a distance between similarities, and nothing beyond it."""
 
-import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 
@@ -21,22 +20,3 @@ def bidirectional_margin(
     """
     difference = soft_negative - positive
     return ((difference + low).relu() + (-difference - high).relu()).mean()
-
-
-def hardest_negative_margin(
-    logits: Float[Tensor, "n m"],
-    positive: Bool[Tensor, "n m"],
-    negative: Bool[Tensor, "n m"],
-    *,
-    margin: float = 1.0,
-) -> Float[Tensor, ""]:
-    """Mean over positives of ReLU(margin - s_ip + max_{n in neg(i)} s_in).
-
-    The default loss of CONPONO's code (margin 1), where the paper writes a softmax. A positive is
-    never a negative; one without any negative adds 0 and no gradient.
-    """
-    lowest = torch.finfo(logits.dtype).min / 2  # less a logit it stays finite
-    hardest = logits.masked_fill(~negative | positive, lowest).amax(dim=1)
-    anchor, partner = positive.nonzero(as_tuple=True)
-    losses = (margin - logits[anchor, partner] + hardest[anchor]).relu()
-    return losses.sum() / max(1, len(losses))

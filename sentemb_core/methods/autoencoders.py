@@ -8,7 +8,7 @@ from sentemb_core.method_settings import CLMAutoencoder, MLMAutoencoder
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method, SampleTerm
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.methods.words import begins_word, masking, require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.views.autoencoding import deleted, reconstructed
 from sentemb_core.views.masked import with_masked_inputs
@@ -20,7 +20,7 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     require_transformer(encoder, "clm_autoencoder")
     special = encoder.add_special_tokens
     text = (
-        deleted(first, settings.noise, special_tokens=special)
+        deleted(first, settings.noise, special_tokens=special, begins_word=begins_word(encoder))
         if settings.noise
         else reconstructed(first)
     )

@@ -1,10 +1,11 @@
 """From the settings of a method to its recipe."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import AnyMethod
+from sentemb_core.method_settings import AnyMethod, temperature_of
 from sentemb_core.methods.autoencoders import clm_autoencoder, mlm_autoencoder
 from sentemb_core.methods.bce import bce
 from sentemb_core.methods.condenser import condenser
@@ -27,6 +28,9 @@ from sentemb_core.methods.rtd_mlm import rtd_mlm
 from sentemb_core.methods.sg_opt import sg_opt
 from sentemb_core.methods.simcse import simcse
 from sentemb_core.methods.sncse import sncse
+from sentemb_core.types import Similarity
+
+log = logging.getLogger(__name__)
 
 Recipe = Callable[[Any, Encoder], Method]
 """(the method's own settings, the encoder that will learn) -> the method."""
@@ -66,7 +70,7 @@ CONTINUING: Mapping[str, ContinuingRecipe] = {
 def method_for(
     settings: AnyMethod, encoder: Encoder, pretrained: HeadState | None = None
 ) -> Method:
-    """The recipe that `settings` name, for this encoder.
+    """The recipe that `settings` name, for this encoder; an unfit temperature is worth a warning.
 
     Args:
         settings: Of one method.
@@ -76,6 +80,25 @@ def method_for(
     Raises:
         RecipeError: its parts and the encoder cannot go together.
     """
+    if unfit := unfit_temperature(settings, encoder.similarity):
+        log.warning(unfit)
     if settings.name in CONTINUING:
         return CONTINUING[settings.name](settings, encoder, pretrained)
     return RECIPES[settings.name](settings, encoder)
+
+
+def unfit_temperature(settings: AnyMethod, similarity: Similarity) -> str:
+    """Why a method's temperature does not go with a similarity (METHODS.md E2); empty: it does."""
+    temperature = temperature_of(settings)
+    if temperature is None or (temperature < 1) == (similarity == "cosine"):
+        return ""
+    found = f"{settings.name} divides the encoder's {similarity} by a temperature {temperature:g}"
+    if similarity == "dot":
+        return (
+            f"{found}, and inner products are large without it: the loss saturates. Take "
+            "method.temperature=1, or encoder.similarity=cosine"
+        )
+    return (
+        f"{found}, and a cosine is 1 at most: the loss hardly tells right from wrong. Take "
+        "encoder.similarity=dot, or a method.temperature below 1 (.05)"
+    )

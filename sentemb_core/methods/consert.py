@@ -38,7 +38,7 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
             "positive": augmented(settings.second, settings),
         },
         terms={"contrast": (settings.weight, term)},
-        dropout=False,
+        dropout=settings.dropout,
     )
 
 

@@ -62,22 +62,6 @@ def contrast(
     return term
 
 
-def symmetric(one: str, other: str, temperature: float, similarity: Similarity) -> CrossSampleTerm:
-    """The mean of `contrast` in both directions (CLIP's form)."""
-    there = contrast(one, other, temperature, similarity)
-    back = contrast(other, one, temperature, similarity)
-
-    def term(
-        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
-    ) -> tuple[Tensor, dict[str, float]]:
-        loss, found = there(vectors, batch, learner)
-        other_loss, other_found = back(vectors, batch, learner)
-        unopposed = found["unopposed_anchors"] + other_found["unopposed_anchors"]
-        return (loss + other_loss) / 2, {"unopposed_anchors": unopposed}
-
-    return term
-
-
 def all_pairs(
     one: str,
     other: str,

@@ -1,5 +1,6 @@
 """ESimCSE (Wu et al. 2022): repeated sub-words, and a queue of momentum vectors as negatives."""
 
+import logging
 from collections.abc import Mapping
 from typing import cast
 
@@ -16,8 +17,10 @@ from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import by_network
 from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.repeated import repeated
+from sentemb_core.views.repeated import MOST, repeated
 from sentemb_core.views.sentences import first
+
+log = logging.getLogger(__name__)
 
 
 def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
@@ -25,15 +28,17 @@ def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Met
 
     Args:
         settings: `queue` 0 leaves the queue and its momentum encoder out.
-        encoder: It must have dropout.
+        encoder: It must have dropout; few positions beyond max_length are worth a warning.
         text: What a row is a pass over.
     """
     require_dropout(encoder, "esimcse")
+    warn_of_few_positions(settings, encoder)
     longer = repeated(
         text,
         settings.repetition,
         special_tokens=encoder.add_special_tokens,
         longest=encoder.positions,
+        rule=settings.rule,
     )
     term = contrast(
         "anchor",
@@ -60,6 +65,20 @@ def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Met
         },
         after_step=remember,
     )
+
+
+def warn_of_few_positions(settings: ESimCSE, encoder: Encoder) -> None:
+    """Rows repeat as many tokens as there are positions left: say so where long rows have none."""
+    wanted = encoder.max_length + MOST - 1
+    if settings.repetition and encoder.positions is not None and encoder.positions < wanted:
+        log.warning(
+            "sentences of %d tokens repeat %d tokens at most, by the encoder's %d positions: set "
+            "encoder.positions=%d for random weights, or lower encoder.max_length",
+            encoder.max_length,
+            encoder.positions - encoder.max_length,
+            encoder.positions,
+            wanted,
+        )
 
 
 def remember(learner: Learner, vectors: Mapping[str, Tensor]) -> None:

@@ -35,6 +35,9 @@ def compared(
     mask: Int[Tensor, "rows time"] | None,
     layers: bool,
 ) -> Reading:
-    """Vectors as they are compared, so that their mean is the document's of validation (E3)."""
+    """Vectors as they are compared, so that their mean is the document's of validation.
+
+    For cosine each has length 1 first: an option of erratum E3, whose default is raw vectors.
+    """
     reading = plainly(learner, ids, mask, layers)
     return replace(reading, pooled=learner.encoder.vectors(reading.pooled))

@@ -1,5 +1,6 @@
 """HiCL (seed 004): a method on whole texts, and a contrast of their segments beside it."""
 
+import logging
 from dataclasses import replace
 
 from sentemb_core.encoder.encoder import Encoder
@@ -9,13 +10,15 @@ from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.esimcse import esimcse
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.simcse import simcse
-from sentemb_core.methods.sncse import prompt_tokens, sncse
+from sentemb_core.methods.sncse import opposite, prompt_tokens, soft_negated
 from sentemb_core.methods.terms.segments import segment_contrast
 from sentemb_core.methods.words import require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.views.batch import ViewMaker
 from sentemb_core.views.segments import segments
 from sentemb_core.views.whole import whole
+
+log = logging.getLogger(__name__)
 
 
 def hicl(settings: HiCL, encoder: Encoder) -> Method:
@@ -24,14 +27,14 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
     With `beta` it is HiCLv2: every segment also chooses its own text.
     """
     require_transformer(encoder, "hicl")
-    special = encoder.add_special_tokens
-    slices = segments(
-        whole(settings.longest, special_tokens=special),
-        slice_tokens(settings, encoder),
-        special_tokens=special,
-        weighted=settings.pooling == "weighted",
-    )
-    base = over_segments(based(settings, encoder, slices))
+    if (held := segment_tokens(settings, encoder)) < settings.segment:
+        log.warning(
+            "segments are cut to %d tokens, which the encoder reads at once, where method.segment "
+            "asks for %d: see encoder.max_length, and encoder.positions of random weights",
+            held,
+            settings.segment,
+        )
+    base = over_segments(based(settings, encoder))
     local = segment_contrast(
         segmented("anchor"),
         segmented("positive"),
@@ -57,16 +60,21 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
     )
 
 
+def segment_tokens(settings: HiCL, encoder: Encoder) -> int:
+    """As many as the encoder reads, at most `method.segment`; SNCSE's prompted rows are cut."""
+    held = encoder.max_length if isinstance(settings.base, SNCSE) else encoder.positions
+    return min(settings.segment, held or settings.segment)
+
+
 def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
     """Content tokens of a slice: what special tokens, and a prompt, leave of a segment.
 
     Raises:
         RecipeError: they leave nothing.
     """
-    base, length, taken = settings.base, settings.segment, 2 * encoder.add_special_tokens
-    if isinstance(base, SNCSE):
-        length = min(length, encoder.max_length)
-        taken += prompt_tokens(base, encoder)
+    length, taken = segment_tokens(settings, encoder), 2 * encoder.add_special_tokens
+    if isinstance(settings.base, SNCSE):
+        taken += prompt_tokens(settings.base, encoder)
     if taken >= length:
         raise RecipeError(
             f"A segment has room for its text; found one of {length} tokens, of which prompt and "
@@ -76,14 +84,26 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
     return length - taken
 
 
-def based(settings: HiCL, encoder: Encoder, text: ViewMaker) -> Method:
-    """The base method, with slices of texts for sentences."""
+def based(settings: HiCL, encoder: Encoder) -> Method:
+    """The base method, with slices of texts for sentences; a text is negated before it is cut."""
     base = settings.base
+    text = whole(settings.longest, special_tokens=encoder.add_special_tokens)
+    slices = sliced(text, settings, encoder)
     if isinstance(base, SimCSE):
-        return simcse(base, encoder, text)
+        return simcse(base, encoder, slices)
     if isinstance(base, ESimCSE):
-        return esimcse(base, encoder, text)
-    return sncse(base, encoder, text)
+        return esimcse(base, encoder, slices)
+    return soft_negated(base, encoder, slices, sliced(opposite(text, encoder), settings, encoder))
+
+
+def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
+    """`text` in the segments of these settings."""
+    return segments(
+        text,
+        slice_tokens(settings, encoder),
+        special_tokens=encoder.add_special_tokens,
+        weighted=settings.pooling == "weighted",
+    )
 
 
 def over_segments(base: Method) -> Method:

@@ -18,7 +18,10 @@ SHORTEST_CONTEXT = 16
 
 
 def ict(settings: ICT, encoder: Encoder) -> Method:
-    """Positive: the text around the sentence, which mostly lacks it (METHODS.md 1.4)."""
+    """Positive: the text around the sentence, which mostly lacks it (METHODS.md 1.4).
+
+    Where it may lack it, a document of one sentence has no text around it and is left out.
+    """
     rest = context(
         settings.removal,
         context_tokens(settings.context_tokens, encoder),
@@ -26,7 +29,7 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
     )
     return Method(
         name="ict",
-        pairs=sources.cloze_queries,
+        pairs=sources.cloze_queries if settings.removal else sources.identity,
         views={"anchor": first, "positive": rest},
         terms={
             "contrast": (

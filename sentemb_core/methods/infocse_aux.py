@@ -5,6 +5,7 @@ from sentemb_core.heads.auxiliary import AuxiliaryNetwork
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
 from sentemb_core.heads.layers import skip_layer
 from sentemb_core.heads.mask_filler import require_head
+from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.sample_losses import aggregated
 from sentemb_core.method_settings import InfoCSEAux, SimCSE
 from sentemb_core.methods.method import HeadState, Method, SampleTerm
@@ -35,7 +36,7 @@ def infocse_aux(
     half = settings.weight / 2
     return base.joined(
         name="infocse_aux",
-        head=batch_norm_mlp,
+        head=batch_norm_mlp if settings.head == "batch_norm" else mlp,
         sample_terms={
             f"aggregated {view}": (half, SampleTerm(view, aggregated())) for view in base.views
         },

@@ -47,6 +47,23 @@ Reader = Callable[
 ]
 """(learner, ids, mask, whether layers are wanted) -> what reading these rows gave."""
 
+
+@dataclass(frozen=True)
+class AtOnce:
+    """A reader whose rows depend on each other: all its rows of a step are read in one pass."""
+
+    reader: Reader
+
+    def __call__(
+        self,
+        learner: Learner,
+        ids: Int[Tensor, "rows time"],
+        mask: Int[Tensor, "rows time"] | None,
+        layers: bool,
+    ) -> Reading:
+        return self.reader(learner, ids, mask, layers)
+
+
 CrossSampleTerm = Callable[
     [Mapping[str, Tensor], Batch, Learner], tuple[Tensor, Mapping[str, float]]
 ]
@@ -129,6 +146,11 @@ class Method:
     frozen: tuple[str, ...] = ()
     dropout: bool = True
     after_step: AfterStep | None = None
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether some reader needs all its rows in one pass, so that chunks are impossible."""
+        return any(isinstance(reader, AtOnce) for reader in self.readers.values())
 
     def joined(
         self,

@@ -9,7 +9,7 @@ from sentemb_core.methods.words import mask_id, require_transformer, vocabulary
 from sentemb_core.pairs import sources
 from sentemb_core.readers.drophead import drophead
 from sentemb_core.views.sentences import first
-from sentemb_core.views.span_masked import piece_lengths, span_masked
+from sentemb_core.views.span_masked import span_masked, spelt
 
 
 def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
@@ -20,7 +20,7 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
         require_dropout(encoder, "mirror_bert")
     hidden = span_masked(
         first,
-        piece_lengths(vocabulary(encoder)),
+        spelt(vocabulary(encoder)),
         mask_id(encoder),
         special_tokens=encoder.add_special_tokens,
         span=settings.span,

@@ -12,8 +12,10 @@ def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = N
     """InfoCSE-aux joined by DiffCSE's term; both read the same masks."""
     require_transformer(encoder, "rtd_mlm")
     shared = settings.model_dump(include={"temperature", "mask_rate", "random_head"})
-    filling = InfoCSEAux(weight=settings.mlm, **shared)
-    judging = diffcse(DiffCSE(weight=settings.rtd, **shared), encoder, pretrained)
+    stage = settings.model_dump(include={"detach", "skip_from", "head_layers"})
+    filling = InfoCSEAux(weight=settings.mlm, **shared, **stage)
+    editing = DiffCSE(weight=settings.rtd, sample=settings.sample, **shared)
+    judging = diffcse(editing, encoder, pretrained)
     return infocse_aux(filling, encoder, pretrained).joined(
         name="rtd_mlm",
         terms={"edits": judging.terms["edits"]},

@@ -1,6 +1,7 @@
 """SG-OPT (Kim et al. 2021): the sentence vector agrees with the layers of a frozen copy."""
 
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.heads.copies import FrozenCopy
 from sentemb_core.heads.gelu_mlp import gelu_mlp
 from sentemb_core.method_settings import SGOPT
@@ -16,8 +17,18 @@ EMBEDDINGS = ("backbone.embeddings.",)
 
 
 def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
-    """Every layer's mean state is a positive; all layers of the others are negatives."""
+    """Every layer's mean state is a positive; all layers of the others are negatives.
+
+    Raises:
+        RecipeError: the encoder's Dense layers take its vector out of the space of its states.
+    """
     require_transformer(encoder, "sg_opt")
+    if encoder.layers is not None:
+        raise RecipeError(
+            "sg_opt compares the sentence vector with the states of all layers, in one space; this "
+            f"encoder's Dense layers lead its vector out of theirs ({encoder.hidden_dim} to "
+            f"{encoder.dim} wide): start from an encoder without them, or take simcse"
+        )
     return Method(
         name="sg_opt",
         pairs=sources.identity,

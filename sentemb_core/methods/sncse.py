@@ -1,6 +1,7 @@
 """SNCSE (Wang et al. 2022): a prompted sentence, itself, and its negation as a soft negative."""
 
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.method_settings import SNCSE
 from sentemb_core.methods.contrast import contrast
@@ -14,20 +15,33 @@ from sentemb_core.views.batch import ViewMaker
 from sentemb_core.views.negation import negations
 from sentemb_core.views.prompted import prompted
 from sentemb_core.views.sentences import first
+from sentemb_core.views.shortened import shortened
+
+ADDED = 3
+"""Tokens by which a negation outgrows its sentence: `did not`, and a piece more of the verb."""
 
 
-def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
+def sncse(settings: SNCSE, encoder: Encoder) -> Method:
     """SimCSE on the state at [MASK], and a bidirectional margin between positive and negation.
+
+    Sentences are cut before they are negated: no negation stands behind the cut.
 
     Args:
         settings: Prompts, margins and their weight.
         encoder: Its vocabulary has a mask, and its max_length room for prompt and text.
-        text: What a row is a pass over.
 
     Raises:
         RecipeError: the prompt leaves no room for the text.
     """
     require_dropout(encoder, "sncse")
+    text = shortened(
+        first, text_tokens(settings, encoder), special_tokens=encoder.add_special_tokens
+    )
+    return soft_negated(settings, encoder, text, opposite(text, encoder))
+
+
+def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: ViewMaker) -> Method:
+    """SNCSE on passes over `text`, of which `negation` is the opposite; neither has a prompt."""
     behind = behind_text(settings, encoder)
 
     def within(before: str, text: ViewMaker) -> ViewMaker:
@@ -39,7 +53,6 @@ def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
             special_tokens=encoder.add_special_tokens,
         )
 
-    opposite = negations(text, texts_of(encoder), tokens_of(encoder))
     at_mask = at_token(mask_id(encoder))
     margin = soft_negative("anchor", "positive", "negation", low=settings.alpha, high=settings.beta)
     return Method(
@@ -48,7 +61,7 @@ def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
         views={
             "anchor": within(settings.before, text),
             "positive": within(settings.before_positive, text),
-            "negation": within(settings.before_positive, opposite),
+            "negation": within(settings.before_positive, negation),
         },
         readers={"anchor": at_mask, "positive": at_mask, "negation": at_mask},
         terms={
@@ -60,6 +73,28 @@ def sncse(settings: SNCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
         },
         head=mlp,
     )
+
+
+def opposite(text: ViewMaker, encoder: Encoder) -> ViewMaker:
+    """`text` negated by way of its words, as long as that makes it."""
+    return negations(text, texts_of(encoder), tokens_of(encoder))
+
+
+def text_tokens(settings: SNCSE, encoder: Encoder) -> int:
+    """Content tokens of a sentence that leave room for the prompt and for a negation.
+
+    Raises:
+        RecipeError: there are none.
+    """
+    special, prompt = 2 * encoder.add_special_tokens, prompt_tokens(settings, encoder)
+    room = encoder.max_length - special - prompt - ADDED
+    if room < 1:
+        raise RecipeError(
+            f"A prompt leaves room for the text; found one of {prompt} tokens, with {special} "
+            f"special tokens and {ADDED} for a negation, in rows of {encoder.max_length}: raise "
+            "encoder.max_length, or shorten the prompt"
+        )
+    return room
 
 
 def behind_text(settings: SNCSE, encoder: Encoder) -> list[int]:

@@ -3,15 +3,18 @@
 from collections.abc import Callable
 
 import numpy as np
+from jaxtyping import Bool
+from tokenizers import Tokenizer
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.listing import static_refused
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.views.masked import Masking
+from sentemb_core.views.span_masked import SPACE_BYTE, WORD_BEGINS
 
-WORD_BEGINS = "\u2581"
-"""How vocabularies of ours mark the first piece of a word."""
+CONTINUES = "##"
+"""How WordPiece (BERT) marks all pieces of a word but the first."""
 
 
 def require_transformer(encoder: Encoder, method: str) -> None:
@@ -58,25 +61,47 @@ def vocabulary(encoder: Encoder) -> list[str]:
     return sorted(found, key=found.__getitem__)
 
 
+def begins_word(encoder: Encoder) -> Bool[np.ndarray, " vocabulary"]:
+    """For every token id whether a word begins with it, by the mark that most pieces carry.
+
+    WordPiece marks what continues a word; SentencePiece and byte-level BPE mark what begins one.
+    In a vocabulary without marks every token is a word.
+    """
+    pieces = vocabulary(encoder)
+    marked = {
+        mark: np.array([piece.startswith(mark) for piece in pieces])
+        for mark in (CONTINUES, WORD_BEGINS, SPACE_BYTE)
+    }
+    usual = max(marked, key=lambda mark: marked[mark].sum())
+    return ~marked[CONTINUES] if usual == CONTINUES else marked[usual]
+
+
 def ids_of(encoder: Encoder, words: str) -> list[int]:
     """Token ids of a prompt's part, without special tokens."""
     return encoder.tokenizer.encode(words, add_special_tokens=False).ids
 
 
 def texts_of(encoder: Encoder) -> Callable[[list[Tokens]], list[str]]:
-    """From token ids back to words; special tokens are left out."""
-    tokenizer = encoder.tokenizer
+    """From token ids back to words: all that stands between the special tokens, [UNK] as well."""
+    tokenizer, edge = encoder.tokenizer, int(encoder.add_special_tokens)
 
     def texts(rows: list[Tokens]) -> list[str]:
-        plain = tokenizer.decode_batch([row.tolist() for row in rows], skip_special_tokens=True)
-        return [_spaced(text) for text in plain]
+        inner = [row[edge : len(row) - edge].tolist() for row in rows]
+        return [_spaced(text) for text in tokenizer.decode_batch(inner, skip_special_tokens=False)]
 
     return texts
 
 
 def tokens_of(encoder: Encoder) -> Callable[[list[str]], list[Tokens]]:
-    """From words to token ids as the corpus has them."""
-    return lambda texts: [np.asarray(row, np.int64) for row in encoder.tokenise(texts)]
+    """From words to token ids as the corpus has them, however many they are."""
+    uncut = Tokenizer.from_str(encoder.tokenizer.to_str())
+    uncut.no_truncation()
+
+    def tokens(texts: list[str]) -> list[Tokens]:
+        encodings = uncut.encode_batch_fast(texts, add_special_tokens=encoder.add_special_tokens)
+        return [np.asarray(encoding.ids, np.int64) for encoding in encodings]
+
+    return tokens
 
 
 def _spaced(text: str) -> str:

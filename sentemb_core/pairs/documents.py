@@ -11,7 +11,11 @@ Tokens = Int64[np.ndarray, " _"]
 
 @runtime_checkable
 class Documents(Protocol):
-    """Tokenised sentences, document after document (`corpus.tokens.TokenCorpus` is one)."""
+    """Tokenised sentences, document after document (`corpus.tokens.TokenCorpus` is one).
+
+    A sentence by itself is read as far as the encoder's limit (`tokens`); texts of several are
+    joined of whole ones (`uncut_tokens`).
+    """
 
     @property
     def offsets(self) -> Int64[np.ndarray, " documents+1"]: ...
@@ -29,3 +33,8 @@ class Documents(Protocol):
     def document_of(self) -> Int64[np.ndarray, " sentences"]: ...
 
     def tokens(self, sentences: Int64[np.ndarray, " rows"]) -> list[Tokens]: ...
+
+    @property
+    def uncut_lengths(self) -> Int32[np.ndarray, " sentences"]: ...
+
+    def uncut_tokens(self, sentences: Int64[np.ndarray, " rows"]) -> list[Tokens]: ...

@@ -40,7 +40,7 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
 
     def pairs(corpus: Documents, annotation: Annotation | None = None) -> PairTable:
         everyone = whole_documents(corpus, annotation)
-        content = np.cumsum(np.append(0, corpus.lengths - 2 * special_tokens))
+        content = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
         tokens = np.diff(content[corpus.offsets])[corpus.document_of[everyone.i]]
         long = everyone.i[tokens >= least_tokens]
         if len(long) < 2:

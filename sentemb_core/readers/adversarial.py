@@ -11,17 +11,18 @@ from torch import Tensor
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
 from sentemb_core.losses.info_nce import info_nce
-from sentemb_core.methods.method import Learner, Reader
+from sentemb_core.methods.method import AtOnce, Learner
 
 SMALLEST_NORM = 1e-10
 """Added to a gradient's norm, as in ConSERT's code: a token without gradient stays."""
 
 
-def adversarial(epsilon: float, temperature: float) -> Reader:
+def adversarial(epsilon: float, temperature: float) -> AtOnce:
     """The encoder, twice: for the gradient at its embedded tokens, and moved along it.
 
     The noise of a token is epsilon g / |g|, with g of InfoNCE in one direction among the rows read
-    together, each its own positive. A row read alone stays as it is: it has no negatives.
+    together, each its own positive: all rows of the view. A row read alone stays as it is, for it
+    has no negatives.
 
     Args:
         epsilon: Length of the noise of a token.
@@ -42,7 +43,7 @@ def adversarial(epsilon: float, temperature: float) -> Reader:
 
         return learner.encoder.read(ids, mask, layers=layers, edit=moved)
 
-    return reader
+    return AtOnce(reader)
 
 
 def _gradient(

@@ -11,6 +11,8 @@ from sentemb_core.methods.method import Learner, Reader
 def at_token(token: int) -> Reader:
     """The last layer's state at the last place of `token`: a prompt's mask (SNCSE).
 
+    It goes through the encoder's Dense layers, as its pooled states do.
+
     Raises:
         RecipeError: a row lacks it, when it is read.
     """
@@ -26,6 +28,7 @@ def at_token(token: int) -> Reader:
         place = torch.arange(ids.shape[1], device=ids.device)
         last = torch.where(found, place, 0).argmax(dim=1)
         states = read.layers[-1][torch.arange(len(ids), device=ids.device), last]
-        return Reading(states.float(), read.layers if layers else ())
+        pooled = learner.encoder.finished(states.float())
+        return Reading(pooled, read.layers if layers else ())
 
     return reader

@@ -97,6 +97,7 @@ def round_row(folders: RoundFolders, *, best: bool) -> RoundRow:
             "pairs": annotation["pairs"],
             "adjacent_share": annotation["adjacent_share"],
             "related_share": found.related_share,
+            "drift": found.drift,
             "lexical_overlap": annotation["lexical_overlap"],
             "churn": found.churn,
             "alignment": found.after.alignment if found.after else None,

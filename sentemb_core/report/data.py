@@ -114,6 +114,9 @@ class RoundRow(Shown):
     related_share: Number = Field(
         default=None, description="Of all pairs inside documents, estimated without labels."
     )
+    drift: Number = Field(
+        default=None, description="Of the pairs, those that float32 finds otherwise."
+    )
     lexical_overlap: Number = Field(
         default=None, description="Mean Jaccard index of the pairs' words."
     )

@@ -10,7 +10,15 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.heads.on_views import on_views
-from sentemb_core.methods.method import Learner, Method, Reader, Rows, loss_of, plainly
+from sentemb_core.methods.method import (
+    AtOnce,
+    Learner,
+    Method,
+    Reader,
+    Rows,
+    loss_of,
+    plainly,
+)
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.groups import length_groups, padded
@@ -78,7 +86,7 @@ class GradientJob:
     def run(self, batch: Batch, step: int, chunk: int | None) -> Step:
         """Leave the gradients of step `step` in the parameters.
 
-        Views of one reader go through it together, in passes of similar length.
+        Views of one reader go through it together, in passes of similar length, or at once.
 
         Args:
             batch: The step's views.
@@ -122,7 +130,11 @@ class GradientJob:
 
     def _passes(self, share: Share, chunk: int | None) -> Iterator[Pass]:
         lengths = np.fromiter(map(len, share.tokens), np.int64)
-        for rows in length_groups(lengths, slack_of(self.learner.encoder), chunk):
+        if isinstance(share.reader, AtOnce):
+            groups = [np.arange(len(lengths))]
+        else:
+            groups = length_groups(lengths, slack_of(self.learner.encoder), chunk)
+        for rows in groups:
             yield Pass(share, rows)
 
     def _encoded(

@@ -13,7 +13,7 @@ from torch import nn
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import DivergedError
+from sentemb_core.errors import DivergedError, RecipeError
 from sentemb_core.methods.method import Learner, Method
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import last_checkpoint, save_checkpoint
@@ -64,9 +64,15 @@ def train(
             pairs_per_second and the terms' metrics; `validation` where one took place.
 
     Raises:
+        RecipeError: chunks are asked for, and the method has none.
         DivergedError: a loss or a gradient is not finite.
         StorageError: a checkpoint could not be written.
     """
+    if method.reads_at_once and config.chunk is not None:
+        raise RecipeError(
+            f"{method.name} has a view here whose rows depend on each other (an adversarial one) "
+            f"and are read at once; found chunk {config.chunk}: leave chunk out, or that view"
+        )
     with ExitStack() as stack:
         stack.enter_context(_threads(config.threads))
         stack.enter_context(torch.random.fork_rng())
@@ -167,6 +173,9 @@ def _gradients_within_memory(
     """The step's gradients; where memory runs out, chunks are halved for the rest of the run.
 
     The effective batch stays the same.
+
+    Raises:
+        MemoryError: a single sentence, or a method's view that is read at once, is too large.
     """
     job = GradientJob(state.learner, method, config.dtype == "bfloat16", config.seed)
     while True:
@@ -177,6 +186,11 @@ def _gradients_within_memory(
             rows = state.report.chunk or batch.texts
             if not _is_out_of_memory(error) or rows == 1:
                 raise
+            if method.reads_at_once:
+                raise MemoryError(
+                    f"{method.name} reads a view at once, and memory ran out over a batch of "
+                    f"{batch.texts} sentences: lower batch_size (now {config.batch_size})"
+                ) from error
             state.count(chunk=rows // 2)
         log.warning("out of memory: from here on %d sentences are encoded at once", rows // 2)
 

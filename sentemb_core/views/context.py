@@ -50,6 +50,6 @@ def _surroundings(
         if removed[row]:
             others = others[others != centre]
         nearest = others[np.argsort(np.abs(others - centre), kind="stable")]
-        used = np.cumsum(corpus.lengths[nearest] - 2 * special_tokens)
+        used = np.cumsum(corpus.uncut_lengths[nearest] - 2 * special_tokens)
         found.append(np.sort(nearest[: max(1, int((used <= budget).sum()))]))
     return found

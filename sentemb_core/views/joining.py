@@ -1,5 +1,7 @@
 """Sentences of a document as one text."""
 
+import hashlib
+
 import numpy as np
 from jaxtyping import Int, Int64
 
@@ -13,8 +15,8 @@ def extents(corpus: Documents, documents: Int64[np.ndarray, " rows"]) -> list[tu
 
 
 def sentences_of(corpus: Documents, rows: list[Int64[np.ndarray, " _"]]) -> list[list[Tokens]]:
-    """The sentences that each row names; the corpus is asked once."""
-    sentences = corpus.tokens(np.concatenate(rows))
+    """The whole sentences that each row names; the corpus is asked once."""
+    sentences = corpus.uncut_tokens(np.concatenate(rows))
     ends = np.cumsum([len(row) for row in rows]).tolist()
     return [sentences[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -28,6 +30,12 @@ def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tok
         return np.concatenate(sentences)[kept]
     inner = np.concatenate([sentence[1:-1] for sentence in sentences])[kept]
     return np.concatenate([sentences[0][:1], inner, sentences[0][-1:]])
+
+
+def text_hash(tokens: Tokens) -> int:
+    """Equal for equal texts, as the corpus has it for sentences."""
+    digest = hashlib.blake2b(tokens.tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def enough(lengths: Int[np.ndarray, " sentences"], budget: int) -> int:

@@ -50,8 +50,8 @@ def negations(
     """`text` with the opposite meaning, by way of its words.
 
     Args:
-        text: Whose rows, without a prompt; slices of a text are negated one by one.
-        decode: Token ids to texts, without special tokens.
+        text: Whose rows, without a prompt, and before they are sliced: a piece of a word is none.
+        decode: Token ids to texts, without the special tokens around them.
         encode: Texts to token ids as the corpus has them.
     """
 

@@ -20,7 +20,7 @@ def preceding(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
     budget = max_tokens - 2 * special_tokens
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
-        content = corpus.lengths - 2 * special_tokens
+        content = corpus.uncut_lengths - 2 * special_tokens
         begins = corpus.offsets[corpus.document_of[draw.second]].tolist()
         before = [
             np.arange(stop - enough(content[begin:stop][::-1], budget), stop)

@@ -1,5 +1,6 @@
 """Random span masking (Mirror-BERT, Liu et al. 2021): a few characters of a text are hidden."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,10 +15,16 @@ from sentemb_core.views.content import frame_of
 SHORTEST = 30
 """Characters of a text below which the official code masks nothing."""
 
+WORD_BEGINS = "\u2581"
+"""SentencePiece's and our own marker; ours stands before punctuation, too."""
+
+SPACE_BYTE = "\u0120"
+"""Byte-level BPE's letter for a space of the text."""
+
 
 def span_masked(
     text: ViewMaker,
-    characters: Int64[np.ndarray, " vocabulary"],
+    pieces: Sequence[str],
     mask_id: int,
     *,
     special_tokens: bool,
@@ -31,20 +38,26 @@ def span_masked(
 
     Args:
         text: Whose tokens.
-        characters: Of every token id (see `piece_lengths`).
+        pieces: Every token id as it stands in a text (see `spelt`).
         mask_id: Of [MASK].
         special_tokens: Rows begin and end with one, which is never hidden.
         span: Characters; 0 hides nothing.
     """
     if span < 0:
         raise RecipeError(f"A span has a length; found {span} characters: take 5 as Mirror-BERT")
+    lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    spaces = np.fromiter((piece.startswith(" ") for piece in pieces), np.int64, len(pieces))
+
+    def ends(content: Tokens) -> Int64[np.ndarray, " pieces"]:
+        """Characters of the text up to each piece's end; nothing stands before the first."""
+        return np.cumsum(lengths[content]) - spaces[content[:1]].sum()
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
         frame = frame_of(seen, special_tokens=special_tokens)
         chances = rng.random(len(seen)).tolist()
         tokens = [
-            _hidden(row, frame, characters, mask_id, span, chance)
+            _hidden(row, frame[0], ends(row[frame[0] : len(row) - frame[1]]), mask_id, span, chance)
             for row, chance in zip(seen.tokens, chances, strict=True)
         ]
         return replace(seen, tokens=tokens)
@@ -52,31 +65,42 @@ def span_masked(
     return view
 
 
-def piece_lengths(vocabulary: Sequence[str]) -> Int64[np.ndarray, " vocabulary"]:
-    """Characters of each token as it stands in a text, the space before a word included.
+def spelt(vocabulary: Sequence[str]) -> list[str]:
+    """Each token as it stands in a text: behind a space where it begins a word.
 
-    Knows WordPiece (`##ing`) and the space markers of byte-level BPE and SentencePiece.
+    Knows WordPiece (`##ing`) and the space markers of byte-level BPE and SentencePiece. Where the
+    vocabulary cannot tell, punctuation follows its word directly.
     """
-    word_pieces = any(piece.startswith("##") for piece in vocabulary)
-    spaced = [
-        piece.removeprefix("##") if piece.startswith("##") or not word_pieces else f" {piece}"
-        for piece in vocabulary
-    ]
-    return np.fromiter(map(len, spaced), np.int64, len(spaced))
+    if any(piece.startswith("##") for piece in vocabulary):
+        vocabulary = [
+            piece.removeprefix("##") if piece.startswith("##") else WORD_BEGINS + piece
+            for piece in vocabulary
+        ]
+    return [_without_marker(piece) for piece in vocabulary]
+
+
+def _without_marker(piece: str) -> str:
+    if piece.startswith(WORD_BEGINS) and _is_punctuation(piece[1:]):
+        return piece[1:]
+    return piece.replace(WORD_BEGINS, " ").replace(SPACE_BYTE, " ")
+
+
+def _is_punctuation(piece: str) -> bool:
+    return len(piece) == 1 and unicodedata.category(piece).startswith("P")
 
 
 def _hidden(
     row: Tokens,
-    frame: tuple[int, int],
-    characters: Int64[np.ndarray, " vocabulary"],
+    begin: int,
+    ends: Int64[np.ndarray, " pieces"],
     mask_id: int,
     span: int,
     chance: float,
 ) -> Tokens:
-    ends = np.cumsum(characters[row[frame[0] : len(row) - frame[1]]])
+    """The row, whose content begins at `begin`, without the pieces that a span touches."""
     total = int(ends[-1]) if len(ends) else 0
     if span == 0 or total < SHORTEST or total <= span:
         return row
     start = int(chance * (total - span))
     first, last = np.searchsorted(ends, [start, start + span - 1], side="right").tolist()
-    return np.concatenate([row[: frame[0] + first], [mask_id], row[frame[0] + last + 1 :]])
+    return np.concatenate([row[: begin + first], [mask_id], row[begin + last + 1 :]])

@@ -1,6 +1,5 @@
 """Spans of long documents (DeCLUTR, Giorgi et al. 2021, seed 003): anchors, and spans near them."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -10,7 +9,7 @@ from jaxtyping import Int64
 from sentemb_core.errors import RecipeError
 from sentemb_core.pairs.documents import Documents, Tokens
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.joining import extents, joined, sentences_of
+from sentemb_core.views.joining import extents, joined, sentences_of, text_hash
 
 Where = Literal["any", "adjacent", "subsuming"]
 """Positives may touch, overlap or lie in their anchor; must touch it; must lie in it."""
@@ -125,7 +124,7 @@ def _drawn(
     anchors: list[Spans] = []
     positives: list[Spans] = []
     for begin, end in extents(corpus, corpus.document_of[draw.first]):
-        tokens = int((corpus.lengths[begin:end] - 2 * special_tokens).sum())
+        tokens = int((corpus.uncut_lengths[begin:end] - 2 * special_tokens).sum())
         own = anchors_of(tokens, sampling, rng)
         near = [positives_of((a, b), tokens, sampling, rng) for a, b in own.tolist()]
         anchors.append(own)
@@ -157,7 +156,7 @@ def _view_of(
         tokens=tokens,
         document=corpus.document_of[draw.first][row],
         group=draw.group[row] * anchors + owner % anchors,
-        text=np.array([_hash(span) for span in tokens]),
+        text=np.array([text_hash(span) for span in tokens]),
         owner=None if per_owner is None else owner,
         weight=None if per_owner is None else np.full(len(row), 1 / per_owner),
         frame=(int(special_tokens), int(special_tokens)),
@@ -174,7 +173,7 @@ def _excerpts(
     touched: list[np.ndarray] = []
     cuts: list[slice] = []
     for (begin, end), own in zip(extents(corpus, documents), spans, strict=True):
-        bounds = np.cumsum(corpus.lengths[begin:end] - 2 * special_tokens)
+        bounds = np.cumsum(corpus.uncut_lengths[begin:end] - 2 * special_tokens)
         for start, stop in own.tolist():
             first, last = np.searchsorted(bounds, [start, stop - 1], side="right").tolist()
             skipped = int(bounds[first - 1]) if first else 0
@@ -184,9 +183,3 @@ def _excerpts(
         joined(sentences, cut, special_tokens=special_tokens)
         for sentences, cut in zip(sentences_of(corpus, touched), cuts, strict=True)
     ]
-
-
-def _hash(tokens: Tokens) -> int:
-    """Equal for equal spans, as the corpus has it for sentences."""
-    digest = hashlib.blake2b(tokens.tobytes(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)

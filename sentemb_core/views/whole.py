@@ -1,10 +1,12 @@
 """A whole document as one text."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.joining import enough, extents, joined, sentences_of
+from sentemb_core.views.joining import enough, extents, joined, sentences_of, text_hash
 from sentemb_core.views.sentences import view_of
 
 
@@ -20,7 +22,7 @@ def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
     budget = max_tokens - 2 * special_tokens
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
-        content = corpus.lengths - 2 * special_tokens
+        content = corpus.uncut_lengths - 2 * special_tokens
         rows = [
             begin + np.arange(enough(content[begin:end], budget))
             for begin, end in extents(corpus, corpus.document_of[draw.first])
@@ -29,6 +31,7 @@ def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
             joined(sentences, slice(budget), special_tokens=special_tokens)
             for sentences in sentences_of(corpus, rows)
         ]
-        return view_of(corpus, draw.first, draw.group, tokens)
+        text = np.array([text_hash(row) for row in tokens])  # not the first sentence's
+        return replace(view_of(corpus, draw.first, draw.group, tokens), text=text)
 
     return view

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
@@ -68,14 +69,15 @@ def locked() -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
 
 
+def wanted() -> list[Requirement]:
+    """Of the core and of every extra."""
+    extras = PROJECT["optional-dependencies"].values()
+    return [Requirement(text) for texts in (PROJECT["dependencies"], *extras) for text in texts]
+
+
 def test_the_lock_pins_every_dependency_inside_its_bounds():
     pins = locked()
-    wanted = [
-        Requirement(text)
-        for texts in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
-        for text in texts
-    ]
-    for requirement in wanted:
+    for requirement in wanted():
         if requirement.name == "faiss-gpu":
             continue  # exclusive twin of faiss-cpu
         assert requirement.specifier.contains(pins[requirement.name]), requirement
@@ -96,10 +98,23 @@ def test_the_two_faiss_wheels_are_never_both_there():
 
 
 def test_every_dependency_has_its_reason_in_the_readme():
-    readme = (ROOT / "README.md").read_text()
-    for text in PROJECT["dependencies"]:
-        name = Requirement(text).name
-        assert f"| `{name}`" in readme or f"`{name}`" in readme, name
+    section = (ROOT / "README.md").read_text().partition("\n## Dependencies\n")[2]
+    rows = "".join(re.findall(r"^\|.*?\|", section, re.MULTILINE))
+    told = set(re.findall(r"`([\w-]+)", rows))
+    assert {requirement.name for requirement in wanted()} - told == set()
+
+
+def test_a_commit_is_held_to_what_make_check_runs():
+    makefile = (ROOT / "Makefile").read_text()
+    (recipe,) = re.findall(r"^check:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    hooks = {tool(hook["entry"]) for hook in local["hooks"]}
+    assert hooks == {tool(line) for line in recipe.splitlines()}
+
+
+def tool(command: str) -> str:
+    """`ruff check`, of `$(BIN)/ruff check --fix .`."""
+    return re.match(r"[a-z-]+( [a-z]+)?", command.rpartition("/")[2])[0]
 
 
 @pytest.mark.parametrize("folder", ["flows", "tasks", "sentemb_core", "deployments", "tests"])

@@ -12,7 +12,12 @@ import pytest
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus import files, json_rows, readers
 from sentemb_core.corpus.markdown import plain_text
-from sentemb_core.errors import MissingColumnError, UnreadableSourceError, UsageError
+from sentemb_core.errors import (
+    EmptyCorpusError,
+    MissingColumnError,
+    UnreadableSourceError,
+    UsageError,
+)
 from tests.corpus.made import jsonl, quarantined, read, texts
 
 ROWS = texts(5)
@@ -259,7 +264,6 @@ def test_text_files_have_no_columns_to_name(tmp_path: Path) -> None:
         ("none.jsonl", None, "No file or folder"),
         ("no such/place/at all", None, "No file or folder"),
         ("a.docx", b"PK", "ends in one of .jsonl"),
-        ("a.jsonl", b"", "0 bytes"),
         ("a.parquet", b"PAR1 but not really", "cannot be read as parquet"),
         ("a.jsonl.gz", b"not zipped", "cannot be read as jsonl"),
         ("a.jsonl.gz", gzip.compress(b'{"text": "One. Two."}\n' * 9_999)[:-20], "damaged"),
@@ -275,6 +279,12 @@ def test_a_source_that_cannot_be_read_says_why(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UnreadableSourceError, match=message):
         list(readers.rows(CorpusConfig(source=str(tmp_path / name))))
+
+
+def test_an_empty_file_is_an_empty_corpus(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    with pytest.raises(EmptyCorpusError, match="0 bytes"):
+        list(readers.rows(CorpusConfig(source=str(tmp_path / "a.jsonl"))))
 
 
 def test_a_folder_without_texts_says_what_it_holds(tmp_path: Path) -> None:

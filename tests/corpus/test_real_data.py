@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flows.demo import SAMPLE, SHIPPED
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.sentences import same_text
 from tests.corpus.made import read
 
-SHIPPED = Path(__file__).parents[2] / "data" / "blog_usgov.parquet"
 BLOG = {"id_column": "doc_id", "counterpart_column": "title"}
 
 
@@ -39,11 +39,9 @@ def test_the_blog_drops_the_six_titles_among_its_sentences(blog: Path) -> None:
 
 
 def test_the_demo_sample_is_a_thousand_documents(blog: Path) -> None:
-    report, documents, out = read(
-        blog, **BLOG, min_sentences=5, max_sentences=20, max_documents=1_000
-    )
+    report, documents, out = read(blog, **SAMPLE.model_dump(exclude={"source"}))
     assert (report.documents, report.documents_with_counterpart) == (1_000, 1_000)
-    assert {len(document.sentences) for document in documents} <= set(range(5, 21))
+    assert {len(document.sentences) for document in documents} == {5, 6, 7, 8}
     drawn = write_benchmark(out / "documents.parquet", ValidationConfig(), out)
     assert drawn.n_candidates + drawn.merged == sum(drawn.n_queries.values()) == 1_000
     assert min(drawn.n_queries.values()) > 250

@@ -135,6 +135,23 @@ def test_hashes_are_equal_exactly_when_tokens_are(tmp_path: Path) -> None:
     assert hashes[0] == hashes[4]  # "A B." and "A  B ." differ in white space alone
 
 
+@pytest.mark.parametrize("special", [True, False])
+def test_whole_sentences_are_what_the_tokenizer_says_without_a_limit(
+    tmp_path: Path, small_shards, special: bool
+) -> None:
+    texts = [[" ".join(WORDS[:length]) for length in (1, 5, 6, 7, 8, 9)], [" ".join(WORDS * 4)]]
+    _, corpus = cache(tmp_path, texts, special=special)
+    tokenizer = Tokenizer.from_file(str(tokenizer_json(tmp_path)))
+    tokenizer.no_truncation()
+    flat = [text for document in texts for text in document]
+    expected = [tokenizer.encode(text, add_special_tokens=special).ids for text in flat]
+    order = [6, 0, 5, 3, 3]
+    found = corpus.uncut_tokens(np.array(order))
+    assert [tokens.tolist() for tokens in found] == [expected[k] for k in order]
+    assert corpus.uncut_lengths.tolist() == [len(ids) for ids in expected]
+    assert corpus.lengths.tolist() == [min(8, len(ids)) for ids in expected]
+
+
 def test_the_report_counts_what_was_cut(tmp_path: Path) -> None:
     report, corpus = cache(tmp_path)
     assert (report.sentences, report.documents, report.truncated) == (12, 4, 1)

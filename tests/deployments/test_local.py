@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from deployments.processes import MARK
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
 from tests.browser import needs_browser, shown
+from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,28 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs /proc"),
 ]
 
-FLOW = """
-import os
-from pathlib import Path
-from prefect import flow
-
-@flow(name="tiny")
-def tiny(word: str) -> str:
-    Path(os.environ["SENTEMB_HOME"], "done").write_text(word)
-    return word
-"""
-
-SERVE = """
-import sys
-from pathlib import Path
-from deployments.local import serve
-from deployments.production import Deployment
-from sentemb_core.console import run
-
-tiny = Deployment(name="nightly", flow="a_tiny_flow.tiny", description="", cron="0 3 * * *",
-                  parameters={"word": "deployed"})
-sys.exit(serve(Path(sys.argv[1]), port=0, deployments=[tiny]))
-"""
+ROOT = Path(__file__).parents[2]
 
 
 def call(url, body=None):
@@ -91,17 +73,14 @@ def listeners(pids):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A service in a process of its own: its home, its API, the process."""
-    folder = tmp_path_factory.mktemp("service")
-    home = folder / "home"
-    home.mkdir()
-    (folder / "a_tiny_flow.py").write_text(FLOW)
-    dropped = {"PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH"}
+    """The verb `serve` with all that is deployed: its home, its API, its process."""
+    home = tmp_path_factory.mktemp("service") / "home"
+    dropped = {"PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH", "MLFLOW_TRACKING_URI"}
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
-    environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(Path.cwd())])
-    command = [sys.executable, "-c", SERVE, str(home)]
+    environment["SENTEMB_HOME"] = str(home)
+    command = [sys.executable, "-m", "flows", "serve", "--port", "0", "--for", "900"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, env=environment, **pipes) as process:
+    with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
         try:
             said = []
             for line in process.stdout:
@@ -115,23 +94,28 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(served):
-    """A run that was triggered through its deployment, once it ended."""
+def run(served, tmp_path_factory):
+    """A pipeline that was triggered through its deployment, on a tiny corpus, once it ended."""
     _, api, _ = served
-    deployment = call(f"{api}/deployments/name/tiny/nightly")
-    run = call(f"{api}/deployments/{deployment['id']}/create_flow_run", {})
+    source = write_corpus(tmp_path_factory.mktemp("corpus") / "documents.jsonl")
+    config = tiny_run(source, rounds={"max_rounds": 1, "patience": 1}, control=False)
+    deployment = call(f"{api}/deployments/name/infocse-idc/blog-usgov")
+    body = {"parameters": {"config": config.model_dump(mode="json")}}
+    run = call(f"{api}/deployments/{deployment['id']}/create_flow_run", body)
 
     def ended():
         found = call(f"{api}/flow_runs/{run['id']}")
         return found if found["state"]["name"] in ("Completed", "Failed", "Crashed") else None
 
-    return wait_for(ended)
+    return wait_for(ended, 180.0)
 
 
 def test_a_run_triggered_through_its_deployment_completes(served, run):
     home, _, _ = served
     assert run["state"]["name"] == "Completed", (home / "logs" / "worker.log").read_text()
-    assert (home / "done").read_text() == "deployed"
+    (record,) = last_runs(Store(home))
+    assert (record.state, record.config["name"]) == ("completed", "tiny")
+    assert (home / "reports" / record.id / "report.html").exists()
 
 
 def test_the_nightly_schedule_makes_runs(served):

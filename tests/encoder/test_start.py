@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from huggingface_hub.utils import filter_repo_objects
 
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
@@ -50,7 +51,12 @@ def test_the_shape_is_that_of_the_config():
     encoder = start("transformer", dim=128, layers=3, max_length=24)
     config = encoder.backbone.config
     assert (encoder.dim, config.num_hidden_layers, config.num_attention_heads) == (128, 3, 4)
-    assert (config.intermediate_size, config.max_position_embeddings) == (512, 24)
+    assert config.intermediate_size == 512
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, 30), (64, 64), (12, 20)])
+def test_positions_are_those_asked_for_or_leave_room_for_repeated_words(asked, given):
+    assert start("transformer", max_length=20, positions=asked).positions == given
 
 
 def test_static_vectors_start_small():
@@ -80,7 +86,7 @@ def test_parts_that_cannot_go_together_are_named(settings, said):
 
 
 def test_more_tokens_than_positions_are_refused(tmp_path):
-    save_encoder(start("transformer", max_length=20), tmp_path, "card")
+    save_encoder(start("transformer", max_length=20, positions=20), tmp_path, "card")
     with pytest.raises(UsageError, match="knows 20 positions"):
         start_encoder(EncoderConfig(name=str(tmp_path), max_length=21), None)
 
@@ -98,6 +104,37 @@ def test_an_absent_encoder_is_told_with_what_was_tried():
     for part in ("static", "transformer", "minilm", str(Path("nobody/nowhere").absolute())):
         assert part in told
     assert "HF_HUB_OFFLINE is on" in told
+
+
+def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_path, monkeypatch):
+    published = tmp_path / "models--somebody--tiny-bert"
+    folder = published / "snapshots" / ("0" * 40)
+    ours = start("transformer", pooling="first_last_mean")
+    save_encoder(ours, folder, "card")
+    (published / "refs").mkdir()
+    (published / "refs" / "main").write_text(folder.name)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    found = start_encoder(EncoderConfig(name="somebody/tiny-bert"), None)
+    assert (found.kind, found.pooling) == ("transformer", "first_last_mean")
+    assert embed_texts(found, ["a form"]) == pytest.approx(embed_texts(ours, ["a form"]))
+
+
+def test_of_a_published_encoder_neither_pickles_nor_code_are_fetched(tmp_path, monkeypatch):
+    files = ["config.json", "1_Pooling/config.json", "vocab.txt", "model.safetensors"]
+    asked = {}
+
+    def fetched(name, **options):
+        asked.update(options, name=name)
+        save_encoder(start("transformer"), tmp_path, "card")
+        (tmp_path / "modules.json").unlink()  # a plain BERT, as most are published
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetched)
+    assert start_encoder(EncoderConfig(name="somebody/tiny-bert"), None).kind == "transformer"
+    assert (asked["name"], asked["local_files_only"]) == ("somebody/tiny-bert", True)
+    others = ["pytorch_model.bin", "optimizer.pt", "scaler.pkl", "modeling.py", "onnx/model.onnx"]
+    wanted = filter_repo_objects([*files, *others], allow_patterns=asked["allow_patterns"])
+    assert list(wanted) == files
 
 
 def test_a_path_is_no_published_name(tmp_path, monkeypatch):

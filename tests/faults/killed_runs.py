@@ -5,7 +5,7 @@
 Child after child is killed with SIGKILL: at a random moment of the stage it is meant to reach, one
 for every stage of the flow; or a few disk operations after a training has written its first
 checkpoint, in three trainings. Each goes on where the last one died. Prints a JSON line: kills by
-target, and what the survivor returned.
+target, and what the survivor made.
 """
 
 import json
@@ -25,7 +25,9 @@ import torch
 from flows.infocse_idc import self_train
 from sentemb_core.store import disk
 from sentemb_core.store.objects import Store
+from sentemb_core.types import Json
 from tasks.caching import without_prefect
+from tasks.publish import best_encoder
 from tests.flows.corpora import tiny_run
 
 CHECKPOINT = "past a checkpoint"
@@ -47,7 +49,9 @@ TARGETS = [
     "diagnose_round",
     CHECKPOINT,
     CHECKPOINT,
+    "publish_encoder",
 ]
+KILL = "kill"
 
 
 class KillOn(logging.Handler):
@@ -59,7 +63,7 @@ class KillOn(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.getMessage().startswith(f"{self.stage} runs"):
-            threading.Thread(target=self.kill, daemon=True).start()
+            threading.Thread(target=self.kill, name=KILL, daemon=True).start()
 
     def kill(self) -> None:
         time.sleep(self.delay)
@@ -88,13 +92,27 @@ def checkpoints(work: Path) -> set[Path]:
     return {path.parent for path in work.glob("train_encoder-*/step-*.json")}
 
 
+def run_of(source: Path) -> Json:
+    """What a run makes: its loop, and the encoder that is published at its end."""
+    config = tiny_run(source)
+    with without_prefect(Store.default()):
+        training = self_train(config, lambda row: None)
+        encoder = best_encoder(training, config)
+    return {
+        "training": training.model_dump(mode="json"),
+        "encoder": encoder.model_dump(mode="json"),
+    }
+
+
 def attempt(source: Path, kill: Callable[[], object]) -> int | None:
     """Run in a fork; the signal that killed it, or none. What it returned is on the disk."""
     child = os.fork()
     if child == 0:
         kill()
-        with without_prefect(Store.default()):
-            self_train(tiny_run(source), lambda row: None)
+        run_of(source)
+        for thread in threading.enumerate():
+            if thread.name == KILL:
+                thread.join()  # the last stage may be quicker than its kill
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
@@ -119,9 +137,7 @@ def main() -> None:
             handler = KillOn(target, rng.choice([0.0, rng.random() * 0.02]))
             killed = attempt(source, lambda handler=handler: logger.addHandler(handler))
         kills[target] += killed is not None
-    with without_prefect(Store.default()):
-        survivor = self_train(tiny_run(source), lambda row: None)
-    sys.stdout.write(json.dumps({"kills": kills, "survivor": survivor.model_dump(mode="json")}))
+    sys.stdout.write(json.dumps({"kills": kills, "survivor": run_of(source)}))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.killed_runs import TARGETS
+from tests.faults.killed_runs import CHECKPOINT, TARGETS
 from tests.flows.corpora import write_corpus
 
 ROOT = Path(__file__).parents[2]
@@ -45,5 +45,7 @@ def test_a_run_killed_in_every_stage_ends_as_an_undisturbed_one_in_other_surroun
     moved = source.rename(tmp_path / "elsewhere" / "same.jsonl")
     other = {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C", "LANG": "C"}
     undisturbed = run_of(moved, tmp_path / "undisturbed", 0, "undisturbed_run.py", **other)
+    stages = {path.name for path in (tmp_path / "undisturbed" / "records").iterdir()}
+    assert stages == set(TARGETS) - {CHECKPOINT}, "a stage that nobody killed"
     assert killed["kills"] == Counter(TARGETS)
     assert killed["survivor"] == undisturbed["survivor"]

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -95,6 +97,11 @@ def worse(again, corpus_file):
 def call(*arguments: str) -> int:
     """Exit code of `python -m flows ...`, in this process."""
     return console.run(app, arguments)
+
+
+def last_json(capsys) -> Any:
+    """The JSON that calls wrote since one looked last."""
+    return json.loads(capsys.readouterr().out)
 
 
 @pytest.fixture
@@ -323,3 +330,53 @@ def test_verbs_find_the_finished_run(first, capsys):
     assert {told["verdict"] for told in json.loads(capsys.readouterr().out)} == {"HIT"}
     assert call("where", "models:/tiny@champion") == 0
     assert capsys.readouterr().out.strip() == str(resolve("models:/tiny@champion"))
+    assert call("register", first.outcome.run, "--json") == 0
+    assert last_json(capsys)["uri"] == first.outcome.landing.uri, "a second time changes nothing"
+
+
+def test_a_report_that_is_gone_is_written_anew(first, capsys):
+    page = Path(first.outcome.report)
+    before = page.read_bytes()
+    page.unlink()
+    assert call("report", first.outcome.run) == 0
+    assert capsys.readouterr().out == f"Report: {page}\n"
+    assert page.read_bytes() == before
+
+
+def test_a_document_is_found_with_a_registered_model(first, capsys):
+    source = first.config.corpus.source
+    row = json.loads(Path(source).read_text("utf-8").splitlines()[7])
+    columns = ("--id-column", "id", "--sentences-column", "sentences")
+    named = ("--model", "models:/tiny@champion", "--counterpart-column", "title")
+    asked = ("search", " ".join(row["sentences"]), source, *named, *columns)
+    assert call(*asked, "--top", "3", "--json") == 0
+    hits = last_json(capsys)
+    assert (hits[0]["doc_id"], hits[0]["counterpart"]) == (row["id"], row["title"])
+    assert hits[0]["sentence"] in row["sentences"]
+    assert hits[0]["score"] >= hits[1]["score"] >= hits[2]["score"]
+
+
+def test_the_doctor_finds_nothing_wrong_with_the_home_of_a_run(first, capsys, monkeypatch):
+    monkeypatch.setattr("tasks.doctor.FREE_GB", 0.0)
+    assert call("doctor", "--json") == 0
+    findings = last_json(capsys)
+    assert {finding["ok"] for finding in findings} == {True}
+    assert {"torch", "exactly one faiss", "Prefect server"} <= {one["what"] for one in findings}
+
+
+def test_gc_leaves_what_a_registered_model_came_from(first, capsys, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    shutil.copytree(first.home, home)
+    for path in home.rglob("*"):
+        os.utime(path, (0, 0))  # the last hour's work stays
+    monkeypatch.setenv("SENTEMB_HOME", str(home))
+    assert call("gc", "--keep-runs", "0", "--dry-run", "--json") == 0
+    would = last_json(capsys)
+    assert call("gc", "--keep-runs", "0", "--json") == 0
+    assert last_json(capsys) == would
+    assert would["counts"]["objects"] > 0
+    assert would["kept_objects"] > 0
+    assert call("fsck", "--json") == 0
+    assert last_json(capsys)["ok"] == would["kept_objects"]
+    assert call("lineage", "models:/tiny@champion", "--json") == 0
+    assert "read_corpus" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from flows.__main__ import app
 from flows.experiment import experiment
 from flows.experiments import index, learning
 from flows.experiments.index import EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+from flows.fine_tune import by_epochs
 from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.errors import UnreadableSourceError, UsageError
@@ -31,6 +32,7 @@ from sentemb_core.experiments import (
     SelfTrain,
     Train,
 )
+from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import CONPONO, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
@@ -148,7 +150,7 @@ def test_an_arm_with_a_random_head_is_given_none(asked: Reproduction, monkeypatc
     """It would learn from the Condenser's otherwise, and equal the arm it is compared with."""
     given: dict[bool, object] = {}
 
-    def watched(encoder, sentences, config, head=None):
+    def watched(encoder, sentences, config, benchmark=None, head=None):
         given[config.method.random_head] = head
         return Trained(model=encoder, log=encoder)
 
@@ -239,6 +241,120 @@ def test_what_is_asked_for_wins_over_the_preset(data: str):
     assert asked.training(SimCSE(), 7).steps == 5
     paper = Reproduction(experiment="s000.t1", data=data, preset="paper").budget
     assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
+
+
+SMALL_TRAINING = {
+    "steps": 300,
+    "batch_size": 64,
+    "chunk": None,
+    "learning_rate": 2e-4,
+    "optimizer": "adamw",
+    "weight_decay": 0.01,
+    "schedule": "linear",
+    "warmup": 0.05,
+    "clip": 1.0,
+    "dtype": "bfloat16",
+    "evaluate_every": None,
+    "patience": None,
+    "checkpoint_every": 100,
+    "threads": 1,
+    "seed": 42,
+}
+
+
+def test_a_training_of_the_preset_small_is_what_it_was(data: str):
+    """Its key holds all of this: another value would be another training."""
+    asked = Reproduction(experiment="s001.t2", data=data)
+    method = {"name": "simcse", "temperature": 0.05, "mlm": 0.0, "mask_rate": 0.15}
+    assert asked.training(SimCSE(), 42).model_dump() == SMALL_TRAINING | {"method": method}
+    words = {"batch_size": 128, "steps": 600, "dtype": "float32"}
+    of_words = Reproduction(experiment="s000.t2", data=data)
+    assert of_words.round_training(SelfTrain(), 42).model_dump(exclude={"method"}) == (
+        SMALL_TRAINING | words | {"learning_rate": 2e-3}
+    )
+    tuning = by_epochs(of_words.fine_tuning(42), 640, of_words.epochs)
+    assert tuning.model_dump(exclude={"method", "checkpoint_every"}) == {
+        **{key: value for key, value in SMALL_TRAINING.items() if key != "checkpoint_every"},
+        **{"steps": 100, "learning_rate": 2e-3, "dtype": "float32"},
+        **{"evaluate_every": 10, "patience": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "batch", "rate", "schedule", "warmup"),
+    [
+        ("simcse", 64, 3e-5, "linear", 0.0),
+        ("mirror_bert", 200, 2e-5, "constant", 0.0),
+        ("consert", 96, 5e-7, "linear", 0.1),
+        ("sg_opt", 16, 5e-5, "linear", 0.1),
+        ("infocse_aux", 64, 7e-6, "linear", 0.0),
+    ],
+)
+def test_with_the_papers_preset_each_method_is_trained_its_own_way(
+    data: str, method: str, batch: int, rate: float, schedule: str, warmup: float
+):
+    asked = Reproduction(experiment="s001.t2", data=data, preset="paper")
+    (step,) = next(arm.steps for arm in asked.what.arms if arm.label == method)
+    made = asked.training(asked.method_of(step), 42)
+    assert (made.batch_size, made.learning_rate, made.schedule) == (batch, rate, schedule)
+    assert (made.warmup, made.steps, made.seed) == (warmup, 31_250, 42)
+    assert made.method == step.method
+    assert "each method's own batch" in Told(asked.what, asked.budget, [], {}).cost()
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_every_training_of_the_papers_preset_is_of_its_methods_preset(what: Experiment, data: str):
+    """But for what the paper says of its whole table, and what the arm itself is about."""
+    asked = Reproduction(experiment=what.id, data=data, preset="paper")
+    budget = asked.budget
+    for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
+        made = asked.training(step.method, 42, step.times, step.batch_size)
+        told = {"method", "steps", *budget.stated, *(("batch_size",) if step.batch_size else ())}
+        presets = PRESETS[step.method.name]
+        preset = next(presets[name] for name in budget.presets if name in presets)
+        for name in preset.keys() - told:
+            assert getattr(made, name) == preset[name], name
+        for name in budget.stated.keys() - {"steps", "batch_size"}:
+            assert getattr(made, name) == budget.stated[name], name
+        assert made.batch_size == step.batch_size or "batch_size" in budget.stated.keys() | preset
+
+
+@pytest.mark.parametrize("method", ["simcse", "conpono", "declutr"])
+def test_seed_000_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, method: str):
+    asked = Reproduction(experiment="s000.t1", data=data, preset="paper")
+    (step,) = next(arm.steps for arm in asked.what.arms if arm.label == method)
+    made = asked.training(step.method, 42)
+    assert (made.optimizer, made.schedule, made.warmup) == ("adam", "constant", 0)
+    assert (made.learning_rate, made.batch_size, made.chunk) == (2e-5, 3_200, 128)
+    assert asked.round_training(SelfTrain(), 42).learning_rate == 2e-5
+
+
+def test_the_papers_fine_tuning_has_its_own_batch_and_patience(data: str):
+    asked = Reproduction(experiment="s000.t2", data=data, preset="paper")
+    tuning = by_epochs(asked.fine_tuning(42), 640, asked.epochs)
+    assert (tuning.method.name, tuning.batch_size, tuning.optimizer) == ("fine_tune", 64, "adam")
+    assert (tuning.steps, tuning.evaluate_every, tuning.patience) == (200, 10, 2)
+
+
+@pytest.mark.parametrize("stated", [{}, {"evaluate_every": 2, "patience": 1}])
+def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, monkeypatch, stated):
+    budget = TINY.model_copy(update={"stated": stated})
+    what = WHOLE.model_copy(update={"small": budget})
+    monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: what})
+    given: list[object] = []
+
+    def watched(encoder, sentences, config, benchmark=None, head=None, **annotation):
+        given.append(benchmark)
+        return Trained(model=encoder, log=encoder)
+
+    with without_prefect(Store.default()):
+        base = learning.base_of(asked)
+        ground = learning.ground_of(asked, base, "blog_usgov")
+        monkeypatch.setattr(learning, "train_encoder", watched)
+        for step in (Train(method=CONPONO()), SelfTrain()):
+            learning.taken(step, base, ground, asked, 1)
+    assert ground.benchmark is not None
+    assert given == [ground.benchmark if stated else None] * 2
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,9 @@ def test_word_vectors_come_from_the_corpus_and_are_the_same_under_one_seed(corpu
     corpus = CorpusConfig(source=str(corpus_file), id_column="id", sentences_column="sentences")
     with without_prefect(Store.default()):
         documents = documents_of(corpus)
-        first, other = (word_vectors(documents, seed) for seed in (1, 2))
+        first, other = (word_vectors(documents, None, seed) for seed in (1, 2))
         encoder = load_encoder(opened(first))
-        assert word_vectors(documents, 1) == first != other
+        assert word_vectors(documents, None, 1) == first != other
     known, unknown = embed_texts(encoder, ["river flood water", "zebra"])
     assert np.linalg.norm(known) == pytest.approx(1, abs=1e-3)
     assert not unknown.any()

@@ -77,6 +77,11 @@ def test_an_epoch_is_a_pass_over_the_labels():
     assert (few.steps, few.evaluate_every) == (5, 1)
 
 
+def test_fine_tuning_ends_as_in_seed_000():
+    run = settings(None, {"corpus.source": "d.jsonl", "training.method": "fine_tune"}, [])
+    assert (run.labels.epochs, run.labels.patience, run.training.batch_size) == (20, 2, 64)
+
+
 def test_every_cycle_starts_from_the_last_fine_tuned_encoder(corpus_file: Path):
     found = cycled(plus_run(corpus_file))
     assert [row.label for row in found.rows] == [

@@ -13,7 +13,7 @@ from sentemb_core.store.runs import recording
 from tasks.caching import making_plan, without_prefect
 from tasks.rows import SelfTraining
 from tasks.storing import opened
-from tasks.validate import recall_at_5, scores_of
+from tasks.validate import annotation_of, recall_at_5, scores_of
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -49,6 +49,20 @@ def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
     config = tiny_run(corpus_file)
     assert "train_encoder" in ran(config)
     assert ran(config) == []
+
+
+@pytest.mark.parametrize(("dtype", "told"), [("float32", False), ("bfloat16", True)])
+def test_a_round_in_bfloat16_says_what_float32_finds_otherwise(
+    corpus_file: Path, dtype: str, told: bool
+):
+    transformer = {"name": "transformer", "dim": 16, "vocabulary": 300}
+    changes = {"encoder": transformer, "annotation": {"dtype": dtype}, "rounds": {"max_rounds": 1}}
+    config = tiny_run(corpus_file, **changes)
+    *_, last = trained(config).rows
+    with without_prefect(Store.default()):
+        found = annotation_of(last)
+    assert ("drift" in found) == told
+    assert 0 <= found.get("drift", 0) < 0.5
 
 
 def test_the_same_corpus_elsewhere_is_the_same_corpus(corpus_file: Path, tmp_path: Path):

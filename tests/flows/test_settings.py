@@ -138,17 +138,57 @@ def test_a_preset_of_the_method_comes_behind_every_setting_given_by_hand(tmp_pat
         run = made("training.method.alpha=0.2", **given)
         method = run.training.method
         assert (method.name, method.beta, method.alpha) == ("hicl", 3e-5, 0.2)
-        assert (run.training.learning_rate, run.training.batch_size) == (3e-5, 64)
+        assert (run.training.learning_rate, run.training.batch_size) == (3e-5, 256)
         assert run.training.steps == STATIC["initialiser"]["steps"]
     assert made("training.method.beta=0.1", **paths).training.method.beta == 0.1
     assert made(preset="paper").training.method.name == "infocse_idc"
     assert made(preset="paper").training.batch_size == 3200
 
 
+@pytest.mark.parametrize("method", ["ict", "cpc", "conpono", "infocse_idc"])
+def test_without_a_temperature_inner_products_are_compared(method: str):
+    run = made(**by_path({"method": method, "preset": "paper"}))
+    assert (run.encoder.similarity, run.training.method.temperature) == ("dot", 1)
+    ours = made("encoder.similarity=cosine", **by_path({"method": method, "preset": "paper"}))
+    assert ours.encoder.similarity == "cosine"
+
+
+@pytest.mark.parametrize("initialiser", [None, "ict", "simcse"])
+def test_every_loss_of_the_papers_run_has_its_temperature(initialiser: str | None):
+    options = {"preset": "paper", "cycles": 2, "initialiser": initialiser}
+    run = made(**by_path(options))
+    assert run.initialiser.method.name == (initialiser or "conpono")
+    parts = (run.initialiser, run.training, run.fine_tuning)
+    assert [part.method.temperature for part in parts] == [1, 1, 1]
+    own = made("fine_tuning.method.temperature=0.5", **by_path(options))
+    assert own.fine_tuning.method.temperature == 0.5
+
+
+@pytest.mark.parametrize("initialiser", ["condenser", "sg_opt", "clm_autoencoder"])
+def test_an_initialiser_that_compares_otherwise_keeps_its_own(initialiser: str):
+    run = made(**by_path({"preset": "paper", "initialiser": initialiser}))
+    plain = made(**by_path({"initialiser": initialiser}))
+    assert run.initialiser == plain.initialiser
+
+
+def test_a_preset_brings_no_initialiser():
+    run = made(**by_path({"preset": "paper", "encoder": "minilm"}))
+    assert run.initialiser is None
+    assert made("initialiser.method=none", preset="paper").initialiser is None
+
+
+def test_a_preset_asks_for_its_papers_pooling_unless_another_is_named():
+    options = by_path({"method": "simcse", "preset": "paper", "encoder": "minilm"})
+    assert made(**options).encoder.pooling == "cls_before_pooler"
+    assert made("encoder.pooling=mean", **options).encoder.pooling == "mean"
+    assert made(**options).encoder.name == "minilm"
+
+
 def test_the_preset_auto_is_of_the_annotation():
     run = made(preset="auto")
     assert (run.annotation.min_distance, run.annotation.positives) == (2, "related")
     assert run.training == made().training
+    assert run.encoder == made().encoder
     assert made("annotation.positives=cluster", preset="auto").annotation.min_distance == 2
 
 
@@ -166,6 +206,15 @@ def test_edges_are_pairs_of_the_pruned_graph_as_they_are(positives: str, wrong: 
         made(f"annotation.positives={positives}", *wrong)
 
 
+def test_cluster_batches_read_no_pairs_that_a_cap_could_thin():
+    cluster = ("training.method.name=infocse_idc", "training.method.batches=cluster")
+    capped = "annotation.max_partners=3"
+    with pytest.raises(UsageError, match=r"E001 .*max_partners \(3\) .*max_per_cluster"):
+        made(*cluster, capped)
+    assert made(capped).annotation.max_partners == 3
+    assert made(*cluster).training.method.batches == "cluster"
+
+
 def test_related_pairs_are_drawn_by_vectors_that_are_kept():
     with pytest.raises(UsageError, match=r"E001 annotation: .*keep_embeddings is false"):
         made("annotation.keep_embeddings=false", preset="auto")
@@ -173,7 +222,10 @@ def test_related_pairs_are_drawn_by_vectors_that_are_kept():
 
 @pytest.mark.parametrize(
     ("method", "told"),
-    [("simcse", "simcse has no 'nature'; known: paper, mlm"), ("infocse_idc", "known: paper")],
+    [
+        ("simcse", "simcse has no 'nature'; known: paper, mlm, bert_large"),
+        ("infocse_idc", "known: paper"),
+    ],
 )
 def test_a_preset_that_a_method_lacks_is_answered_with_those_it_has(method: str, told: str):
     with pytest.raises(UsageError, match=f"E001 preset: .*{told}"):

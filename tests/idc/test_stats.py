@@ -1,6 +1,6 @@
 """Statistics of annotations against counts by hand and scikit-learn."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from sentemb_core.idc.stats import (
     adjusted_rand,
     cluster_statistics,
     lexical_overlap,
+    pairs_of_one_alone,
 )
 
 LABELS = np.array([0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 2], np.int32)
@@ -67,6 +68,24 @@ def test_agreement_of_every_document_is_that_of_scikit_learn(documents):
     np.testing.assert_allclose(found.per_document, expected, atol=1e-12)
     if len(documents) == 1:
         assert found.overall == pytest.approx(expected[0])
+
+
+@settings(deadline=None, max_examples=80)
+@given(drawn)
+def test_pairs_of_one_alone_are_counted_as_by_two_sets(documents):
+    one, other = np.array([pair for document in documents for pair in document], np.int32).T
+    offsets = np.cumsum([0, *map(len, documents)])
+    a, b = (
+        {
+            (i, j)
+            for start, end in pairwise(offsets)
+            for i, j in combinations(range(start, end), 2)
+            if labels[i] == labels[j]
+        }
+        for labels in (one, other)
+    )
+    expected = len(a ^ b) / len(a | b) if a | b else 0
+    assert pairs_of_one_alone(one, other, offsets) == pytest.approx(expected)
 
 
 def test_overall_agreement_weighs_documents_by_what_could_agree():

@@ -126,7 +126,16 @@ def test_jensen_shannon_and_its_gradient_equal_a_slow_loop(drawn):
     assert_gradients_equal(fast, slow, ours, theirs)
 
 
+def test_sentences_that_may_not_be_compared_teach_nothing():
+    scores = torch.randn(3, 2, requires_grad=True)
+    own = torch.tensor([[True, False], [False, True], [False, True]])
+    loss = jensen_shannon(scores, own, torch.zeros_like(own))
+    loss.backward()
+    assert loss.item() == 0
+    assert not scores.grad.any()
+
+
 def test_one_sentence_has_nothing_to_be_told_from():
     own = torch.ones(3, 1, dtype=torch.bool)
-    with pytest.raises(NoNegativesError, match=r"E301 .* batch of 1 sentence\(s\) has none"):
+    with pytest.raises(NoNegativesError, match=r"E301 .* batch of 1 sentence has none"):
         jensen_shannon(torch.zeros(3, 1), own, ~own)

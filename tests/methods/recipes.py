@@ -33,7 +33,7 @@ class Recipe:
         name: Of the method.
         settings: What is not the default, or too large for a tiny encoder.
         fixed: Beginnings of the names of parameters that no gradient may reach.
-        perturbed: Its readers disturb a pass by chance, or by what else is in the pass.
+        perturbed: Its readers disturb a pass by chance.
         neighbourly: A row is held against the rows next to it, so the order of a batch matters.
     """
 
@@ -66,7 +66,7 @@ RECIPES = (
     Recipe("esimcse", fixed=MOMENTUM),
     Recipe("sncse", PROMPT),
     Recipe("consert", perturbed=True),
-    Recipe("consert", {"first": ("adversarial",)}, perturbed=True),
+    Recipe("consert", {"first": ("adversarial",), "second": ()}),
     Recipe("mirror_bert"),
     Recipe("mirror_bert", {"drophead": 0.2}, perturbed=True),
     Recipe("hicl", SLICES),

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.methods.contrast import all_pairs, contrast, symmetric
+from sentemb_core.methods.contrast import all_pairs, contrast
 from sentemb_core.views.batch import owners
 from tests.methods.fixed import (
     GOLDEN,
@@ -132,19 +132,6 @@ def test_a_bilinear_map_acts_on_the_anchors_and_learns(seed):
 
 
 @seeds
-def test_symmetric_is_the_mean_of_both_directions(seed):
-    rows, how = tangled(seed), (0.05, "cosine")
-    left, right = rows.views["anchor"], rows.views["positive"]
-
-    def slow(v):
-        there = slow_choice(v["anchor"], v["positive"], left, right, how)
-        back = slow_choice(v["positive"], v["anchor"], right, left, how)
-        return (there.mean() + back.mean()) / 2
-
-    assert_same(symmetric("anchor", "positive", *how), slow, drawn(rows, 5), rows)
-
-
-@seeds
 @pytest.mark.parametrize("within", [False, True])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "two_means"])
 def test_all_pairs_lets_every_row_choose_among_all_others(seed, within, reduction):
@@ -177,7 +164,7 @@ def test_all_pairs_lets_every_row_choose_among_all_others(seed, within, reductio
     assert_same(term, slow, drawn(rows, 5, seed=seed), rows)
 
 
-@pytest.mark.parametrize("make", [contrast, symmetric, all_pairs])
+@pytest.mark.parametrize("make", [contrast, all_pairs])
 def test_the_order_of_a_batch_does_not_matter(make):
     rows = tangled(1)
     order = torch.randperm(len(rows.views["anchor"]), generator=torch.Generator().manual_seed(0))
@@ -201,7 +188,6 @@ def test_the_forms_of_the_papers_have_their_golden_values():
     queue = learner(queue=Keys(torch.tensor([[1.0, 0.0]])))
     found = {
         "one_way": value(contrast(*two), A, B),
-        "symmetric": value(symmetric(*two), A, B),
         "all_pairs_mean": value(all_pairs(*two), A, B),
         "all_pairs_sum": value(all_pairs(*two, reduction="sum"), A, B),
         "two_means": value(

@@ -252,6 +252,19 @@ def test_a_saved_encoder_carries_nothing_of_its_training(index, tmp_path):
     np.testing.assert_array_equal(encode(encoder, sentences), encode(again, sentences))
 
 
+@pytest.mark.parametrize("name", ["is_bert", "ct", "bce"])
+def test_batches_of_one_document_are_counted_and_end_no_training(name, tmp_path):
+    method, learner = made(name)
+    config = config_of(name, {}, steps=16)
+    sampler = sampler_for(config, method, tiny.corpus([200, 2]))
+    views = [next(iter(sampler.batch(step).views.values())) for step in range(16)]
+    lonely = sum(len(view) for view in views if len(set(view.document)) == 1)
+    report = train(learner, method, sampler, config, tmp_path)
+    assert lonely > 100
+    assert lonely <= report.unopposed_anchors < lonely + 24  # and some of the mixed batches
+    assert np.isfinite(report.loss)
+
+
 def batch_of(name, settings=None, *, documents=None, known=None, batch_size=12):
     """The first batch of a training on `documents`."""
     config = config_of(name, settings or {}, batch_size=batch_size)
@@ -297,6 +310,16 @@ def test_unperturbed_views_of_consert_are_equal():
     assert F.cosine_similarity(vectors["anchor"], vectors["positive"]).max() < 0.999
 
 
+@pytest.mark.parametrize("dropout", [False, True])
+def test_dropout_is_what_tells_the_plain_views_of_consert_apart(dropout):
+    nothing = {"first": (), "second": (), "dropout": dropout}
+    method, learner = made("consert", **nothing)
+    learner.encoder.train(method.dropout)
+    vectors = step_of(method, learner, batch_of("consert", nothing))[2]
+    apart = F.cosine_similarity(vectors["anchor"], vectors["positive"]).min() < 0.999
+    assert apart == dropout
+
+
 @pytest.mark.parametrize(
     "base",
     [
@@ -310,8 +333,8 @@ def test_unperturbed_views_of_consert_are_equal():
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_hicl_with_one_segment_a_text_is_its_base(base, alpha):
     lines = tiny.corpus([1] * 20)
-    lines.sentences = [np.append(line[:-1][:6], 3) for line in lines.sentences]  # as prompts allow
-    sliced = {"segment": 12, "longest": 12, "alpha": alpha, "base": base}
+    lines.sentences = [np.append(line[:-1][:6], 3) for line in lines.sentences]  # as SNCSE's cut
+    sliced = {"segment": 15, "longest": 15, "alpha": alpha, "base": base}
     whole, plain = made("hicl", **sliced), made(**base)
     ours = batch_of("hicl", sliced, documents=lines)
     settings = {key: value for key, value in base.items() if key != "name"}
@@ -322,7 +345,7 @@ def test_hicl_with_one_segment_a_text_is_its_base(base, alpha):
 
 
 def test_no_token_of_a_text_is_lost_between_a_prompt_and_the_encoders_length():
-    settings = {"segment": 12, "longest": 40, "base": {"name": "sncse", **PROMPT}}
+    settings = {"segment": 18, "longest": 40, "base": {"name": "sncse", **PROMPT}}
     long = tiny.corpus([4] * 16)
     batch = batch_of("hicl", settings, documents=long)
     for name in ("anchor segments", "positive segments"):
@@ -334,6 +357,22 @@ def test_no_token_of_a_text_is_lost_between_a_prompt_and_the_encoders_length():
             sentences = long.sentences[long.offsets[document] : long.offsets[document + 1]]
             text = np.concatenate([sentence[1:-1] for sentence in sentences])
             assert np.concatenate(mine).tolist() == text[:38].tolist()
+
+
+@pytest.mark.parametrize(
+    ("base", "held"),
+    [({"name": "simcse"}, 64), ({"name": "esimcse"}, 64), ({"name": "sncse", **PROMPT}, 18)],
+    ids=["simcse", "esimcse", "sncse"],
+)
+def test_segments_longer_than_the_encoder_reads_are_cut_and_told(base, held, caplog):
+    settings = {"segment": 80, "longest": 300, "base": base}
+    batch = batch_of("hicl", settings, documents=tiny.corpus([40] * 12))
+    assert {max(map(len, view.tokens)) for view in batch.views.values() if view.tokens} == {held}
+    assert np.isfinite(step_of(*made("hicl", **settings), batch)[0])
+    assert f"segments are cut to {held} tokens" in caplog.text
+    caplog.clear()
+    made("hicl", **settings | {"segment": held})
+    assert not caplog.records
 
 
 def test_hicl_with_several_segments_is_not_its_base():
@@ -369,7 +408,7 @@ def test_sncse_without_its_margin_is_simcse_inside_prompts():
     behind = [*ids_of(encoder, PROMPT["behind"]), mask_id(encoder), *ids_of(encoder, PROMPT["end"])]
     at_mask = at_token(mask_id(encoder))
     inside = {
-        view: prompted(first, ids_of(encoder, before), behind, 12, special_tokens=True)
+        view: prompted(first, ids_of(encoder, before), behind, 18, special_tokens=True)
         for view, before in (("anchor", PROMPT["before"]), ("positive", PROMPT["before_positive"]))
     }
     prompts = method.joined(views=inside, readers=dict.fromkeys(inside, at_mask))
@@ -382,6 +421,12 @@ def test_sncse_without_its_margin_is_simcse_inside_prompts():
     assert_same_step(step_of(sncse, other, ours), step_of(prompts, learner, batch))
 
 
+def test_infocse_aux_under_the_papers_head_is_simcse_and_masks():
+    settings = NEW_HEAD | {"head": "tanh", "weight": 0.0}
+    batch, base = batch_of("infocse_aux", settings), made("simcse")
+    assert_alike(made("infocse_aux", **settings), base, batch, of="encoder.")
+
+
 @pytest.mark.parametrize("name", ["clm_autoencoder", "mlm_autoencoder"])
 def test_a_decoder_without_weight_leaves_simcse_without_a_head(name):
     settings = {"simcse": 1.0, "weight": 0.0}
@@ -391,16 +436,18 @@ def test_a_decoder_without_weight_leaves_simcse_without_a_head(name):
 
 
 @pytest.mark.parametrize(
-    ("without", "other", "weight", "network"),
+    ("without", "other", "own", "network"),
     [
-        ("rtd", "infocse_aux", {"weight": 0.1}, "auxiliary"),
-        ("mlm", "diffcse", {"weight": 0.1}, "discriminator"),
+        ("rtd", "infocse_aux", {}, "auxiliary"),
+        ("rtd", "infocse_aux", {"detach": False}, "auxiliary"),
+        ("mlm", "diffcse", {}, "discriminator"),
+        ("mlm", "diffcse", {"sample": "multinomial"}, "discriminator"),
     ],
 )
-def test_rtd_and_mlm_without_one_is_the_other(without, other, weight, network):
-    shared = NEW_HEAD | {"mask_rate": 0.4}
+def test_rtd_and_mlm_without_one_is_the_other(without, other, own, network):
+    shared = NEW_HEAD | {"mask_rate": 0.4, **own}
     both = shared | {"rtd": 0.1, "mlm": 0.1, without: 0.0}
-    joint, single = made("rtd_mlm", **both), made(other, **shared, **weight)
+    joint, single = made("rtd_mlm", **both), made(other, **shared, weight=0.1)
     single[1].networks[network].load_state_dict(joint[1].networks[network].state_dict())
     assert_alike(joint, single, batch_of("rtd_mlm", both), of="encoder.")
 
@@ -442,8 +489,8 @@ def test_every_other_method_takes_a_static_encoder(entry):
         ("declutr", {"shortest": 63}, r"63 to 512 tokens; this encoder holds 62, .*to 62 or less"),
         (
             "sncse",
-            {**PROMPT, "before": "w5 " * 9},
-            "leaves room for the text; found one of 12",
+            {**PROMPT, "before": "w5 " * 10},
+            "leaves room for the text; found one of 13 tokens, .* 3 for a negation",
         ),
         (
             "hicl",
@@ -459,12 +506,23 @@ def test_every_other_method_takes_a_static_encoder(entry):
         ("diffcse", {}, "starts from the head of a Condenser stage, and none is given"),
         ("rtd_mlm", {}, "starts from the head of a Condenser stage, and none is given"),
         ("infocse_aux", {**NEW_HEAD, "skip_from": 3}, "layer"),
+        ("rtd_mlm", {**NEW_HEAD, "skip_from": 3}, "layer"),
         ("condenser", {"skip_from": 3}, "layer"),
     ],
 )
 def test_parts_that_cannot_go_together_are_refused_before_a_step(name, settings, reason):
     with pytest.raises(RecipeError, match=f"E303 .*{reason}"):
         method_for(config_of(name, settings).method, tiny.bert())
+
+
+@pytest.mark.parametrize(("removal", "queries"), [(0.0, [0, 1, 2, 3, 4]), (0.9, [1, 2, 3, 4])])
+def test_a_sentence_alone_is_a_cloze_where_none_is_ever_removed(removal, queries):
+    lone = tiny.corpus([1, 2, 2])
+    method, learner = made("ict", removal=removal)
+    assert method.pairs(lone, None).i.tolist() == queries
+    config = config_of("ict", {"removal": removal}, batch_size=len(queries))
+    batch = sampler_for(config, method, lone).batch(0)
+    assert np.isfinite(step_of(method, learner, batch)[0])
 
 
 @pytest.mark.parametrize("name", ["ict", "cpc"])
@@ -487,18 +545,41 @@ def test_spans_that_the_encoders_positions_cut_are_told_once(caplog):
     assert least[0] == least[1]
 
 
-@pytest.mark.parametrize("name", ["ict", "cpc"])
-def test_an_encoder_without_room_for_a_context_is_refused(name):
+def with_positions(count):
     encoder = tiny.bert()
     table = encoder.backbone.embeddings.position_embeddings
-    encoder.backbone.embeddings.position_embeddings = torch.nn.Embedding(15, table.embedding_dim)
+    encoder.backbone.embeddings.position_embeddings = torch.nn.Embedding(count, table.embedding_dim)
+    return encoder
+
+
+def test_positions_that_leave_no_room_for_repeated_words_are_told(caplog):
+    for positions, settings in ((27, {}), (20, {"repetition": 0.0})):
+        made("esimcse", with_positions(positions), **settings)
+    assert not caplog.records
+    made("esimcse", with_positions(20))
+    (told,) = caplog.messages
+    assert "sentences of 18 tokens repeat 2 tokens at most" in told
+    assert "encoder.positions=27" in told
+
+
+def test_the_papers_rule_repeats_two_words_of_a_short_sentence():
+    corpus = tiny.corpus([1] * 40)
+    corpus.sentences = [np.array([2, 10 + k, 3]) for k in range(40)]
+    for rule, longest in (("code", 3), ("paper", 4)):
+        batch = batch_of("esimcse", {"rule": rule}, documents=corpus)
+        assert max(map(len, batch.views["positive"].tokens)) == longest
+
+
+@pytest.mark.parametrize("name", ["ict", "cpc"])
+def test_an_encoder_without_room_for_a_context_is_refused(name):
+    encoder = with_positions(15)
     with pytest.raises(RecipeError, match="an encoder of 15 positions: raise"):
         made(name, encoder)
 
 
 JOINING = [
     *("condenser", "infocse_aux", "diffcse", "rtd_mlm"),
-    *("clm_autoencoder", "mlm_autoencoder", "is_bert"),
+    *("clm_autoencoder", "mlm_autoencoder", "is_bert", "sncse"),
 ]
 
 
@@ -510,7 +591,15 @@ def test_networks_join_an_encoder_whose_dense_layer_changes_the_width(recipe):
     loss, found, _ = step_of(*made(recipe.name, encoder, **recipe.settings), batch)
     assert np.isfinite(loss)
     entrances = [gradient for name, gradient in found.items() if ".entrance." in name]
-    assert any(gradient.any() for gradient in entrances) or recipe.name == "is_bert"
+    assert any(gradient.any() for gradient in entrances) or recipe.name in ("is_bert", "sncse")
+
+
+@pytest.mark.parametrize("width", [6, 16])
+def test_sg_opt_refuses_an_encoder_whose_vectors_left_the_space_of_its_states(width):
+    encoder = tiny.bert()
+    encoder.layers = torch.nn.Sequential(torch.nn.Linear(encoder.hidden_dim, width))
+    with pytest.raises(RecipeError, match=rf"E303 sg_opt .* one space; .*\(16 to {width} wide\)"):
+        made("sg_opt", encoder)
 
 
 @pytest.mark.parametrize(
@@ -521,9 +610,11 @@ def test_a_method_that_lives_by_masks_takes_no_rate_of_zero(name):
         config_of(name, {"mask_rate": 0.0})
 
 
-def test_the_head_of_a_condenser_stage_begins_what_continues_it():
-    stage = made("condenser")[1].networks["condenser"].state_dict()
-    config = config_of("infocse_aux", {})
+@pytest.mark.parametrize("shape", [{}, {"head_layers": 1}], ids=["usual", "of one layer"])
+@pytest.mark.parametrize("name", ["infocse_aux", "rtd_mlm"])
+def test_the_head_of_a_condenser_stage_begins_what_continues_it(name, shape):
+    stage = made("condenser", **shape)[1].networks["condenser"].state_dict()
+    config = config_of(name, shape)
     encoder = tiny.bert()
     method = method_for(config.method, encoder, stage)
     filler = learner_of(method, encoder, seed=5).networks["auxiliary"].filler.state_dict()

@@ -1,5 +1,6 @@
 """Every method: in the index, learns, agrees with a slow loop, refuses what cannot work."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,3 +173,29 @@ def test_terms_add_up_by_their_weights():
     both, metrics = loss_of(doubled, vectors, batch, learner)
     torch.testing.assert_close(both, 2 * single)
     assert {"one", "two", "unopposed_anchors"} == set(metrics)
+
+
+@pytest.mark.parametrize(
+    ("method", "similarity", "told"),
+    [
+        ("conpono", "dot", "divides the encoder's dot by a temperature 0.05"),
+        ("fine_tune", "dot", "method.temperature=1, or encoder.similarity=cosine"),
+        ({"name": "hicl", "segment": 8}, "dot", "the loss saturates"),
+        ({"name": "conpono", "temperature": 1.0}, "cosine", "a cosine is 1 at most"),
+        ({"name": "infocse_idc", "temperature": 2.0}, "cosine", "encoder.similarity=dot"),
+        ({"name": "conpono", "temperature": 1.0}, "dot", None),
+        ("conpono", "cosine", None),
+        ("sg_opt", "dot", None),
+        ("clm_autoencoder", "dot", None),
+        ({"name": "clm_autoencoder", "simcse": 1.0}, "dot", "the loss saturates"),
+        ("is_bert", "dot", None),
+    ],
+)
+def test_a_temperature_that_does_not_go_with_the_similarity_is_told_once(
+    method, similarity, told, caplog
+):
+    with caplog.at_level(logging.WARNING):
+        method_for(TrainingConfig(method=method).method, tiny.bert(similarity=similarity))
+    warned = [line for line in caplog.messages if "temperature" in line]
+    assert len(warned) == (told is not None)
+    assert all(told in line for line in warned)

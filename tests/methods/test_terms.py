@@ -14,7 +14,7 @@ from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Learner
 from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
 from sentemb_core.methods.terms.logistic import binary, mutual_information, tension
-from sentemb_core.methods.terms.margins import hardest_negative, soft_negative
+from sentemb_core.methods.terms.margins import soft_negative
 from sentemb_core.methods.terms.segments import segment_contrast
 from tests import tiny
 from tests.methods.fixed import (
@@ -209,26 +209,6 @@ def test_a_negated_sentence_is_held_between_two_margins_row_by_row(seed):
 
 
 @seeds
-def test_the_hardest_negative_is_sought_under_the_same_masks(seed):
-    rows = tangled(seed)
-    left, right = rows.views.values()
-    linear = nn.Linear(5, 5, bias=False, dtype=torch.float64)
-    weight = linear.weight.detach().clone()
-
-    def slow(v):
-        losses = []
-        for i, anchor in enumerate(v["anchor"]):
-            scores = [similarity_of(weight @ anchor, c, "dot") for c in v["positive"]]
-            rivals = [s for j, s in enumerate(scores) if may_be_wrong(left, right, i, j, [i])]
-            loss = 1 - scores[i] + max(rivals) if rivals else 0 * scores[i]
-            losses.append(loss.clamp(min=0))
-        return torch.stack(losses).mean()
-
-    term = hardest_negative("anchor", "positive", "dot", bilinear=True)
-    assert_same(term, slow, drawn(rows, 5, seed=seed), rows, learner(bilinear=linear))
-
-
-@seeds
 def test_bce_judges_every_pair_that_the_masks_allow(seed):
     rows = tangled(seed)
     left, right = rows.views.values()
@@ -320,9 +300,38 @@ def test_padding_carries_no_information():
 def test_a_batch_of_one_document_has_no_information_to_estimate():
     alone = view([5, 5], lengths=[1, 2])
     rows = batch(tokens=alone, sentence=replace(alone))
-    vectors = {"tokens": torch.zeros(2, 2, 3), "sentence": torch.zeros(2, 3)}
-    with pytest.raises(NoNegativesError, match=r"batch of 2 sentence\(s\)"):
+    vectors = {"tokens": torch.randn(2, 2, 3), "sentence": torch.randn(2, 3)}
+    loss, metrics = mutual_information("tokens", "sentence")(vectors, rows, learner())
+    assert loss.item() == 0
+    assert metrics == {"unopposed_anchors": 2}
+
+
+def test_a_single_sentence_has_none_at_all():
+    alone = view([5], lengths=[2])
+    rows = batch(tokens=alone, sentence=replace(alone))
+    vectors = {"tokens": torch.zeros(1, 2, 3), "sentence": torch.zeros(1, 3)}
+    with pytest.raises(NoNegativesError, match="batch of 1 sentence has none"):
         mutual_information("tokens", "sentence")(vectors, rows, learner())
+
+
+@pytest.mark.parametrize(
+    ("term", "reach"),
+    [
+        (binary("anchor", "positive", 0.05, "cosine"), 6),
+        (tension("anchor", "positive"), 6),
+        (tension("anchor", "positive", rivals=2), 3),
+    ],
+)
+@seeds
+def test_anchors_without_a_wrong_pair_are_counted(term, reach, seed):
+    rows = tangled(seed)
+    left, right = rows.views.values()
+    lonely = sum(
+        not any(may_be_wrong(left, right, i, (i + step) % 6, [i]) for step in range(reach))
+        for i in range(6)
+    )
+    _, metrics = term(drawn(rows, 5), rows, learner())
+    assert metrics == {"unopposed_anchors": lonely}
 
 
 def reordered(rows, order):
@@ -345,7 +354,6 @@ def reordered(rows, order):
     [
         segment_contrast("tokens", "sentence", 0.1, "cosine"),
         binary("tokens", "sentence", 0.1, "cosine"),
-        hardest_negative("tokens", "sentence", "cosine"),
         soft_negative("tokens", "sentence", "tokens", low=0.1, high=0.3),
     ],
 )

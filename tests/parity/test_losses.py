@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from sentemb_core.methods.contrast import all_pairs, contrast, symmetric
+from sentemb_core.methods.contrast import all_pairs, contrast
 from sentemb_core.methods.terms.logistic import tension
 from tests.methods.fixed import batch, learner, view
 
@@ -49,18 +49,6 @@ def test_one_way_equals_multiple_negatives_ranking_loss(losses, model, vectors):
     peer = losses.MultipleNegativesRankingLoss(model, scale=20.0)
     assert_parity(
         contrast(*TWO), lambda *two: peer.compute_loss_from_embeddings(list(two), None), vectors
-    )
-
-
-def test_symmetric_equals_its_two_directions(losses, model, vectors):
-    peer = losses.MultipleNegativesRankingLoss(
-        model,
-        scale=20.0,
-        directions=("query_to_doc", "doc_to_query"),
-        partition_mode="per_direction",
-    )
-    assert_parity(
-        symmetric(*TWO), lambda *two: peer.compute_loss_from_embeddings(list(two), None), vectors
     )
 
 

@@ -85,6 +85,14 @@ def test_a_sentence_is_read_at_the_last_of_its_marks():
         assert torch.equal(reading.pooled[row], reading.layers[-1][row, place])
 
 
+def test_a_sentence_at_its_mark_goes_through_the_dense_layers_of_the_encoder():
+    subject = learner()
+    subject.encoder.layers = torch.nn.Sequential(torch.nn.Linear(16, 6))
+    reading = read(at_token(9), subject, torch.tensor([[2, 9, 3]]), None, layers=True)
+    expected = subject.encoder.layers(reading.layers[-1][:, 1])
+    torch.testing.assert_close(reading.pooled, expected)
+
+
 def test_a_row_without_the_mark_is_refused():
     ids = torch.tensor([[2, 9, 3], [2, 5, 3]])
     with pytest.raises(RecipeError, match="E303 A row is read at its token 9; found one without"):

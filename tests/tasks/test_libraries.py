@@ -19,7 +19,7 @@ SCORED = {"encoder": REF, "digests": (), "folder": ""}
 @pytest.mark.parametrize(
     ("stage", "arguments", "more"),
     [
-        (word_vectors, {"documents": REF, "seed": 1}, {"gensim"}),
+        (word_vectors, {"documents": REF, "benchmark": None, "seed": 1}, {"gensim"}),
         (score_transfer, SCORED | {"task": PROBE}, {"scikit-learn"}),
         (score_retrieval, SCORED | {"task": COLLECTION, "vectors": "text"}, set()),
     ],

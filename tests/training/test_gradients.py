@@ -10,6 +10,7 @@ from torch import nn
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of
+from sentemb_core.readers.adversarial import adversarial
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.gradients import GradientJob
@@ -119,6 +120,22 @@ def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
     gradients_of(job, batch, 8)
     assert {dtype for dtype, _ in seen} == {torch.bfloat16}
     assert {graph for _, graph in seen} == {True, False}
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 5])
+def test_a_view_whose_rows_depend_on_each_other_is_read_at_once(chunk):
+    """ConSERT's adversarial one: in smaller passes its rows had fewer rivals, or none."""
+    settings = {"name": "consert", "first": ("adversarial",), "second": ()}
+    job, batch = job_and_batch(tiny.bert(), head=False, method=settings)
+    tokens = {name: [row.tolist() for row in view.tokens] for name, view in batch.views.items()}
+    assert len({len(row) for row in tokens["anchor"]}) > 3
+    job.learner.encoder.eval()
+    vectors = job.run(batch, 0, chunk).vectors
+    ids, mask = padded(batch.views["anchor"].tokens, 0)
+    moved = adversarial(1.0, 0.1)(job.learner, ids, mask, False).pooled
+    torch.testing.assert_close(vectors["anchor"], moved.detach(), atol=1e-5, rtol=0)
+    distance = (vectors["anchor"] - vectors["positive"]).norm(dim=1)
+    assert distance.min() > 1e-3
 
 
 @given(

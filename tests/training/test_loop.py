@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.errors import DivergedError
+from sentemb_core.errors import DivergedError, RecipeError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.training.batches import sampler_for
@@ -348,6 +348,30 @@ def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(error, tmp_path, mo
     assert "from here on 8 sentences are encoded at once" in caplog.text
     for ours, theirs in zip(encoder.parameters(), roomy.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
+
+
+ADVERSARIAL = {"name": "consert", "first": ["adversarial"]}
+
+
+def test_a_view_that_is_read_at_once_is_not_cut_where_memory_runs_out(tmp_path, monkeypatch):
+    encoder = tiny.bert()
+    read = encoder.read
+
+    def cramped(ids, mask=None, **options):
+        if len(ids) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return read(ids, mask, **options)
+
+    monkeypatch.setattr(encoder, "read", cramped)
+    told = r"consert reads a view at once, .* batch of 16 sentences: lower batch_size \(now 8\)"
+    with pytest.raises(MemoryError, match=told):
+        trained(config_of(method=ADVERSARIAL), tmp_path, encoder=encoder)
+
+
+def test_chunks_of_a_view_that_is_read_at_once_are_refused_before_a_step(tmp_path):
+    with pytest.raises(RecipeError, match=r"E303 consert .* read at once; found chunk 4: leave"):
+        trained(config_of(method=ADVERSARIAL, chunk=4), tmp_path, on_step=pytest.fail)
+    trained(config_of(method="consert", chunk=4, steps=1), tmp_path)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):

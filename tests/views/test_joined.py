@@ -1,12 +1,17 @@
 """Texts made of several sentences: what stands before one, and whole documents."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.pairs import sources
 from sentemb_core.views.batch import Draw
+from sentemb_core.views.context import context
 from sentemb_core.views.preceding import preceding
+from sentemb_core.views.spans import SpanSampling, anchor_spans
 from sentemb_core.views.whole import whole
 from tests import tiny
 from tests.views.drawn import every_document, listed, numbered, words
@@ -66,3 +71,35 @@ def test_a_whole_text_keeps_one_special_token_at_either_end():
     rows = listed(made(whole(512, special_tokens=True), corpus, every_document(corpus)).tokens)
     assert [(row[0], row[-1]) for row in rows] == [(2, 3)] * 2
     assert not any({2, 3} & set(row[1:-1]) for row in rows)
+
+
+def test_whole_texts_are_one_text_if_all_their_tokens_are():
+    """Documents under one heading are rivals all the same; copies of a document are none."""
+    corpus = tiny.corpus([2, 2, 2])
+    one, other = corpus.sentences[:2], corpus.sentences[2:4]
+    corpus.sentences = [*one, one[0], other[1], *one]
+    view = made(whole(60, special_tokens=True), corpus, every_document(corpus))
+    assert (view.text[:, None] == view.text).tolist() == [
+        [True, False, True],
+        [False, True, False],
+        [True, False, True],
+    ]
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        whole(60, special_tokens=True),
+        preceding(60, special_tokens=True),
+        context(0.5, 60, special_tokens=True),
+        anchor_spans(SpanSampling(1, 1, 6, 6), special_tokens=True),
+    ],
+)
+def test_a_text_of_several_sentences_is_joined_of_whole_ones(maker):
+    """An encoder reads 3 tokens of a sentence; a longer text has all that its sentences have."""
+    corpus = tiny.corpus([4, 6, 5])
+    draw = Draw(*[corpus.offsets[1:] - 1] * 2, np.arange(3))
+    read = made(maker, corpus, draw)
+    cut = made(maker, replace(corpus, limit=3), draw)
+    assert listed(cut.tokens) == listed(read.tokens)
+    assert max(map(len, cut.tokens)) > 5

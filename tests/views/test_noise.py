@@ -1,5 +1,6 @@
 """Views with some tokens changed: repeated, hidden, deleted."""
 
+import re
 import time
 from itertools import groupby
 
@@ -15,7 +16,7 @@ from sentemb_core.views.masked import Masking, masked, with_masked_inputs
 from sentemb_core.views.repeated import repeated
 from sentemb_core.views.segments import segments
 from sentemb_core.views.sentences import first
-from sentemb_core.views.span_masked import piece_lengths, span_masked
+from sentemb_core.views.span_masked import span_masked, spelt
 from tests import tiny
 from tests.views.drawn import listed, seen, texts_of
 
@@ -144,7 +145,7 @@ def test_deleting_everything_is_refused():
         deleted(first, 1.0, special_tokens=True)
 
 
-FIVE_LETTERS = np.full(tiny.VOCABULARY, 5)
+FIVE_LETTERS = ["seven"] * tiny.VOCABULARY
 
 
 @given(st.integers(0, 40), st.integers(0, 12), st.integers(0, 99))
@@ -174,9 +175,29 @@ def test_spans_begin_anywhere_in_a_text():
     np.testing.assert_allclose(share, [1 / 9] * 9 + [0.0], atol=0.03)
 
 
-def test_characters_of_pieces_count_the_space_before_a_word():
-    assert piece_lengths(["the", "##ing", "[SEP]"]).tolist() == [4, 3, 6]
-    assert piece_lengths(["Ġthe", "ing"]).tolist() == [4, 3]
+@pytest.mark.parametrize(
+    "vocabulary",
+    [
+        ["the", "##ing", ",", "5", "$"],
+        ["▁the", "ing", "▁,", "▁5", "▁$"],
+        ["Ġthe", "ing", ",", "Ġ5", "Ġ$"],
+    ],
+)
+def test_a_word_stands_behind_a_space_and_punctuation_behind_its_word(vocabulary):
+    assert spelt(vocabulary) == [" the", "ing", ",", " 5", " $"]
+
+
+@pytest.mark.parametrize("text", ["seven seven seven seven fives", "seven, seven, seven, seventy."])
+def test_a_text_of_29_characters_is_not_masked_and_one_of_30_is(text):
+    assert len(text) == 29
+    vocabulary = ["[CLS]", "[SEP]", "seven", "fives", "##ty", "##s", ",", ".", "[MASK]"]
+    pieces = re.sub("(ty|[,.])", r" \1", text).replace("ty", "##ty").split()
+    row = [0, *map(vocabulary.index, pieces), 1]
+    longer = [*row[:-1], vocabulary.index("##s"), 1]
+    maker = span_masked(texts_of(row, longer), spelt(vocabulary), 8, special_tokens=True)
+    short, masked_one = listed(seen(maker).tokens)
+    assert short == row
+    assert 8 in masked_one
 
 
 def test_a_negative_span_is_refused():

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from sentemb_core.losses.info_nce import count_unopposed
 from sentemb_core.losses.logistic import binary_cross_entropy, jensen_shannon, pair_bce
 from sentemb_core.methods.contrast import on_device
 from sentemb_core.methods.method import CrossSampleTerm, Learner
@@ -22,16 +23,18 @@ def binary(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner
     ) -> tuple[Tensor, dict[str, float]]:
         left, right = batch.views[anchors], batch.views[candidates]
-        positive = positives(left, right)
+        own = positives(left, right)
+        positive = on_device(own, vectors[anchors])
+        negative = on_device(negatives(left, right, own), vectors[anchors])
         loss = pair_bce(
             vectors[anchors],
             vectors[candidates],
-            on_device(positive, vectors[anchors]),
-            on_device(negatives(left, right, positive), vectors[anchors]),
+            positive,
+            negative,
             temperature=temperature,
             similarity=similarity,
         )
-        return loss, {}
+        return loss, {"unopposed_anchors": float(count_unopposed(positive, negative))}
 
     return term
 
@@ -63,12 +66,11 @@ def tension(
         shifted = np.zeros_like(own)
         for shift in range(1, 1 + rivals):
             shifted |= np.roll(own, shift, axis=1)
-        wrong = shifted & negatives(left, right, own)
         logits = vectors[anchors] @ vectors[others].T
-        loss = binary_cross_entropy(
-            logits.diagonal(), logits[on_device(wrong, logits)], reduction=reduction
-        )
-        return loss, {}
+        positive = on_device(own, logits)
+        negative = on_device(shifted & negatives(left, right, own), logits)
+        loss = binary_cross_entropy(logits[positive], logits[negative], reduction=reduction)
+        return loss, {"unopposed_anchors": float(count_unopposed(positive, negative))}
 
     return term
 
@@ -88,14 +90,11 @@ def mutual_information(tokens: str, sentences: str) -> CrossSampleTerm:
         left, right = batch.views[tokens], batch.views[sentences]
         lengths = np.array([len(row) for row in left.tokens])
         real = np.arange(vectors[tokens].shape[1]) < lengths[:, None]
-        row = np.repeat(np.arange(len(left)), lengths)
         own = np.eye(len(left), dtype=bool)
         scores = vectors[tokens][on_device(real, vectors[tokens])] @ vectors[sentences].T
-        loss = jensen_shannon(
-            scores,
-            on_device(own[row], scores),
-            on_device(negatives(left, right, own)[row], scores),
-        )
-        return loss, {}
+        positive, negative = on_device(own, scores), on_device(negatives(left, right, own), scores)
+        row = on_device(np.repeat(np.arange(len(left)), lengths), scores)
+        loss = jensen_shannon(scores, positive[row], negative[row])
+        return loss, {"unopposed_anchors": float(count_unopposed(positive, negative))}
 
     return term

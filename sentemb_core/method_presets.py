@@ -1,0 +1,172 @@
+"""Named settings of methods: what their papers, and where they differ their codes, train with.
+
+No training reads this: what a preset says reaches it as settings. So an edit here changes no key.
+"""
+
+from collections.abc import Mapping
+
+from sentemb_core.types import Json
+
+_SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0}
+_FLOAT32: Json = {**_SIMCSE, "batch_size": 256, "dtype": "float32"}
+_CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
+
+PRESETS: Mapping[str, Mapping[str, Json]] = {
+    "simcse": {
+        "paper": {**_SIMCSE, "learning_rate": 3e-5},
+        "mlm": {**_SIMCSE, "learning_rate": 3e-5, "method": {"name": "simcse", "mlm": 0.1}},
+        "bert_large": {**_SIMCSE, "learning_rate": 1e-5},
+        "roberta_base": {**_SIMCSE, "batch_size": 512, "learning_rate": 1e-5},
+        "roberta_large": {**_SIMCSE, "batch_size": 512, "learning_rate": 3e-5},
+    },
+    "consert": {
+        "paper": {"batch_size": 96, "learning_rate": 2e-7, "warmup": 0.1},
+        "code": {"batch_size": 96, "learning_rate": 5e-7, "warmup": 0.1},
+        "large": {
+            "batch_size": 96,
+            "learning_rate": 5e-7,
+            "warmup": 0.1,
+            "evaluate_every": 100,
+            "patience": 10,
+            "method": {"first": (), "second": ("shuffle",), "dropout": True},
+        },
+    },
+    "mirror_bert": {
+        "paper": {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0},
+        "drophead": {
+            "batch_size": 200,
+            "learning_rate": 2e-5,
+            "schedule": "constant",
+            "warmup": 0.0,
+            "method": {"name": "mirror_bert", "drophead": 0.2},
+        },
+    },
+    "ict": {"paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}}},
+    "cpc": {"paper": {"method": {"bilinear": True, "temperature": 1.0}}},
+    "conpono": {
+        "paper": {
+            "batch_size": 32,
+            "learning_rate": 5e-5,
+            "method": {"window": 4, "bilinear": True, "temperature": 1.0},
+        }
+    },
+    "infocse_idc": {
+        "paper": {
+            "steps": 200_000,
+            "batch_size": 3200,
+            "chunk": 128,
+            "learning_rate": 2e-5,
+            "optimizer": "adam",
+            "schedule": "constant",
+            "warmup": 0.0,
+            "evaluate_every": 2_000,  # ours; ten of them are the paper's 20,000 steps of patience
+            "patience": 10,
+            "method": {"temperature": 1.0},
+        }
+    },
+    "condenser": {
+        "paper": {"batch_size": 1024, "chunk": 128, "learning_rate": 1e-4, "warmup": 0.1}
+    },
+    "infocse_aux": {
+        "code": _CONDENSED,
+        "paper": {**_SIMCSE, "learning_rate": 3e-5, "method": {"weight": 0.005, "head": "tanh"}},
+    },
+    "diffcse": {
+        "code": _CONDENSED,
+        "paper": {**_CONDENSED, "method": {"sample": "multinomial"}},
+    },
+    "rtd_mlm": {"paper": _CONDENSED},
+    "esimcse": {
+        "paper": {**_SIMCSE, "learning_rate": 3e-5, "method": {"rule": "paper"}},
+        "code": {**_SIMCSE, "learning_rate": 3e-5, "method": {"momentum_init": "random"}},
+    },
+    "sncse": {"paper": {**_FLOAT32, "learning_rate": 1e-5}},
+    "hicl": {
+        "paper": {**_FLOAT32, "learning_rate": 3e-5},
+        "v2": {**_FLOAT32, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
+    },
+    "clm_autoencoder": {
+        "paper": {"batch_size": 64, "learning_rate": 3e-5},
+        "tsdae": {
+            "batch_size": 8,
+            "learning_rate": 3e-5,
+            "weight_decay": 0.0,
+            "method": {"noise": 0.6, "tied": True, "per": "target"},
+        },
+        "multi_task": {
+            "batch_size": 64,
+            "learning_rate": 3e-5,
+            "method": {"simcse": 1.0, "weight": 0.01},
+        },
+    },
+    "mlm_autoencoder": {
+        "paper": {"batch_size": 64, "learning_rate": 3e-5},
+        "multi_task": {
+            "batch_size": 64,
+            "learning_rate": 3e-5,
+            "method": {"simcse": 1.0, "weight": 0.01},
+        },
+    },
+    "bce": {"paper": {"batch_size": 64, "learning_rate": 3e-5}},
+    "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
+    "is_bert": {"paper": {"batch_size": 32}},
+    "sg_opt": {
+        "paper": {
+            "batch_size": 16,
+            "learning_rate": 5e-5,
+            "warmup": 0.1,
+            "weight_decay": 0.0,
+            "evaluate_every": 50,
+            "patience": 10,
+        }
+    },
+    "declutr": {
+        "paper": {
+            "batch_size": 16,
+            "learning_rate": 5e-5,
+            "schedule": "slanted",
+            "warmup": 0.1,
+            "weight_decay": 0.1,
+        }
+    },
+}
+"""Method -> preset -> what it changes in a training, after the cards of METHODS.md section 1."""
+
+_CLS: Json = {"pooling": "cls_before_pooler"}
+_MEAN: Json = {"pooling": "mean"}
+_DOT: Json = {"similarity": "dot"}
+PRESET_ENCODERS: Mapping[str, Json] = {
+    **dict.fromkeys(("simcse", "esimcse", "hicl", "sg_opt", "tsdae"), _CLS),
+    **dict.fromkeys(("condenser", "infocse_aux", "diffcse", "rtd_mlm"), _CLS),
+    **dict.fromkeys(("declutr", "clm_autoencoder", "mlm_autoencoder", "bce"), _MEAN),
+    **dict.fromkeys(("ct", "is_bert"), _MEAN),
+    **dict.fromkeys(("infocse_idc", "conpono", "ict", "cpc"), _DOT),
+    "consert": {**_MEAN, "max_length": 64},
+    "mirror_bert": {**_MEAN, "max_length": 50},
+}
+"""Method, or preset that is a paper of its own -> what its presets ask of the encoder.
+
+Their sources' pooling and length where the cards have them, and inner products, which go with a
+temperature of 1. Of SNCSE, which reads a vector at [MASK], nothing is kept by the encoder.
+"""
+
+RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
+    "infocse_idc": {"auto": {"annotation": {"min_distance": 2, "positives": "related"}}}
+}
+"""Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto): half
+of the pairs are nearest, half probably related, none are neighbours; RESULTS.md compares."""
+
+
+def preset_of(method: str, name: str) -> Json:
+    """A training with a method's named settings, ready to be checked.
+
+    Raises:
+        KeyError: there is no such preset.
+    """
+    chosen = PRESETS[method][name]
+    return {**chosen, "method": {"name": method, **chosen.get("method", {})}}
+
+
+def encoder_of(method: str, name: str) -> Json:
+    """What a method's preset asks of the encoder."""
+    return {**PRESET_ENCODERS.get(name, PRESET_ENCODERS.get(method, {}))}

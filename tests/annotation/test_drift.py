@@ -1,0 +1,36 @@
+"""What bfloat16 changed is told against the same documents in float32."""
+
+from pathlib import Path
+
+import numpy as np
+
+from sentemb_core.annotation.drift import pair_drift
+from sentemb_core.configs import AnnotationConfig
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.encoder.batching import encode
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.similarity import neighbours
+from tests import tiny
+
+
+def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
+    encoder, rng = tiny.static(), np.random.default_rng(0)
+    (tmp_path / "tokens").mkdir()
+    encoder.tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for k in range(12):
+            words = rng.integers(4, 20, (6, 5))
+            sentences = [" ".join(f"w{word}" for word in row) for row in words]
+            writer.write(Document(f"d{k}", sentences, None, k))
+    write_tokens(
+        tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 12,
+        tmp_path / "tokens", add_special_tokens=False,
+    )  # fmt: skip
+    corpus, config = TokenCorpus.open(tmp_path / "tokens"), AnnotationConfig(top_k=1)
+    vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))
+    near = neighbours(vectors, corpus.offsets, config.degree)
+    own = clusters(prune_to_top_k(near, config.top_k), corpus.offsets)
+    assert pair_drift(encoder, corpus, own, config) == 0
+    assert pair_drift(encoder, corpus, np.zeros_like(own), config) > 0.3

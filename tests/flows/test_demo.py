@@ -1,0 +1,83 @@
+"""The demo as a person calls it, on a corpus and trainings small enough for a test."""
+
+import json
+import re
+
+import pytest
+
+from flows import demo
+from flows.__main__ import app
+from flows.records import outcome_of
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
+from sentemb_core.types import ArtifactRef
+from tasks.publish import Outcome
+from tasks.validate import scores_of
+from tests.encoder.starting import start
+from tests.flows.corpora import tiny_run
+
+ROW = re.compile(r"^ (\S.*?)( \*)?  +((?:[01]\.\d{3} +){6})\d* *$", re.MULTILINE)
+"""A label, the mark of the returned encoder, six recalls, seconds."""
+
+
+@pytest.fixture
+def ways(corpus_file, tmp_path, monkeypatch) -> dict[demo.Way, InfoCSEIDC]:
+    """Both ways to begin, a round each: from nothing, and from an encoder that is there."""
+    save_encoder(start("static"), tmp_path / "saved", "card")
+    saved = {"encoder": {"name": str(tmp_path / "saved")}, "initialiser": None, "control": False}
+    short = {"rounds": {"max_rounds": 1, "patience": 1}, "register_model": False}
+    made = {
+        "nothing": tiny_run(corpus_file, name="from-nothing", **short),
+        "minilm": tiny_run(corpus_file, name="from-saved", **short, **saved),
+    }
+    monkeypatch.setattr(demo, "WAYS", made)
+    return made
+
+
+def cells_of(scores: ArtifactRef) -> list[str]:
+    """R@1, R@5, R@10 on the test split, first to the counterparts, then back."""
+    test = scores_of(scores)["test"]
+    return [
+        f"{recall:.3f}"
+        for way in (test.document_to_counterpart, test.counterpart_to_document)
+        for recall in (way.recall_at_1, way.recall_at_5, way.recall_at_10)
+    ]
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_are(
+    prefect_server, ways, home, answer, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "160")
+    code, said, log = answer(app, "demo")
+    assert code == 0, log[-2000:]
+    runs = {run.config["name"]: run.id for run in last_runs(Store.default())}
+    outcomes = {way: outcome_of(runs[config.name])[1] for way, config in ways.items()}
+
+    labels, marks, cells = zip(*ROW.findall(said), strict=True)
+    assert labels == (
+        "random encoder",
+        "BM25",
+        "from nothing: start",
+        "from nothing: after conpono",
+        "from nothing: round 1",
+        "from nothing: control 1: neighbours only",
+        "from MiniLM: start",
+        "from MiniLM: round 1",
+    )
+    nothing, saved = outcomes["nothing"].training, outcomes["minilm"].training
+    trained = [row.scores for row in (*nothing.rows, *nothing.controls, *saved.rows)]
+    shown = [nothing.random, nothing.bm25, *trained]
+    assert [row.split() for row in cells] == [cells_of(scores) for scores in shown]
+    returned = (2 + nothing.best, 2 + len(nothing.rows) + len(nothing.controls) + saved.best)
+    assert tuple(number for number, mark in enumerate(marks) if mark) == returned
+    for way, config in ways.items():
+        assert f"Report of {config.name}: {outcomes[way].report}\n" in said
+
+    monkeypatch.setattr(demo, "demo", lambda ways: {way: outcomes[way] for way in ways})
+    told = json.loads(answer(app, "demo", "--only", "minilm", "--json")[1])
+    assert list(told) == ["minilm"]
+    assert Outcome.model_validate(told["minilm"]) == outcomes["minilm"]

@@ -1,0 +1,101 @@
+"""Negations of sentences that a prompt leaves little room for, alone and as slices of texts."""
+
+from functools import cache
+from itertools import chain
+
+import numpy as np
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.method_settings import SNCSE, HiCL
+from sentemb_core.methods.hicl import hicl
+from sentemb_core.methods.sncse import opposite, sncse
+from sentemb_core.methods.words import texts_of, tokens_of
+from sentemb_core.views.negation import negated
+from sentemb_core.views.sentences import first
+from tests import tiny
+from tests.views.drawn import every_document, every_sentence, listed, seen
+
+VERBS = ("is here", "went home", "has a car", "runs home", "will see it", "isn't here")
+SENTENCES = [
+    f"{'the old and ' * k}man {ending} with {'many ' * (20 - k)}people."
+    for k in range(21)
+    for ending in VERBS
+]
+"""Verbs at every place, in front of the cut, behind it and right at it."""
+
+SPELLED = 'This sentence : of " means did does not go run have.'
+
+
+@cache
+def encoder() -> Encoder:
+    """Of random weights, and a vocabulary of whole words."""
+    config = EncoderConfig(name="transformer", dim=16, layers=1, vocabulary=400)
+    return start_encoder(config, iter([*SENTENCES, SPELLED, SPELLED]))
+
+
+def corpus_of(*documents: list[str]) -> tiny.TinyCorpus:
+    sentences = encoder().tokenise([text for document in documents for text in document])
+    offsets = np.cumsum([0, *map(len, documents)])
+    return tiny.TinyCorpus(sentences, offsets, np.zeros(len(documents), dtype=bool))
+
+
+def content_of(view) -> list[list[int]]:
+    """The rows without prompts and special tokens."""
+    return [row[view.frame[0] : len(row) - view.frame[1]].tolist() for row in view.tokens]
+
+
+@cache
+def views():
+    """Of all sentences."""
+    makers = sncse(SNCSE(), encoder()).views
+    return {name: seen(make, corpus_of(SENTENCES)) for name, make in makers.items()}
+
+
+def test_no_negation_of_a_sentence_is_its_positive():
+    anchor, positive, negation = map(content_of, views().values())
+    told = zip(SENTENCES, positive, negation, strict=True)
+    assert not [text for text, one, other in told if one == other]
+    assert anchor == positive
+    assert max(len(row) for view in views().values() for row in view.tokens) <= 32
+
+
+def test_a_negation_has_all_the_words_of_its_sentence():
+    framed = [[np.array([2, *row, 3]) for row in content_of(view)] for view in views().values()]
+    _, positive, negation = (texts_of(encoder())(rows) for rows in framed)
+    assert [negated(text).lower() for text in positive] == negation
+
+
+DOCUMENT = ["The old man runs home with many people", "he is here", "the car went home"] * 6
+
+
+def test_a_text_is_negated_once_and_then_sliced():
+    """Over SNCSE the negated texts are sliced too (METHODS.md 1.15)."""
+    corpus = corpus_of(DOCUMENT, DOCUMENT[1:])
+    draw = every_document(corpus)
+    makers = hicl(HiCL(base=SNCSE()), encoder()).views
+    found: list[list[str]] = []
+    for name in ("positive segments", "negation segments"):
+        view = makers[name](corpus, draw, np.random.default_rng(0))
+        slices = content_of(view)
+        assert np.bincount(view.owner).min() > 3
+        mine = [[slices[row] for row in np.flatnonzero(view.owner == d)] for d in range(2)]
+        found.append(texts_of(encoder())([np.array([2, *chain(*rows), 3]) for rows in mine]))
+    texts, opposites = found
+    assert opposites == list(map(negated, texts))
+
+
+def test_a_negation_keeps_unknown_words():
+    corpus = corpus_of(["the man 日 is here 日", "日 went home"])
+    unknown = encoder().tokenizer.token_to_id("[UNK]")
+    view = opposite(first, encoder())(corpus, every_sentence(corpus), np.random.default_rng(0))
+    assert [row.count(unknown) for row in listed(corpus.sentences)] == [2, 1]
+    assert [row.count(unknown) for row in listed(view.tokens)] == [2, 1]
+
+
+def test_words_become_tokens_as_in_the_corpus_but_uncut():
+    short, long = "the man is here", "the man is here " * 20
+    one, other = tokens_of(encoder())([short, long])
+    assert one.tolist() == encoder().tokenise([short])[0].tolist()
+    assert other.tolist() == [2, *one[1:-1].tolist() * 20, 3]

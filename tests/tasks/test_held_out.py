@@ -1,0 +1,58 @@
+"""What is fitted without a gradient sees no held-out document either."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flows.steps import documents_of, encoder_from
+from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.batching import embed_texts, pooled_vectors
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.postprocess.finished import whitened
+from sentemb_core.store.objects import Store
+from sentemb_core.types import ArtifactRef
+from tasks.caching import without_prefect
+from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.encode import finished_encoder, word_vectors
+from tasks.storing import opened
+from tests.flows.corpora import write_corpus
+
+
+@pytest.fixture
+def halved(home: Path, tmp_path: Path) -> tuple[ArtifactRef, ArtifactRef]:
+    """Documents, and the benchmark that holds some of them out: halves look for each other."""
+    source = write_corpus(tmp_path / "documents.jsonl")
+    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
+    with without_prefect(Store.default()):
+        documents = documents_of(corpus)
+        return documents, draw_benchmark(documents, ValidationConfig(candidates=20))
+
+
+def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):
+    pytest.importorskip("gensim")
+    with without_prefect(Store.default()):
+        encoders = [word_vectors(halved[0], benchmark, 1) for benchmark in (halved[1], None)]
+        held_out = Benchmark.open(opened(halved[1])).held_out_documents.tolist()
+        seen, all_of_it = (load_encoder(opened(ref)) for ref in encoders)
+    own = [f"name{number} place{number} thing{number}" for number in held_out]
+    others = [f"name{k} place{k} thing{k}" for k in range(60) if k not in held_out]
+    assert own
+    assert not embed_texts(seen, own).any()
+    assert embed_texts(all_of_it, own).any()
+    assert embed_texts(seen, others).any()
+
+
+def test_a_map_is_fitted_on_what_may_be_trained_on(halved):
+    with without_prefect(Store.default()):
+        encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), halved[0])
+        sentences = tokenise_sentences(*halved, encoder)
+        found = load_encoder(opened(finished_encoder(encoder, sentences, "whitening", 0)))
+        before, corpus = load_encoder(opened(encoder)), TokenCorpus.open(opened(sentences))
+    seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
+    assert 0 < len(seen) < len(corpus)
+    expected = whitened(before, pooled_vectors(before, corpus.tokens(seen)))
+    texts = corpus.texts(range(5))
+    np.testing.assert_array_equal(embed_texts(found, texts), embed_texts(expected, texts))
