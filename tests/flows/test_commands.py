@@ -31,7 +31,8 @@ def _own_environment(tmp_path: Path):
     """A fresh home; what the door adds to environment and logging ends with the test."""
     logger = logging.getLogger()
     for handler in list(logger.handlers):
-        if isinstance(handler, logging.StreamHandler) and handler.stream.closed:
+        stream = getattr(handler, "stream", None)
+        if stream is not None and stream.closed:
             logger.removeHandler(handler)  # Prefect's console, on another test's stderr
     with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path / "home")}):
         yield
