@@ -17,6 +17,9 @@ from sentemb_core.views.batch import Batch, Draw, owners
 
 log = logging.getLogger(__name__)
 
+TOLD = 1_000
+"""Batches that are looked at for the log."""
+
 LEAST_SHARE = 0.02
 """Of the documents must give pairs (RELIABILITY.md, section 2): below, the splitter is to blame."""
 
@@ -74,6 +77,7 @@ class PairBatches:
         self.batch_size = _feasible(batch_size, len(pairs), "pairs")
         self.batches_per_epoch = len(pairs) // self.batch_size
         self._epoch, self._order = -1, np.empty(0, np.int64)
+        self._tell(document)
 
     def batch(self, step: int) -> Batch:
         """The views of step `step`, counted from 0."""
@@ -84,6 +88,21 @@ class PairBatches:
         i, j = self._pairs.i[rows], self._pairs.j[rows]
         draw = Draw(np.where(swap, j, i), np.where(swap, i, j), np.arange(len(rows)))
         return _viewed(self._method, self._corpus, draw, rng, pairs=len(rows))
+
+    def _tell(self, document: Int64[np.ndarray, " pairs"]) -> None:
+        """What an epoch leaves out, and how many pairs meet another of their document in it."""
+        rows = self._order_of(0)[: min(self.batches_per_epoch, TOLD) * self.batch_size]
+        drawn = np.random.default_rng([self._seed, 0]).choice(document, len(rows))
+        spread, random = (
+            _repeats(documents.reshape(-1, self.batch_size))
+            for documents in (document[rows], drawn)
+        )
+        log.info(
+            "an epoch has %d batches of %d pairs and leaves %d out; in a batch %.1f pairs meet "
+            "another of their document, which is no negative (%.1f, were they drawn at random)",
+            self.batches_per_epoch, self.batch_size, len(document) % self.batch_size,
+            spread, random,
+        )  # fmt: skip
 
     def _order_of(self, epoch: int) -> Int64[np.ndarray, " pairs"]:
         if epoch != self._epoch:
@@ -229,6 +248,12 @@ def _check_documents(corpus: Documents, document: Int64[np.ndarray, " n"]) -> No
             f"A batch must span at least two documents, or it has nothing to contrast with; found "
             f"{giving} of {usable} that gives a pair: add documents"
         )
+
+
+def _repeats(batches: Int64[np.ndarray, "batches size"]) -> float:
+    """How many pairs of a batch, in the mean, are of a document that it already has."""
+    ordered = np.sort(batches, axis=1)
+    return float((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).mean())
 
 
 def _feasible(wanted: int, available: int, what: str) -> int:

@@ -110,6 +110,17 @@ def test_a_batch_prefers_distinct_documents():
     assert np.mean(ours) > np.mean(plain) + 3
 
 
+def test_what_an_epoch_leaves_out_and_avoids_is_logged(caplog):
+    """Eight documents of five pairs: in batches of eight all differ, where chance repeats some."""
+    with caplog.at_level(logging.INFO, logger="sentemb_core"):
+        pair_batches(unique_corpus([6] * 8), 8)
+        pair_batches(unique_corpus([6] * 8), 6)
+    first, second = caplog.messages
+    assert "5 batches of 8 pairs and leaves 0 out; in a batch 0.0 pairs meet" in first
+    assert float(first.partition("(")[2].partition(",")[0]) > 1
+    assert "6 batches of 6 pairs and leaves 4 out" in second
+
+
 def test_pairs_come_in_either_orientation():
     sampler = pair_batches(unique_corpus([9] * 20), 32)
     batches = [sampler.batch(step) for step in range(sampler.batches_per_epoch)]
