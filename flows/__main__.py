@@ -219,7 +219,7 @@ def reproduce(
         Parameter(
             consume_multiple=True,
             negative="",
-            help="Each row is their mean. Default: 42; few-shot: 42 43 44.",
+            help="Each row is their mean. Default: 42 43 44; methods-small: 42.",
         ),
     ] = None,
     steps: Annotated[

@@ -61,13 +61,14 @@ def run_config(config: AnyRun, as_json: bool) -> int:
     check_run(config)
     with running():
         outcome = run_of(config)
-    from tasks.publish import verdict_of
+    from tasks.publish import notes_of, verdict_of
     from tasks.tables import outcome_table
 
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
-        show(outcome_table(outcome), verdict_of(outcome), f"Report: {outcome.report}")
+        told = [verdict_of(outcome), *notes_of(outcome.training, config.training.seed)]
+        show(outcome_table(outcome), *told, f"Report: {outcome.report}")
     return 0
 
 

@@ -101,19 +101,24 @@ def controls_of(
     controls = [base]
     for number in range(1, len(rounds) + 1) if config.control else ():
         label = f"control {number}: neighbours only"
-        training = neighbours_only(config)
+        training = neighbours_only(config, number)
         controls.append(trained("control", label, controls[-1], training, texts, config))
         watch(controls[-1])
     return controls[1:]
 
 
-def neighbours_only(config: InfoCSEIDC) -> TrainingConfig:
-    """A round's training without its annotation; cluster batches count sentences, not pairs."""
+def neighbours_only(config: InfoCSEIDC, number: int) -> TrainingConfig:
+    """A round's training without its annotation; cluster batches count sentences, not pairs.
+
+    A round has pairs that none had before; a control has a seed that none had, or it would see the
+    first batches of its epoch again and again.
+    """
     rounds = config.training.method
     by_cluster = isinstance(rounds, InfoCSEIDCPairs) and rounds.batches == "cluster"
     return config.training.model_copy(
         update={
             "method": CONPONO(temperature=rounds.temperature),
+            "seed": config.training.seed + number,
             "batch_size": config.training.batch_size // (2 if by_cluster else 1),
         }
     )

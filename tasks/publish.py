@@ -94,10 +94,11 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
         training.texts.documents,
         [row.label for row in path],
         [row.scores for row in path],
+        labelled=any(row.kind == "fine-tuned" for row in path),
     )
 
 
-@stage("publish_encoder", version=1)
+@stage("publish_encoder", version=2)
 def publish_encoder(
     encoder: ArtifactRef,
     start: ArtifactRef,
@@ -107,6 +108,8 @@ def publish_encoder(
     documents: ArtifactRef,
     labels: list[str],
     scores: list[ArtifactRef],
+    *,
+    labelled: bool,
 ) -> ArtifactRef:
     """The same weights under their own card: corpus by digest, scores per round, how to load."""
     from sentemb_core.encoder.card import CardFacts, model_card
@@ -121,6 +124,7 @@ def publish_encoder(
         method=f"{method}: {', then '.join(labels[1:])}" if labels[1:] else None,
         parent=start.digest if labels[1:] else None,
         corpus=documents.digest,
+        labelled=labelled,
         scores={
             label: {
                 "test R@1": row.recall_at_1,
@@ -210,14 +214,23 @@ def verdict_of(outcome: Outcome) -> str:
     training = outcome.training
     start, best = training.rows[0], training.rows[training.best]
     said = [
-        f"{best.label[0].upper()}{best.label[1:]} is the best of {len(training.rows)} encoders "
-        f"(R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the test "
-        f"split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start and is "
-        f"{recall(best.scores, 'test'):.3f} now{below_words(training)}."
+        f"{best.label[0].upper()}{best.label[1:]} {standing(training)} {len(training.rows)} "
+        f"encoders (R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the "
+        f"test split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start "
+        f"and is {recall(best.scores, 'test'):.3f} now{below_words(training)}."
     ]
     if best.kind in ("start", "trained") and any(row.kind == "round" for row in training.rows):
         said.append("No round grew over it: what is returned did not learn from self-annotation.")
     return " ".join([*said, outcome.landing.reason] if outcome.landing else said)
+
+
+def standing(training: SelfTraining) -> str:
+    """How the returned encoder lies among all: a fine-tuned one is returned, better or not."""
+    values = [recall(row.scores, "validation") for row in training.rows]
+    best = values.pop(training.best)
+    if any(value > best for value in values):
+        return "is returned, which is not the best of"
+    return "is the best of" if best not in values else "is as good as the best of"
 
 
 def below_words(training: SelfTraining) -> str:

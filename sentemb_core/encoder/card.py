@@ -29,6 +29,7 @@ class CardFacts(BaseModel):
         default=None, description="Artifact of the encoder before this training."
     )
     corpus: str | None = Field(default=None, description="Artifact of the sentences, by digest.")
+    labelled: bool = Field(default=False, description="Labelled pairs taught it, too.")
     scores: Mapping[str, Mapping[str, float]] = Field(
         default_factory=dict[str, Mapping[str, float]],
         description="Row (start, round 1, ...) -> metric -> value.",
@@ -47,11 +48,12 @@ def model_card(facts: CardFacts) -> str:
     lines = [f"{key}: {json.dumps(value)}" for key, value in header.items()]
     sections = [
         f"# {_one_line(facts.name)}",
-        "A sentence encoder for the domain of one corpus, made by sentemb without labels.",
+        "A sentence encoder for the domain of one corpus, made by sentemb "
+        f"{'from its documents and labelled pairs' if facts.labelled else 'without labels'}.",
         _training(facts),
         _scores(facts.scores),
         LOADING,
-        INTENDED_USE,
+        INTENDED_USE.format(seen="" if facts.labelled else "It has seen no labels. "),
         _licence(facts.base),
     ]
     return "\n".join(["---", *lines, "---", "", "\n\n".join(filter(None, sections)), ""])
@@ -77,8 +79,8 @@ run was told another `encoder.max_length`). A document is the mean of its senten
 INTENDED_USE = """## Intended use
 
 Search, clustering and duplicate detection among sentences and documents like those it was trained
-on. It has seen no labels: check it on a task of your own before you rely on it, and expect it to
-carry whatever leanings its corpus has. Not for decisions about people."""
+on. {seen}Check it on a task of your own before you rely on it, and expect it to carry whatever
+leanings its corpus has. Not for decisions about people."""
 
 
 def _training(facts: CardFacts) -> str:

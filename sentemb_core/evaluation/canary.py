@@ -149,8 +149,8 @@ def compared(
         same=least >= SAME,
         found=len(rows),
         least_cosine=least,
-        reason=f"{'The same' if least >= SAME else 'Another'} encoder: {len(rows)} canaries have "
-        f"a cosine of {least:.4f} or more; one encoder agrees with itself to {SAME}.",
+        reason=f"{'The same' if least >= SAME else 'Another'} encoder: {len(set(rows))} canaries "
+        f"have a cosine of {least:.4f} or more; one encoder agrees with itself to {SAME}.",
     )
 
 

@@ -43,15 +43,16 @@ def what_moved(report: RunReport, drawings: Drawings) -> Html:
     if not report.rounds:
         return _absent("No encoder was validated, so no metric can be shown.")
     pool = f" among {count(report.candidates)} candidates" if report.candidates else ""
+    controls = any(row.kind == "control" for row in report.rounds)
+    diamonds = "; diamonds are the controls: as much training without self-annotation."
     return join(
         [
             _panel(
                 drawings["recall"],
                 "Solid circles are the validation split, which decides; squares on the dotted line "
                 "are the test split, which decides nothing. The band is the bootstrap interval of "
-                "the validation score; dashed lines are fixed rows (validation); diamonds are the "
-                "controls, each as many steps as the round of its number but without "
-                "self-annotation.",
+                "the validation score; dashed lines are fixed rows (validation)"
+                f"{diamonds if controls else '.'}",
             ),
             _recall_table(report, "validation", f"Validation split{pool}: decides the best round"),
             _recall_table(report, "test", f"Test split{pool}: reported, never decided on"),

@@ -174,7 +174,7 @@ def test_verdict_and_way_to_mlflow_are_notes_on_the_run_and_trainings_have_bars(
     key = ArtifactFilter(key=ArtifactFilterKey(any_=[artifact_key(f"{first.outcome.run}-mlflow")]))
     notes = [one for one in client.read_artifacts(artifact_filter=mine) if one.type == "markdown"]
     (note,) = [one for one in notes if one.key.endswith("-report")]
-    assert "is the best of 4 encoders" in note.data
+    assert "the best of 4 encoders" in note.data
     (way,) = [one for one in client.read_artifacts(artifact_filter=key) if one.type == "markdown"]
     assert f"({MLFLOW}/#/experiments/" in way.data
     bars = ArtifactFilter(key={"any_": ["train-encoder"]})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.infocse_idc import self_train
+from flows.infocse_idc import neighbours_only, self_train
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
@@ -49,6 +49,13 @@ def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
     config = tiny_run(corpus_file)
     assert "train_encoder" in ran(config)
     assert ran(config) == []
+
+
+def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):
+    """With few steps an epoch is not over: the same seed would draw its first batches each time."""
+    config = tiny_run(corpus_file)
+    seeds = [neighbours_only(config, number).seed for number in (1, 2)]
+    assert len({*seeds, config.training.seed, config.initialiser.seed}) == 3
 
 
 @pytest.mark.parametrize(("dtype", "told"), [("float32", False), ("bfloat16", True)])
