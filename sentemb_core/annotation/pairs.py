@@ -56,11 +56,12 @@ def write_pairs(
 
     Raises EmptyPairsError if fewer than 2 % of the documents, or fewer than two, give a pair.
     """
-    total = ClusterStatistics()
+    total, all_held_out = ClusterStatistics(), 0
     stored = Clusters.open(labels)
     graph = PrunedGraph.open(edges) if edges else None
     for shard in corpus.shards:
-        offsets, held_out = corpus.shard_offsets(shard.index), corpus.held_out[shard.documents]
+        offsets, held_out = corpus.shard_offsets(shard.index), corpus.shard_held_out(shard.index)
+        all_held_out += int(held_out.sum())
         shard_labels = stored.shard(shard.index)
         total += cluster_statistics(shard_labels, offsets, held_out)
         chunks = (
@@ -73,7 +74,7 @@ def write_pairs(
         _write_pairs(chunks, out / f"pairs-{shard.index:05d}.parquet")
     _require_pairs(total)
     written = Pairs.open(out)
-    report = _report(total, int(corpus.held_out.sum()), len(written))
+    report = _report(total, all_held_out, len(written))
     report["adjacent_share"] = written.adjacent_share
     report["lexical_overlap"] = _sampled_overlap(corpus, written, seed)
     (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
@@ -102,13 +103,13 @@ class Pairs:
 
     def take(self, rows: Int64[np.ndarray, " rows"]) -> Chunk:
         """These pairs, `rows` ascending, without holding the others."""
-        i, j, begin = [], [], 0
+        (i, j), begin = np.empty((2, len(rows)), np.int64), 0
         for chunk_i, chunk_j in self.chunks():
             low, high = np.searchsorted(rows, [begin, begin + len(chunk_i)])
-            i.append(chunk_i[rows[low:high] - begin])
-            j.append(chunk_j[rows[low:high] - begin])
+            i[low:high] = chunk_i[rows[low:high] - begin]
+            j[low:high] = chunk_j[rows[low:high] - begin]
             begin += len(chunk_i)
-        return np.concatenate(i), np.concatenate(j)
+        return i, j
 
     @property
     def adjacent_share(self) -> float:

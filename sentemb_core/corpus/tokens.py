@@ -292,8 +292,8 @@ class TokenCorpus:
 
     @cached_property
     def held_out(self) -> Bool[np.ndarray, " documents"]:
-        """Documents that no training may see: a byte a document."""
-        return self._index("held_out").to_numpy()
+        """Documents that no training may see."""
+        return self._held_out_bits.to_numpy()
 
     @cached_property
     def lengths(self) -> Int32[np.ndarray, " sentences"]:
@@ -327,6 +327,11 @@ class TokenCorpus:
         documents = _mapped(self._files[k]).column("document").to_numpy()
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         return np.append(starts, len(documents)) + self._starts[k]
+
+    def shard_held_out(self, k: int) -> Bool[np.ndarray, " documents"]:
+        """Which of the shard's documents are held out."""
+        documents = self.shards[k].documents
+        return self._held_out_bits[documents].to_numpy()
 
     def tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
@@ -390,6 +395,11 @@ class TokenCorpus:
         shard_of = np.searchsorted(self._starts, wanted, side="right") - 1
         for shard in np.unique(shard_of).tolist():
             yield shard, np.flatnonzero(shard_of == shard)
+
+    @cached_property
+    def _held_out_bits(self) -> Any:
+        """A bit a document, as Arrow reads them."""
+        return self._index("held_out")
 
     def _index(self, column: str) -> Any:
         """One column over all documents."""

@@ -19,7 +19,7 @@ GRAIN = 8
 """Documents are padded to a multiple of this many sentences. Odd shapes make a matrix product
 round w_ij and w_ji apart, and equal sentences would no longer tie; measured: none from 8 on."""
 
-BUDGET = 4 << 20
+BUDGET = 1 << 20
 """Bytes of vectors and weights held at once: what stays in the cache is fastest."""
 
 

@@ -65,6 +65,9 @@ class Corpus:
         documents = self.shards[k].documents
         return self.offsets[documents.start : documents.stop + 1]
 
+    def shard_held_out(self, k: int) -> np.ndarray:
+        return self.held_out[self.shards[k].documents]
+
     def shard_tokens(self, k: int) -> list[np.ndarray]:
         sentences = self.shards[k].sentences
         return self.cache.tokens(np.arange(sentences.start, sentences.stop))

@@ -173,6 +173,15 @@ def test_halves_are_held_out_and_counterparts_are_not(tmp_path: Path) -> None:
     assert report.held_out == len(held_out) == 4
 
 
+@pytest.mark.usefixtures("small_shards")
+def test_shards_say_which_of_their_documents_are_held_out(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path, [[f"A {k}", "B"] for k in range(20)], halves=True)
+    parts = [corpus.shard_held_out(shard.index) for shard in corpus.shards]
+    assert len(parts) > 1
+    assert sum(int(part.sum()) for part in parts) == 4
+    assert np.concatenate(parts).tolist() == corpus.held_out.tolist()
+
+
 @pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])
 def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
     words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
