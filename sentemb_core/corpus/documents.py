@@ -13,6 +13,7 @@ from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.checks import document
 from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.dedup import FirstSeen, digest
+from sentemb_core.corpus.heap import steady_heap
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import Splitter, splitter
@@ -71,7 +72,7 @@ def write_documents(config: CorpusConfig, out: Path) -> CorpusReport:
     """
     counts: Counter[str] = Counter()
     repeated: list[str] = []
-    with Quarantine(out / "quarantine.parquet") as quarantine:
+    with steady_heap(), Quarantine(out / "quarantine.parquet") as quarantine:
         documents = usable_documents(config, quarantine, counts, repeated)
         if config.max_documents is not None:
             documents = drawn(documents, config.max_documents, out / "staged.parquet", counts)
