@@ -192,9 +192,19 @@ def _folder(name: str) -> Path:
             f"({Path(name).absolute()}) and could not be fetched by name "
             f"(HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
             f"{str(error).splitlines()[0].partition('. ')[0].rstrip('.')}. Check the name"
-            f"{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}."
+            f"{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}{_fetched()}."
         ) from error
     return Path(found)
+
+
+def _fetched() -> str:
+    """The published models that are on this machine, as the end of a sentence."""
+    try:
+        repositories = huggingface_hub.scan_cache_dir(constants.HF_HUB_CACHE).repos
+    except huggingface_hub.CacheNotFound:
+        return ""
+    names = sorted(one.repo_id for one in repositories if one.repo_type == "model")
+    return f"; here already: {', '.join(names)}" if names else ""
 
 
 def _given_encoder(config: EncoderConfig, folder: Path) -> Encoder:

@@ -117,6 +117,8 @@ def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_p
     found = start_encoder(EncoderConfig(name="somebody/tiny-bert"), None)
     assert (found.kind, found.pooling) == ("transformer", "first_last_mean")
     assert embed_texts(found, ["a form"]) == pytest.approx(embed_texts(ours, ["a form"]))
+    with pytest.raises(MissingEncoderError, match=r"; here already: somebody/tiny-bert\.$"):
+        start_encoder(EncoderConfig(name="somebody/tiny-bret"), None)
 
 
 def test_of_a_published_encoder_neither_pickles_nor_code_are_fetched(tmp_path, monkeypatch):
