@@ -35,7 +35,7 @@ from sentemb_core.annotation.pairs import write_pairs
 from sentemb_core.configs import AnnotationConfig, CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import write_benchmark
 from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.tokens import TokenCorpus, sentence_texts, write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus, vocabulary_texts, write_tokens
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder
@@ -62,8 +62,8 @@ def draw_benchmark(folder: Path, out: Path) -> None:
 
 
 def start_static(folder: Path, out: Path) -> None:
-    """The vocabulary is learnt from all sentences: memory holds their distinct words."""
-    encoder = start_encoder(EncoderConfig(dim=DIM), sentence_texts(documents(folder)))
+    """The vocabulary is learnt from 2 million sentences: memory holds their distinct words."""
+    encoder = start_encoder(EncoderConfig(dim=DIM), vocabulary_texts(documents(folder)))
     save_encoder(encoder, out, model_card(CardFacts(name="static", base="static")))
 
 

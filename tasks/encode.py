@@ -14,12 +14,12 @@ def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | N
 
     `origin` is the SHA-256 of a given folder's bytes, empty for a name.
     """
-    from sentemb_core.corpus.tokens import sentence_texts
+    from sentemb_core.corpus.tokens import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.start import start_encoder as started
 
-    texts = sentence_texts(opened(documents) / "documents.parquet") if documents else None
+    texts = vocabulary_texts(opened(documents) / "documents.parquet") if documents else None
     encoder = started(config, texts)
     with written("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)

@@ -65,6 +65,14 @@ def document_batches(documents: Path, columns: list[str]) -> Iterator[Batch]:
         yield from file.iter_batches(READ_ROWS, columns=columns, use_threads=False)
 
 
+def sentence_count(documents: Path) -> int:
+    """Sentences of the file `documents`, by its footer alone."""
+    footer = pq.read_metadata(documents)
+    column = schemas.DOCUMENTS.get_field_index("sentences")
+    groups = range(footer.num_row_groups)
+    return sum(footer.row_group(k).column(column).num_values for k in groups)
+
+
 def read_documents(path: Path) -> Iterator[Document]:
     """Documents of a file in the form of schemas.DOCUMENTS."""
     with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:

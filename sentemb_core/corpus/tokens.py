@@ -20,12 +20,16 @@ from tokenizers import Tokenizer
 from sentemb_core import schemas
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
-from sentemb_core.corpus.table import document_batches
+from sentemb_core.corpus.table import document_batches, sentence_count
 
 log = logging.getLogger(__name__)
 
 SHARD_SENTENCES = 65_536
 SHARD_BYTES = 64 << 20  # long sentences close a shard earlier, so that a shard fits in memory
+
+VOCABULARY_SENTENCES = 2_000_000
+"""Far more than a vocabulary gains from: learnt from 27,000 sentences in place of 301,000 (like the
+blog's), 16,000 pieces cut a text into 0.5 % more. All 30 million of 4 GB would take 45 minutes."""
 
 Tokens = Integer[np.ndarray, " _"]
 
@@ -239,10 +243,16 @@ def _hashes(
     return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)
 
 
-def sentence_texts(documents: Path) -> Iterator[str]:
-    """Every sentence of documents.parquet in canonical order: to learn a vocabulary from."""
+def vocabulary_texts(documents: Path, most: int = VOCABULARY_SENTENCES) -> Iterator[str]:
+    """Sentences of documents.parquet in canonical order, to learn a vocabulary from.
+
+    All of them, or of a larger corpus every k-th, so that there are at most `most`.
+    """
+    every, ahead = max(1, -(-sentence_count(documents) // most)), 0
     for batch in document_batches(documents, ["sentences"]):
-        yield from batch.column("sentences").flatten().to_pylist()
+        texts = batch.column("sentences").flatten()
+        yield from texts.take(pa.array(np.arange(ahead, len(texts), every))).to_pylist()
+        ahead = (ahead - len(texts)) % every
 
 
 @dataclass(frozen=True)

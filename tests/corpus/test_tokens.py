@@ -14,8 +14,8 @@ from sentemb_core import schemas
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus import tokens as tokens_module
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
-from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.tokens import TokenCorpus, TokenReport, sentence_texts, write_tokens
+from sentemb_core.corpus.table import Document, DocumentWriter, sentence_count
+from sentemb_core.corpus.tokens import TokenCorpus, TokenReport, vocabulary_texts, write_tokens
 from tests.corpus.made import WORDS, tokenizer_json
 
 TEXTS = [
@@ -65,8 +65,19 @@ def test_tokens_are_those_of_the_tokenizer(tmp_path: Path, special: bool) -> Non
     assert (
         corpus.texts(range(len(flat)))
         == flat
-        == list(sentence_texts(tmp_path / "documents.parquet"))
+        == list(vocabulary_texts(tmp_path / "documents.parquet"))
     )
+
+
+@pytest.mark.parametrize("most", [1, 5, 100, 599, 600])
+def test_a_vocabulary_is_learnt_from_every_kth_sentence_of_a_larger_corpus(
+    tmp_path: Path, most: int
+) -> None:
+    cache(tmp_path, [[f"A {d} {k}" for k in range(1 + d % 5)] for d in range(200)])
+    documents = tmp_path / "documents.parquet"
+    everything = list(vocabulary_texts(documents))
+    assert sentence_count(documents) == len(everything) == 600
+    assert list(vocabulary_texts(documents, most)) == everything[:: -(-600 // most)]
 
 
 @pytest.mark.usefixtures("small_shards")
