@@ -250,8 +250,8 @@ def vocabulary_texts(documents: Path, most: int = VOCABULARY_SENTENCES) -> Itera
     """
     every, ahead = max(1, -(-sentence_count(documents) // most)), 0
     for batch in document_batches(documents, ["sentences"]):
-        texts = batch.column("sentences").flatten()
-        yield from texts.take(pa.array(np.arange(ahead, len(texts), every))).to_pylist()
+        texts = batch.column("sentences").flatten().to_pylist()
+        yield from texts[ahead::every]
         ahead = (ahead - len(texts)) % every
 
 
