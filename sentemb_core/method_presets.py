@@ -9,6 +9,7 @@ from sentemb_core.types import Json
 
 _SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0}
 _FLOAT32: Json = {**_SIMCSE, "batch_size": 256, "dtype": "float32"}
+_SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments a text: 8,704 rows in both views
 _CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
 
 PRESETS: Mapping[str, Mapping[str, Json]] = {
@@ -40,8 +41,22 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
             "warmup": 0.0,
             "method": {"name": "mirror_bert", "drophead": 0.2},
         },
+        "code": {
+            "batch_size": 200,
+            "learning_rate": 2e-5,
+            "schedule": "constant",
+            "warmup": 0.0,
+            "method": {"pooling": "mean_with_pads"},
+        },
     },
-    "ict": {"paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}}},
+    "ict": {
+        "paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}},
+        "orqa": {
+            "learning_rate": 1e-4,
+            "warmup": 0.1,
+            "method": {"temperature": 1.0, "projection": 128},
+        },
+    },
     "cpc": {"paper": {"method": {"bilinear": True, "temperature": 1.0}}},
     "conpono": {
         "paper": {
@@ -69,6 +84,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     },
     "infocse_aux": {
         "code": _CONDENSED,
+        "code_large": {**_CONDENSED, "method": {"mask_rate": 0.3, "skip_from": 6}},
         "paper": {**_SIMCSE, "learning_rate": 3e-5, "method": {"weight": 0.005, "head": "tanh"}},
     },
     "diffcse": {
@@ -79,11 +95,28 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     "esimcse": {
         "paper": {**_SIMCSE, "learning_rate": 3e-5, "method": {"rule": "paper"}},
         "code": {**_SIMCSE, "learning_rate": 3e-5, "method": {"momentum_init": "random"}},
+        "large": {**_SIMCSE, "learning_rate": 1e-5},
+        "roberta_base": {**_SIMCSE, "learning_rate": 1e-5, "method": {"repetition": 0.3}},
+        "roberta_large": {
+            **_SIMCSE,
+            "learning_rate": 1e-5,
+            "method": {"repetition": 0.28, "queue": 128},
+        },
     },
-    "sncse": {"paper": {**_FLOAT32, "learning_rate": 1e-5}},
+    "sncse": {
+        "paper": {**_FLOAT32, "learning_rate": 1e-5},
+        "large": {**_FLOAT32, "batch_size": 128, "learning_rate": 5e-6},
+        "roberta_base": {**_FLOAT32, "learning_rate": 1e-5, "method": {"weight": 5e-4}},
+        "roberta_large": {
+            **_FLOAT32,
+            "batch_size": 128,
+            "learning_rate": 5e-6,
+            "method": {"weight": 5e-4},
+        },
+    },
     "hicl": {
-        "paper": {**_FLOAT32, "learning_rate": 3e-5},
-        "v2": {**_FLOAT32, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
+        "paper": {**_SLICED, "learning_rate": 3e-5},
+        "v2": {**_SLICED, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
     },
     "clm_autoencoder": {
         "paper": {"batch_size": 64, "learning_rate": 3e-5},
@@ -141,6 +174,7 @@ PRESET_ENCODERS: Mapping[str, Json] = {
     **dict.fromkeys(("declutr", "clm_autoencoder", "mlm_autoencoder", "bce"), _MEAN),
     **dict.fromkeys(("ct", "is_bert"), _MEAN),
     **dict.fromkeys(("infocse_idc", "conpono", "ict", "cpc"), _DOT),
+    "orqa": {**_DOT, "max_length": 64},
     "consert": {**_MEAN, "max_length": 64},
     "mirror_bert": {**_MEAN, "max_length": 50},
 }

@@ -11,6 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Temperature = Annotated[float, Field(gt=0, description="Divides the similarity.")]
 Weight = Annotated[float, Field(ge=0, description="Of this term in the loss.")]
+SHORTEST_CONTEXT = 16
+"""Tokens: a sentence of average length. What holds less is another sentence's piece."""
+
 Augmentation = Literal["shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
 
 
@@ -55,6 +58,11 @@ class MirrorBERT(Settings):
     name: Literal["mirror_bert"] = "mirror_bert"
     span: int = Field(default=5, ge=0, description="Characters masked; 0: none.")
     drophead: Rate = Field(default=0.0, description="Heads dropped in place of dropout: .2.")
+    pooling: Literal["encoder", "mean_with_pads"] = Field(
+        default="encoder",
+        description="In training. mean_with_pads: the mean over all max_length places, padding "
+        "too, of the code's BERT scripts.",
+    )
     temperature: Temperature = 0.04
 
 
@@ -65,7 +73,13 @@ class ICT(Settings):
     removal: float = Field(
         default=0.9, ge=0, le=1, description="How often the sentence leaves its context (ORQA)."
     )
-    context_tokens: int = Field(default=288, ge=4, description="ORQA's block.")
+    context_tokens: int = Field(default=288, ge=SHORTEST_CONTEXT, description="ORQA's block.")
+    projection: int | None = Field(
+        default=None,
+        ge=1,
+        description="Width of a dense layer with layer norm on both sides, in training alone; "
+        "ORQA: 128. None: the encoder's own vectors, as seed 000 compares them.",
+    )
     temperature: Temperature = Field(
         default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
     )
@@ -75,7 +89,9 @@ class CPC(Settings):
     """A sentence and what precedes it (card 1.5)."""
 
     name: Literal["cpc"] = "cpc"
-    context_tokens: int = Field(default=288, ge=4, description="As for inverse cloze.")
+    context_tokens: int = Field(
+        default=288, ge=SHORTEST_CONTEXT, description="As for inverse cloze."
+    )
     bilinear: bool = Field(default=False, description="The original's W; seed 000 gives none.")
     temperature: Temperature = Field(
         default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."

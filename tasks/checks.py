@@ -1,15 +1,33 @@
 """What is refused before a run has started anything: parts that do not fit, what is not there."""
 
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from sentemb_core.configs import (
     CorpusConfig,
+    EncoderConfig,
     FineTuneRun,
     InfoCSEPlus,
     LabelsConfig,
     RunConfig,
     TrainingConfig,
 )
-from sentemb_core.errors import RecipeError, UsageError
-from sentemb_core.methods.listing import HEADLESS, LISTING, static_refused
+from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
+from sentemb_core.method_settings import InfoCSEIDCPairs
+from sentemb_core.methods.listing import (
+    HEADLESS,
+    LEAST_CLUSTER_BATCH,
+    LISTING,
+    Entry,
+    cluster_batch_refused,
+    static_refused,
+)
+
+if TYPE_CHECKING:
+    from sentemb_core.encoder.encoder import Encoder
 
 LEARNT = {"static", "transformer"}
 """Encoders from random weights: there is nothing to look for."""
@@ -20,6 +38,7 @@ def check_run(config: RunConfig) -> None:
 
     Raises:
         RecipeError: E303, a method and the start encoder do not go together.
+        NoNegativesError: E301, a batch in which nothing can contrast.
         UsageError: it shall learn from labels, and none are named.
         UnreadableSourceError, MissingColumnError: E103, E104, of the corpus or the labels.
         MissingEncoderError: E401.
@@ -28,23 +47,58 @@ def check_run(config: RunConfig) -> None:
     check_corpus(config.corpus)
     check_labels(config)
     check_encoders(config)
+    check_recipes(config)
 
 
 def check_methods(config: RunConfig, *, static: bool) -> None:
     """Layers for the methods that work between them, and a head for those that continue one."""
-    for training in (config.initialiser, config.training):
-        if training:
-            check_method(training, config, static=static)
+    for training in trainings(config):
+        check_method(training, config, static=static)
+
+
+def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
+    """Those whose methods a person chooses."""
+    if config.initialiser:
+        yield config.initialiser
+    yield config.training
 
 
 def check_method(training: TrainingConfig, config: RunConfig, *, static: bool) -> None:
-    method, first = training.method, config.initialiser
-    entry = next(entry for entry in LISTING if entry.name == method.name)
+    method, stage = training.method, condenser_before(training, config)
+    entry = entry_of(method.name)
     if static and not entry.takes_static:
         raise RecipeError(static_refused(method.name))
-    condensed = training is not first and first is not None and first.method.name == "condenser"
-    if entry.continues and not (condensed or getattr(method, "random_head", False)):
+    if entry.continues and stage:
+        check_head_layers(training, stage)
+    elif entry.continues and not getattr(method, "random_head", False):
         raise RecipeError(HEADLESS)
+    clustered = isinstance(method, InfoCSEIDCPairs) and method.batches == "cluster"
+    if clustered and training.batch_size < LEAST_CLUSTER_BATCH:
+        raise NoNegativesError(cluster_batch_refused(training.batch_size))
+
+
+def entry_of(method: str) -> Entry:
+    return next(entry for entry in LISTING if entry.name == method)
+
+
+def condenser_before(training: TrainingConfig, config: RunConfig) -> TrainingConfig | None:
+    """The Condenser stage whose head a training could begin with."""
+    first = config.initialiser
+    if training is first or first is None or first.method.name != "condenser":
+        return None
+    return first
+
+
+def check_head_layers(training: TrainingConfig, stage: TrainingConfig) -> None:
+    """A head of other layers than the Condenser stage's would be refused when that has ended."""
+    left = getattr(stage.method, "head_layers", None)
+    wanted = getattr(training.method, "head_layers", left)  # DiffCSE begins without its layers
+    if wanted != left:
+        raise RecipeError(
+            f"{training.method.name} begins with the head of the Condenser stage, whole; found "
+            f"training.method.head_layers {wanted} and initialiser.method.head_layers {left}: "
+            "make them equal"
+        )
 
 
 def check_corpus(config: CorpusConfig) -> None:
@@ -83,3 +137,56 @@ def check_encoders(config: RunConfig) -> None:
         kind = check_encoder(name)
         if name == config.encoder.name:
             check_methods(config, static=kind == "static")
+
+
+def starts_static(encoder: str) -> bool:
+    """Whether a start encoder is a table of token vectors: a fresh one, or that of a folder."""
+    if encoder == "static" or not Path(encoder).is_dir():
+        return encoder == "static"
+    from sentemb_core.encoder.modules import is_static
+
+    return is_static(Path(encoder))
+
+
+def check_recipes(config: RunConfig) -> None:
+    """Build every method that needs a transformer, as its training will.
+
+    Of an encoder from random weights the vocabulary is unknown: a word is one token here, the
+    least that it can be.
+    """
+    chosen = [each for each in trainings(config) if not entry_of(each.method.name).takes_static]
+    if not chosen:
+        return
+    from sentemb_core.methods.catalogue import method_for
+    from sentemb_core.methods.method import require_chunks
+
+    with silent("sentemb_core"):  # what is worth a warning is told when it trains
+        start = shaped_as(config.encoder)
+        for training in chosen:
+            headless = {"random_head": True} if hasattr(training.method, "random_head") else {}
+            method = method_for(training.method.model_copy(update=headless), start)
+            require_chunks(method, training.chunk)
+
+
+def shaped_as(config: EncoderConfig) -> "Encoder":
+    """The start encoder; one from random weights has no weights yet and learnt no words."""
+    import torch
+
+    from sentemb_core.encoder.start import start_encoder
+
+    if config.name not in LEARNT:
+        return start_encoder(config, None)
+    with torch.device("meta"):
+        return start_encoder(config, iter(()))
+
+
+@contextmanager
+def silent(name: str) -> Generator[None, None, None]:
+    """Warnings of a logger and those below it are not told."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -103,6 +103,8 @@ def test_a_preset_asks_no_static_encoder_for_a_pooling_that_it_has_not(method, n
         ("clm_autoencoder", "tsdae", {"pooling": "cls_before_pooler"}),
         ("consert", "code", {"pooling": "mean", "max_length": 64}),
         ("ict", "paper", {"similarity": "dot"}),
+        ("ict", "orqa", {"similarity": "dot", "max_length": 64}),
+        ("mirror_bert", "code", {"pooling": "mean", "max_length": 50}),
         ("sncse", "paper", {}),
     ],
 )
@@ -123,6 +125,26 @@ def test_simcse_has_its_authors_batch_and_rate_for_each_start(name, batch, rate)
     config = TrainingConfig.model_validate(preset_of("simcse", name))
     assert (config.batch_size, config.learning_rate) == (batch, rate)
     assert (config.warmup, config.weight_decay) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "batch", "rate", "own"),
+    [
+        ("esimcse", "large", 64, 1e-5, {"repetition": 0.32, "queue": 160}),
+        ("esimcse", "roberta_base", 64, 1e-5, {"repetition": 0.3, "queue": 160}),
+        ("esimcse", "roberta_large", 64, 1e-5, {"repetition": 0.28, "queue": 128}),
+        ("sncse", "large", 128, 5e-6, {"weight": 1e-3}),
+        ("sncse", "roberta_base", 256, 1e-5, {"weight": 5e-4}),
+        ("sncse", "roberta_large", 128, 5e-6, {"weight": 5e-4}),
+        ("infocse_aux", "code", 64, 7e-6, {"mask_rate": 0.4, "weight": 1e-5, "skip_from": None}),
+        ("infocse_aux", "code_large", 64, 7e-6, {"mask_rate": 0.3, "weight": 1e-5, "skip_from": 6}),
+        ("mirror_bert", "code", 200, 2e-5, {"pooling": "mean_with_pads", "drophead": 0.0}),
+    ],
+)
+def test_a_start_of_another_kind_has_the_values_of_its_card(method, name, batch, rate, own):
+    config = TrainingConfig.model_validate(preset_of(method, name))
+    assert (config.batch_size, config.learning_rate) == (batch, rate)
+    assert config.method.model_dump(include=set(own)) == own
 
 
 def test_self_training_ends_after_20_000_steps_without_growth_of_at_most_200_000():
@@ -179,11 +201,40 @@ def test_every_method_has_a_preset_or_its_entry_says_why_there_is_none():
     assert set(METHOD_NAMES) - set(PRESETS) == without
 
 
+def sources_of_presets() -> dict[tuple[str, str], str]:
+    """(method, preset) -> where its values come from, by the table of the paper index."""
+    section = INDEX.read_text("utf-8").partition("\n## Presets\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", section, flags=re.MULTILINE)
+    return {(m, name): source for m, names, source in rows for name in re.findall(r"\w+", names)}
+
+
+def test_every_preset_has_its_source_in_the_paper_index():
+    presets = [*PRESETS.items(), *RUN_PRESETS.items()]
+    named = {(method, name) for method, known in presets for name in known}
+    assert sources_of_presets().keys() == named
+
+
+@pytest.mark.parametrize("settings", get_args(AnyMethod), ids=METHOD_NAMES)
+def test_the_source_of_a_preset_is_the_card_of_its_method(settings):
+    card = re.search(r"1\.\d+", settings.__doc__)[0]
+    for (method, _), source in sources_of_presets().items():
+        if method == settings.model_fields["name"].default:
+            assert re.search(rf"\b{re.escape(card)}\b", source) or source.startswith("ours")
+
+
+def test_every_method_says_which_data_it_needs():
+    """The first words of its line in `sentemb methods`; then its encoder, where not all will do."""
+    data = {entry.needs.partition(";")[0] for entry in LISTING}
+    assert data == {"sentences", "documents", "long documents", "documents and labelled pairs"}
+    of_documents = {"infocse_idc", "conpono", "ict", "cpc", "declutr", "fine_tune", "hicl"}
+    assert {entry.name for entry in LISTING if "documents" in entry.needs} == of_documents
+
+
 @pytest.mark.parametrize(
     ("method", "stated"),
     [
         ("sncse", {"dtype": "float32", "batch_size": 256}),
-        ("hicl", {"dtype": "float32", "batch_size": 256}),
+        ("hicl", {"dtype": "float32", "batch_size": 256, "chunk": 128}),
         ("condenser", {"warmup": 0.1}),
         ("esimcse", {"method": {"name": "esimcse", "rule": "paper"}}),
     ],

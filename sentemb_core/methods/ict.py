@@ -4,7 +4,8 @@ import logging
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.method_settings import ICT
+from sentemb_core.heads.projection import projection
+from sentemb_core.method_settings import ICT, SHORTEST_CONTEXT
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources
@@ -13,15 +14,13 @@ from sentemb_core.views.sentences import first
 
 log = logging.getLogger(__name__)
 
-SHORTEST_CONTEXT = 16
-"""Tokens: a sentence of average length. What holds less is another sentence's piece."""
-
 
 def ict(settings: ICT, encoder: Encoder) -> Method:
     """Positive: the text around the sentence, which mostly lacks it (METHODS.md 1.4).
 
     Where it may lack it, a document of one sentence has no text around it and is left out.
     """
+    width = settings.projection
     rest = context(
         settings.removal,
         context_tokens(settings.context_tokens, encoder),
@@ -37,6 +36,7 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
                 contrast("anchor", "positive", settings.temperature, encoder.similarity),
             )
         },
+        head=(lambda dim: projection(dim, width)) if width else None,
     )
 
 

@@ -67,6 +67,18 @@ HEADLESS = (
 """What is said where such a method has no head."""
 
 
+LEAST_CLUSTER_BATCH = 4
+"""Sentences: at least two documents with two each."""
+
+
+def cluster_batch_refused(batch_size: int) -> str:
+    """What is said of a cluster batch in which nothing can contrast."""
+    return (
+        "A cluster batch spans at least two documents with two sentences each; found batch_size "
+        f"{batch_size}: set it to {LEAST_CLUSTER_BATCH} or more"
+    )
+
+
 def static_refused(method: str) -> str:
     """What is said where a method that needs a transformer meets a static encoder."""
     others = ", ".join(entry.name for entry in LISTING if entry.takes_static)

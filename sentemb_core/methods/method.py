@@ -8,6 +8,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from sentemb_core.encoder.encoder import Encoder, Reading
+from sentemb_core.errors import RecipeError
 from sentemb_core.pairs.table import PairSource
 from sentemb_core.views.batch import Batch, ViewMaker
 
@@ -175,6 +176,19 @@ class Method:
             head=head or self.head,
             networks=together(self.networks, networks),
             after_step=after_step or self.after_step,
+        )
+
+
+def require_chunks(method: Method, chunk: int | None) -> None:
+    """That no view has to be read at once where chunks are asked for.
+
+    Raises:
+        RecipeError: one has to.
+    """
+    if method.reads_at_once and chunk is not None:
+        raise RecipeError(
+            f"{method.name} has a view here whose rows depend on each other (an adversarial one) "
+            f"and are read at once; found chunk {chunk}: leave chunk out, or that view"
         )
 
 

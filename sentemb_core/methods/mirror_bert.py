@@ -3,11 +3,12 @@
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.method_settings import MirrorBERT
 from sentemb_core.methods.contrast import all_pairs
-from sentemb_core.methods.method import Method
+from sentemb_core.methods.method import Method, Reader, plainly
 from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.methods.words import mask_id, require_transformer, vocabulary
 from sentemb_core.pairs import sources
 from sentemb_core.readers.drophead import drophead
+from sentemb_core.readers.with_pads import mean_with_pads
 from sentemb_core.views.sentences import first
 from sentemb_core.views.span_masked import span_masked, spelt
 
@@ -26,12 +27,18 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
         span=settings.span,
     )
     term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)
-    heads = drophead(settings.drophead)
+    reader = read_by(settings)
     return Method(
         name="mirror_bert",
         pairs=sources.identity,
         views={"anchor": first, "positive": hidden},
-        readers={"anchor": heads, "positive": heads} if settings.drophead else {},
+        readers={"anchor": reader, "positive": reader},
         terms={"contrast": (1.0, term)},
         dropout=not settings.drophead,
     )
+
+
+def read_by(settings: MirrorBERT) -> Reader:
+    """The encoder, with or without all its heads; the mean over padding too, where asked."""
+    reader = drophead(settings.drophead) if settings.drophead else plainly
+    return mean_with_pads(reader) if settings.pooling == "mean_with_pads" else reader

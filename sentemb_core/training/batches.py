@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int64
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.method_settings import InfoCSEIDCPairs
+from sentemb_core.methods.listing import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.sources import cluster_pairs
@@ -134,11 +135,8 @@ class ClusterBatches:
         self._cluster = np.unique(clusters[self._sentences], return_inverse=True)[1]
         document = corpus.document_of[self._sentences]
         _check_documents(corpus, document)
-        if budget < 4:
-            raise NoNegativesError(
-                f"A cluster batch spans at least two documents with two sentences each; found "
-                f"batch_size {budget}: set it to 4 or more"
-            )
+        if budget < LEAST_CLUSTER_BATCH:
+            raise NoNegativesError(cluster_batch_refused(budget))
         self._starts = np.flatnonzero(np.diff(document, prepend=-1))
         self._ends = np.append(self._starts[1:], len(document))
         self._per_document = budget // 2

@@ -13,8 +13,8 @@ from torch import nn
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import DivergedError, RecipeError
-from sentemb_core.methods.method import Learner, Method
+from sentemb_core.errors import DivergedError
+from sentemb_core.methods.method import Learner, Method, require_chunks
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import last_checkpoint, save_checkpoint
 from sentemb_core.training.gradients import GradientJob, Step
@@ -68,11 +68,7 @@ def train(
         DivergedError: a loss or a gradient is not finite.
         StorageError: a checkpoint could not be written.
     """
-    if method.reads_at_once and config.chunk is not None:
-        raise RecipeError(
-            f"{method.name} has a view here whose rows depend on each other (an adversarial one) "
-            f"and are read at once; found chunk {config.chunk}: leave chunk out, or that view"
-        )
+    require_chunks(method, config.chunk)
     with ExitStack() as stack:
         stack.enter_context(_threads(config.threads))
         stack.enter_context(torch.random.fork_rng())

@@ -13,11 +13,12 @@ from sentemb_core.errors import RecipeError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.caching import making_plan, without_prefect
-from tasks.publish import Outcome, full_report
+from tasks.gating import collapsed
+from tasks.publish import full_report, write_report_of
 from tasks.rows import SelfTraining
 from tasks.tables import outcome_table
 from tasks.validate import recall_at_5
-from tests.flows.corpora import tiny_run
+from tests.flows.corpora import outcome_of, tiny_run
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -83,11 +84,31 @@ def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_f
     assert (report.notes, report.settings["training.method.name"]) == ([], "conpono")
 
 
-def outcome_of(training: SelfTraining) -> Outcome:
-    encoder = training.rows[-1].encoder
-    return Outcome(
-        run="x", training=training, encoder=encoder, report="r", landing=None, timings=[]
-    )
+def test_the_gate_looks_at_the_vectors_that_were_kept(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    row = trained(tiny_method(corpus_file)).rows[-1]
+    bare = row.model_copy(update={"embeddings": None})
+    assert collapsed(row, 100) == collapsed(bare, 100)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr("sentemb_core.encoder.batching.encode", refuse)
+    assert not collapsed(row, 100)
+    with pytest.raises(AssertionError, match="encoded again"):
+        collapsed(bare, 100)
+
+
+def test_a_report_says_where_it_is_written_before_it_takes_its_time(
+    corpus_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    config = tiny_method(corpus_file)
+    outcome = outcome_of(trained(config))
+    placed = outcome.model_copy(update={"report": str(tmp_path / "r" / "report.html")})
+    with caplog.at_level("INFO", logger="sentemb_core.run"):
+        write_report_of(placed, config)
+    assert f"writing the report to {tmp_path / 'r'}" in caplog.messages
 
 
 def test_refused_rows_are_told_in_their_order_and_where_all_are(
@@ -100,14 +121,14 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     config = tiny_method(source)
     with caplog.at_level("INFO", logger="sentemb_core"):
         report = full_report(outcome_of(trained(config)), config)
-    assert [(row.row - len(lines), row.reason) for row in report.quarantine_rows] == [
+    assert [(row.row - len(lines), row.reason) for row in report.quarantine.rows] == [
         (0, "duplicate-id"),
         (1, "bad-id"),
         (2, "broken-row"),
     ]
-    assert report.quarantine_rows[1].excerpt == ""
-    assert pq.read_table(report.quarantine).num_rows == 3
-    assert f"refused rows and why: {report.quarantine}" in caplog.messages
+    assert report.quarantine.rows[1].excerpt == ""
+    assert pq.read_table(report.quarantine.file).num_rows == 3
+    assert f"refused rows and why: {report.quarantine.file}" in caplog.messages
 
 
 def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(

@@ -9,10 +9,13 @@ from sentemb_core.heads.bilinear import bilinear
 from sentemb_core.heads.cnn import TokenCNN
 from sentemb_core.heads.gelu_mlp import gelu_mlp
 from sentemb_core.heads.mlp import mlp
+from sentemb_core.heads.projection import projection
 from sentemb_core.heads.weights import draw_weights
 
 
-@pytest.mark.parametrize("make", [mlp, lambda dim: gelu_mlp(dim, width=200)])
+@pytest.mark.parametrize(
+    "make", [mlp, lambda dim: gelu_mlp(dim, width=200), lambda dim: projection(dim, width=200)]
+)
 def test_a_new_dense_layer_begins_as_berts(make):
     torch.manual_seed(0)
     dense = make(200)[0]
@@ -61,6 +64,20 @@ def test_the_gelu_head_widens_twice_over_any_leading_axes():
     expected = torch.nn.functional.gelu(first @ head[2].weight.T + head[2].bias)
     torch.testing.assert_close(head(layers), expected)
     assert head(layers).shape == (3, 5, 10)
+
+
+def test_orqas_projection_is_128_wide_and_normalised_over_each_row_before_dropout():
+    torch.manual_seed(0)
+    head, vectors = projection(6), torch.randn(9, 6)
+    dense = vectors @ head[0].weight.T
+    centred = dense - dense.mean(1, keepdim=True)
+    expected = centred / (centred.square().mean(1, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(head.eval()(vectors), expected)
+    assert expected.shape == (9, 128)
+    dropped = head.train()(vectors)
+    kept = dropped != 0
+    assert 0.8 < kept.float().mean() < 0.97
+    torch.testing.assert_close(dropped[kept], expected[kept] / 0.9)
 
 
 def test_a_bilinear_map_begins_as_the_identity():

@@ -33,7 +33,7 @@ class Recipe:
         name: Of the method.
         settings: What is not the default, or too large for a tiny encoder.
         fixed: Beginnings of the names of parameters that no gradient may reach.
-        perturbed: Its readers disturb a pass by chance.
+        perturbed: Its readers or its head disturb a pass by chance.
         neighbourly: A row is held against the rows next to it, so the order of a batch matters.
     """
 
@@ -57,6 +57,7 @@ RECIPES = (
     Recipe("conpono"),
     Recipe("conpono", {"bilinear": True}),
     Recipe("ict"),
+    Recipe("ict", {"projection": 8}, perturbed=True),
     Recipe("cpc"),
     Recipe("fine_tune", {"sentences": 2}),
     Recipe("declutr", SPANS),
@@ -69,6 +70,7 @@ RECIPES = (
     Recipe("consert", {"first": ("adversarial",), "second": ()}),
     Recipe("mirror_bert"),
     Recipe("mirror_bert", {"drophead": 0.2}, perturbed=True),
+    Recipe("mirror_bert", {"pooling": "mean_with_pads"}),
     Recipe("hicl", SLICES),
     Recipe("hicl", SLICES | {"base": {"name": "esimcse"}}, fixed=MOMENTUM),
     Recipe("hicl", SLICES | {"segment": 12, "beta": 0.1, "base": {"name": "sncse", **PROMPT}}),

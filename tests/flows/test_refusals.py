@@ -1,0 +1,210 @@
+"""Parts that cannot go together, and corpora that a method cannot learn from: told before training.
+
+What settings and encoder decide is refused before any stage, in a plan (`--dry-run`) as in a run;
+what the documents decide, in the training's stage before its first step.
+"""
+
+import json
+import logging
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import app
+from flows.settings import settings
+from flows.train_method import trained_once
+from sentemb_core.configs import MethodRun
+from sentemb_core.errors import EmptyPairsError, NoNegativesError, RecipeError
+from sentemb_core.method_settings import METHOD_NAMES
+from sentemb_core.methods.listing import LISTING, Entry
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs, recording
+from sentemb_core.types import Json
+from tasks.caching import without_prefect
+from tasks.checks import check_run
+from tests.flows.corpora import write_corpus
+
+pytestmark = pytest.mark.usefixtures("home")
+
+COLUMNS = {
+    "corpus.id_column": "id",
+    "corpus.sentences_column": "sentences",
+    "corpus.counterpart_column": "title",
+}
+HEADED = ("training.method.random_head=true",)
+BY_SNCSE = ('training.method.base={"name": "sncse"}', "training.method.segment=10")
+TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1")
+
+
+@pytest.fixture
+def call(answer):
+    """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
+    return partial(answer, app)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "told"),
+    [
+        (
+            "consert",
+            ("training.chunk=8", 'training.method.second=["adversarial"]'),
+            "E303 consert has a view here .* found chunk 8: leave chunk out, or that view",
+        ),
+        (
+            "consert",
+            ('training.method.second=["adversarial", "shuffle"]',),
+            "E303 An adversarial view .* let it stand alone",
+        ),
+        ("sncse", ("encoder.max_length=12",), "E303 A prompt leaves room .* raise encoder.max_len"),
+        ("hicl", BY_SNCSE, "E303 A segment has room .* raise method.segment"),
+        (
+            "simcse",
+            ("training.method.mlm=0.1", "training.method.mask_rate=0"),
+            r"E303 Masking hides a share .* found rate 0\.0: take \.15",
+        ),
+        (
+            "declutr",
+            ("training.method.mask_rate=0", "encoder.positions=600"),
+            r"E303 Masking hides a share .* found rate 0\.0: take \.15",
+        ),
+        (
+            "condenser",
+            ("training.method.mask_rate=0",),
+            r"E001 training\.method\.condenser\.mask_rate.*greater than 0",
+        ),
+        ("declutr", ("encoder.positions=32",), "E303 declutr reads spans of 32 to 512 .* holds 30"),
+        (
+            "infocse_aux",
+            (*HEADED, "training.method.skip_from=6"),
+            "E303 The head's tokens come .* found skip_from = 6 and 2 layers",
+        ),
+        ("infocse_aux", (), "E303 An auxiliary network starts from the head of a Condenser stage"),
+        ("diffcse", (), "E303 An auxiliary network starts from the head of a Condenser stage"),
+        (
+            "infocse_aux",
+            TWO_LAYERED,
+            "E303 infocse_aux begins .*method.head_layers 2 and initialiser.*head_layers 1: make",
+        ),
+        ("simcse", ("training.batch_size=1",), "E301 training.batch_size: a batch must span"),
+        (
+            "infocse_idc",
+            ("training.method.batches=cluster", "training.batch_size=3"),
+            "E301 A cluster batch spans .* found batch_size 3: set it to 4 or more",
+        ),
+        (
+            "ict",
+            ("training.method.context_tokens=8",),
+            r"E001 training\.method\.ict\.context_tokens.*greater than or equal to 16",
+        ),
+    ],
+)
+@pytest.mark.parametrize("plan", [True, False], ids=["plan", "run"])
+def test_parts_that_do_not_fit_are_refused_before_any_stage(
+    call, corpus_file: Path, method: str, given: tuple[str, ...], told: str, plan: bool
+):
+    options = [word for setting in given for word in ("--set", setting)]
+    code, said, errors = call(
+        *("run", str(corpus_file), "--encoder", "transformer"),
+        *("--set", f"training.method.name={method}", *options, *["--dry-run"] * plan),
+    )
+    assert (code, said) == (2, "")
+    assert len(errors.splitlines()) == 1
+    assert re.search(f"^error {told}", errors)
+    assert last_runs(Store.default()) == []
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_every_method_fits_a_transformer_with_its_defaults(corpus_file: Path, method: str):
+    first = {"initialiser.method": "condenser"} if entry(method).continues else {}
+    given = COLUMNS | first | {"encoder.name": "transformer", "training.method.name": method}
+    check_run(settings(None, given | {"corpus.source": str(corpus_file)}, []))
+
+
+def entry(method: str) -> Entry:
+    return next(one for one in LISTING if one.name == method)
+
+
+def test_a_queue_goes_together_with_a_gradient_cache(corpus_file: Path):
+    """Its keys are read by a copy without gradients, outside of the cache (METHODS.md 3)."""
+    given = COLUMNS | {"corpus.source": str(corpus_file), "encoder.name": "transformer"}
+    check_run(settings(None, given, ["training.method.name=esimcse", "training.chunk=8"]))
+
+
+def test_a_check_tells_no_warning_that_the_training_will_tell(corpus_file: Path, caplog):
+    given = COLUMNS | {"corpus.source": str(corpus_file), "encoder.name": "transformer"}
+    check_run(settings(None, given, ["training.method.name=declutr"]))
+    assert not caplog.records
+    assert logging.getLogger("sentemb_core").isEnabledFor(logging.WARNING)
+
+
+@pytest.fixture(scope="module")
+def one_sentence_each(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus of these tests with the first sentence of every document alone."""
+    whole = write_corpus(tmp_path_factory.mktemp("corpus") / "whole.jsonl")
+    rows = [json.loads(line) for line in whole.read_text("utf-8").splitlines()]
+    return written(whole.with_name("short.jsonl"), [cut(row, 1) for row in rows])
+
+
+@pytest.fixture(scope="module")
+def one_document_of_two(one_sentence_each: Path) -> Path:
+    """Of 45 documents one has a neighbour for its sentence: more than the share that is asked."""
+    rows = [json.loads(line) for line in one_sentence_each.read_text("utf-8").splitlines()]
+    longer = rows[0] | {"sentences": [*rows[0]["sentences"], "And another word."]}
+    return written(one_sentence_each.with_name("one.jsonl"), [longer, *rows[1:45]])
+
+
+def cut(row: Json, sentences: int) -> Json:
+    return row | {"sentences": row["sentences"][:sentences]}
+
+
+def written(path: Path, rows: list[Json]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    return path
+
+
+def run_on(source: Path, method: str, *more: str) -> MethodRun:
+    """One step of a small transformer, whose checkpoint would tell that it was taken."""
+    given = COLUMNS | {"corpus.source": str(source), "training.method.name": method}
+    small = ("encoder.name=transformer", "encoder.dim=16", "training.steps=1")
+    config = settings(None, given, [*small, "training.checkpoint_every=1", *more])
+    assert isinstance(config, MethodRun)
+    return config
+
+
+def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_each: Path):
+    with (
+        without_prefect(Store.default()),
+        recording(Store.default(), "one", [], {}) as log,
+        pytest.raises(EmptyPairsError, match="E102 A pair needs a document of at least two"),
+    ):
+        trained_once(run_on(one_sentence_each, "conpono"), lambda row: None)
+    assert log.run.stages == []
+
+
+@pytest.mark.parametrize(
+    ("source", "method", "error", "told"),
+    [
+        ("corpus_file", "declutr", RecipeError, "E303 declutr draws its spans .* the longest has"),
+        ("one_sentence_each", "conpono", EmptyPairsError, "E102 .* found 0 of .* longest has 1"),
+        ("one_sentence_each", "ict", EmptyPairsError, "E102 .* check the sentence splitter"),
+        ("one_sentence_each", "cpc", EmptyPairsError, "E102 .* take a corpus of longer documents"),
+        ("one_document_of_two", "conpono", NoNegativesError, "E301 A batch must span at least two"),
+    ],
+)
+def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
+    request: pytest.FixtureRequest, source: str, method: str, error: type[Exception], told: str
+):
+    config = run_on(request.getfixturevalue(source), method, "corpus.splitter=none")
+    check_run(config)
+    with (
+        without_prefect(Store.default()),
+        recording(Store.default(), "one", [], {}) as log,
+        pytest.raises(error, match=told),
+    ):
+        trained_once(config, lambda row: None)
+    stages = {used.stage for used in log.run.stages}
+    assert stages >= {"tokenise_sentences", "validate_encoder"}
+    assert "train_encoder" not in stages
+    assert not [*Store.default().root.rglob("step-*")]
