@@ -441,6 +441,7 @@ def search(
     from flows.store_commands import resolved
     from sentemb_core import cli
 
+    cli.require_order(query, source)
     return cli.search(str(resolved(model)), query, source, top=top, corpus=corpus, json=json)
 
 

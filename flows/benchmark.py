@@ -26,6 +26,7 @@ from tasks.benchmark import (
     measure_overlap,
     placed,
 )
+from tasks.caching import part
 from tasks.duel import Duel
 from tasks.encode import start_encoder
 from tasks.following import recorded
@@ -138,7 +139,8 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
 def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
     """What a system has on a task, or why it was refused."""
     try:
-        return Score(system=system, task=task, result=make())
+        with part(f"{system}: {task}"):
+            return Score(system=system, task=task, result=make())
     except SentembError as refused:
         log.warning("%s on %s: %s", system, task, refused)
         return Score(system=system, task=task, error=str(refused))
@@ -214,6 +216,11 @@ def compare(config: Benchmark) -> Duel:
     }
     return Duel(
         models=models,
+        encoders={
+            label: system
+            for label, system in zip(models, systems, strict=True)
+            if isinstance(system, ArtifactRef)
+        },
         tasks=tasks,
         scores=[*first, *second],
         rows=[compare_results(task, [pair]) for task, pair in pairs.items()],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.environment import prepare
 from flows.plan_table import show_told
+from flows.presets import slow_trainings
 from flows.records import found_run, unfinished_run
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
@@ -22,6 +23,7 @@ from sentemb_core.console import emit, remark, show
 from tasks.checks import check_run
 
 if TYPE_CHECKING:
+    from sentemb_core.store.runs import Run
     from tasks.publish import Outcome
 
 
@@ -54,6 +56,8 @@ def train_command(
     given = {"corpus.source": source} | corpus | by_path(options)
     config = settings(file, given, overrides)
     prepare()
+    for warning in slow_trainings(config):
+        remark(f"warning {warning}")
     return show_plan(config, as_json) if dry_run else run_config(config, as_json)
 
 
@@ -138,13 +142,21 @@ def resume_command(run: str | None, as_json: bool) -> int:
         return run_config(checked(found.config), as_json)
 
 
+def state_of(run: "Run") -> str:
+    """The state of a run, and how to go on with one that came to no end."""
+    if run.state not in ("failed", "killed"):
+        return f"{run.state}."
+    why = f": {run.error}" if run.error else ""
+    return f"{run.state}{why}\n`python -m flows resume {run.id}` goes on with it."
+
+
 def status_command(run: str | None, as_json: bool) -> int:
     prepare()
     found = found_run(run)
     config = found.config
     if not as_json:
         name = f" of {config['name']!r}" if "name" in config else ""
-        show(f"Run {found.id}{name}{'' if run else ', the last'}: {found.state}.")
+        show(f"Run {found.id}{name}{'' if run else ', the last'}: {state_of(found)}")
     if table := table_of(config):
         return table_plan(table, as_json)
     if suite := benchmark_of(config):

@@ -6,9 +6,10 @@ times the rate of a pretrained transformer.
 
 from copy import deepcopy
 
-from sentemb_core.configs import LabelsConfig
+from sentemb_core.configs import LabelsConfig, RunConfig
 from sentemb_core.method_presets import PRESETS
 from sentemb_core.types import Json
+from tasks.checks import starts_static
 
 STATIC: Json = {
     "initialiser": {
@@ -59,13 +60,19 @@ bfloat16 encodes twice as fast and changes 2 % of the mined pairs (PERFORMANCE.m
 """
 
 
+LEAST_STATIC_RATE = 2e-4
+"""A tenth of `STATIC`'s: below it a table of token vectors hardly moves."""
+
+
 SMALL_EPOCHS = LabelsConfig(epochs=10, patience=3)
 """Of fine-tuning in tables for two CPU cores: ours, where seed 000 has at most 20 and 2."""
 
 
 def preset(encoder: str) -> Json:
-    """The settings for a start encoder of this name."""
-    return deepcopy({"static": STATIC, "transformer": TRANSFORMER}.get(encoder, PRETRAINED))
+    """The settings for a start encoder of this name; a folder's table has learnt already."""
+    fresh = {"static": STATIC, "transformer": TRANSFORMER}
+    learnt = {"training": STATIC["training"]} if starts_static(encoder) else PRETRAINED
+    return deepcopy(fresh.get(encoder, learnt))
 
 
 def method_preset(encoder: str) -> Json:
@@ -87,6 +94,21 @@ def labelled_preset(encoder: str, part: str) -> Json:
     """
     training = preset(encoder)["training"] | {"method": "fine_tune", "batch_size": 64}
     return {part: training, "validation": {"label_share": 0.5}}
+
+
+def slow_trainings(config: RunConfig) -> list[str]:
+    """A warning for each training whose rate is a transformer's while a static table learns."""
+    if not starts_static(config.encoder.name):
+        return []
+    found = {"initialiser": config.initialiser, "training": config.training}
+    return [
+        f"{part}.learning_rate is {training.learning_rate:g}, a rate for transformers; the start "
+        f"encoder is static, a table of token vectors, and hardly learns below "
+        f"{LEAST_STATIC_RATE:g}: set {part}.learning_rate={STATIC[part]['learning_rate']:g}, or "
+        "start from a transformer (--encoder minilm)."
+        for part, training in found.items()
+        if training and training.learning_rate < LEAST_STATIC_RATE
+    ]
 
 
 def trained_by(method: str, *names: str) -> Json:

@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from tasks.publish import Outcome
 
 
+FIRST = (
+    "None was begun with this home ($SENTEMB_HOME): `python -m flows run documents.jsonl` begins "
+    "one of your documents, `python -m flows demo` one of a shipped sample."
+)
+
+
 def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
     """The named run, else the last one (of those in these states, which made such an artifact)."""
     from sentemb_core.store.objects import Store
@@ -22,9 +28,10 @@ def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
         and (run or not made or made in {ref.kind for ref in one.outputs})
     ]
     if not wanted:
-        names = ", ".join(f"{one.id} ({one.state})" for one in known[:5]) or "none"
+        names = ", ".join(f"{one.id} ({one.state})" for one in known[:5])
         asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
-        raise UsageError(f"There is no run {asked} in {Store.default().root}. The last: {names}.")
+        there = f"The last: {names}." if known else FIRST
+        raise UsageError(f"There is no run {asked} in {Store.default().root}. {there}")
     return wanted[0]
 
 

@@ -92,6 +92,7 @@ def search(
     json: Json = False,
 ) -> int:
     """The documents nearest to a query, by exact search."""
+    require_order(query, source)
     checked = _checked(source, corpus)
     from sentemb_core.document_vectors import nearest_documents
 
@@ -241,6 +242,19 @@ def methods(*, json: Json = False) -> int:
         table.add_row(entry.name, entry.needs, entry.what, ", ".join(presets[entry.name]))
     console.show(table)
     return 0
+
+
+def require_order(query: str, source: str) -> None:
+    """Before anything is loaded.
+
+    Raises:
+        UsageError: query and source stand in each other's place.
+    """
+    if Path(query).exists() and not Path(source).exists():
+        raise UsageError(
+            f"`search` takes the QUERY and then the SOURCE; found {query!r}, which is a file or a "
+            f"folder, as the query, and {source!r}, which is none, as the source: swap them."
+        )
 
 
 def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> int:

@@ -6,7 +6,7 @@ from sentemb_core.console import plain
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
-from tasks.scoreboard import Score, not_run, refused
+from tasks.scoreboard import Score, lengths_note, max_lengths, not_run, refused
 from tasks.scoreboard_tables import empty_table
 
 if TYPE_CHECKING:
@@ -19,9 +19,13 @@ MANY = 10
 
 
 class Duel(Value):
-    """Two models on the tasks that both can do; averages come after the tasks they are of."""
+    """Two models on the tasks that both can do; averages come after the tasks they are of.
+
+    encoders: of those models that are no fixed row.
+    """
 
     models: dict[str, str]
+    encoders: dict[str, ArtifactRef]
     tasks: list[Placed]
     scores: list[Score]
     rows: list[ArtifactRef]
@@ -45,6 +49,7 @@ def duel_json(duel: Duel) -> Json:
     )
     return {
         "models": duel.models,
+        "max_length": max_lengths(duel.encoders),
         "values": "shares and correlations; low and high bound the 95 % interval of first - second",
         "tasks": rows,
         "averages": means,
@@ -82,6 +87,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         table,
         *(f"{where}: {note}" for where, note in notes.items()),
         conclusion(rows, first, second),
+        *filter(None, [lengths_note(duel.encoders)]),
     ]
 
 

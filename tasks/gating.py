@@ -1,5 +1,6 @@
 """A candidate before the gate: registered, compared on the gate's own split, promoted or not."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.gate import GateVerdict
 
 
+log = logging.getLogger("sentemb_core.run")
+
+
 class Landing(Value):
     """What became of a registered encoder, in words."""
 
@@ -26,6 +30,7 @@ class Landing(Value):
 
 def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> Landing:
     """Register the encoder and ask the gate: champion, or challenger."""
+    log.info("registering the encoder as %s and asking the gate", config.name)
     version = registered(config, training, encoder)
     promotion = promote(version, lambda champion: verdict(config, training, champion))
     return Landing(uri=version.uri, alias=promotion.alias, reason=promotion.reason)
@@ -89,7 +94,8 @@ def gate_ranks(scores: ArtifactRef) -> "np.ndarray":
 
 
 def collapsed(row: Row, count: int) -> bool:
-    """Whether the row's sentence vectors have fallen into one another."""
+    """Whether the row's sentence vectors have fallen into one another; kept ones are looked at."""
+    from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.batching import encode
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -98,4 +104,8 @@ def collapsed(row: Row, count: int) -> bool:
     corpus = TokenCorpus.open(opened(row.sentences))
     step = max(1, len(corpus) // min(count, len(corpus)))
     some = list(range(0, len(corpus), step))
-    return shape_of(encode(load_encoder(opened(row.encoder)), corpus.tokens(some)), 0).collapsed
+    if row.embeddings:
+        vectors = Embeddings.open(opened(row.embeddings)).rows(some)
+    else:
+        vectors = encode(load_encoder(opened(row.encoder)), corpus.tokens(some))
+    return shape_of(vectors, 0).collapsed

@@ -23,7 +23,7 @@ def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> Art
         named = config.model_copy(update={"source": place})
         refused = write_with_labels(opened(documents), named, draft.path)
     if refused:
-        log.warning("%d labels were refused: see %s", refused, opened(draft.ref) / REJECTED)
+        log.warning("refused labels and why: %s", opened(draft.ref) / REJECTED)
     return draft.ref
 
 

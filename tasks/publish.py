@@ -94,8 +94,19 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
         training.texts.documents,
         [row.label for row in path],
         [row.scores for row in path],
+        beside=beside(training),
         labelled=any(row.kind == "fine-tuned" for row in path),
     )
+
+
+def beside(training: SelfTraining) -> dict[str, ArtifactRef]:
+    """Scores to hold those of the best encoder against: words alone, and its control."""
+    told = {"BM25": training.bm25} if training.bm25 else {}
+    if training.controls:
+        chosen, control, what = compared(training)
+        if chosen == training.rows[training.best]:
+            told[f"control: {what}"] = control.scores
+    return told
 
 
 @stage("publish_encoder", version=2)
@@ -109,6 +120,7 @@ def publish_encoder(
     labels: list[str],
     scores: list[ArtifactRef],
     *,
+    beside: dict[str, ArtifactRef],
     labelled: bool,
 ) -> ArtifactRef:
     """The same weights under their own card: corpus by digest, scores per round, how to load."""
@@ -117,7 +129,12 @@ def publish_encoder(
     from sentemb_core.evaluation.scores import read_scores
 
     learner = load_encoder(opened(encoder))
-    read = [read_scores(opened(ref))["test"].document_to_counterpart for ref in scores]
+    *before, last = labels
+    rows = dict(zip([*before, f"{last} (this encoder)"], scores, strict=True)) | beside
+    read = {
+        label: read_scores(opened(ref))["test"].document_to_counterpart
+        for label, ref in rows.items()
+    }
     facts = CardFacts(
         name=name,
         base=base,
@@ -131,7 +148,7 @@ def publish_encoder(
                 "test R@5": row.recall_at_5,
                 "test R@10": row.recall_at_10,
             }
-            for label, row in zip(labels, read, strict=True)
+            for label, row in read.items()
         },
     )
     with written("model") as draft:
@@ -144,6 +161,7 @@ def write_report_of(outcome: Outcome, config: RunConfig) -> Path:
     from sentemb_core.report.write import write_report
 
     folder = Path(outcome.report).parent
+    log.info("writing the report to %s", folder)
     page = write_report(full_report(outcome, config), folder)
     settings = json.dumps(settings_of(config), indent=1)
     (folder / "config.json").write_text(settings, encoding="utf-8")

@@ -1,12 +1,14 @@
 """What a benchmark found: references, as a plan hands them out, and the numbers."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, diagnosis_of, result_of, told_of
 from tasks.rows import Value
+from tasks.storing import opened
 
 FEWEST = 3
 """Models from which a rank correlation over them is shown."""
@@ -79,6 +81,21 @@ def cell_of(group: Group, task: str, system: str, artifact: ArtifactRef) -> Cell
         measures=dict(found.measures),
         **told_of(artifact, "interval"),
     )
+
+
+def max_lengths(encoders: Mapping[str, ArtifactRef]) -> dict[str, int]:
+    """Tokens that each model reads of a text; an encoder of ours says so in its tokenizer."""
+    told = {
+        name: json.loads((opened(encoder) / "tokenizer.json").read_text("utf-8"))
+        for name, encoder in encoders.items()
+    }
+    return {name: tokenizer["truncation"]["max_length"] for name, tokenizer in told.items()}
+
+
+def lengths_note(encoders: Mapping[str, ArtifactRef]) -> str:
+    """What stands under a table: a model that reads less of a text is not on equal terms."""
+    told = ", ".join(f"{name} {length}" for name, length in max_lengths(encoders).items())
+    return f"Tokens read of a text that is encoded, the rest is cut: {told}." if told else ""
 
 
 def not_run(tasks: Iterable[Placed]) -> dict[str, str]:

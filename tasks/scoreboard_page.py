@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
-from tasks.scoreboard import Cell, Scoreboard, agreements, averages, not_run, refused
+from tasks.scoreboard import Cell, Scoreboard, agreements, averages, lengths_note, not_run, refused
 from tasks.scoreboard_lines import TITLES, diagnosis_lines, fusion_lines, overlap_lines
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ def write_page(
     groups: list[Group] = [group for group in GROUPS if any(cell.group == group for cell in cells)]
     models = ", ".join(f"{label} ({model})" for label, model in board.models.items())
     panels = [
-        Panel("At a glance", [f"Models: {models}.", *absences(board)], drawing),
+        Panel(
+            "At a glance",
+            [f"Models: {models}.", lengths_note(board.encoders), *absences(board)],
+            drawing,
+        ),
         *(group_panel(board, cells, group) for group in groups),
         *(diagnosis_panel(board, cells, sample) for sample in board.diagnoses),
         *([fusion_panel(board)] if board.fusions else []),

@@ -18,6 +18,8 @@ from tasks.scoreboard import (
     averaged_tasks,
     averages,
     cells_of,
+    lengths_note,
+    max_lengths,
     not_run,
     refused,
 )
@@ -29,7 +31,19 @@ if TYPE_CHECKING:
 
     from sentemb_core.report.scores import Point
 
-COLUMNS = ("group", "task", "system", "measure", "main", "value", "low", "high", "units", "note")
+COLUMNS = (
+    "group",
+    "task",
+    "system",
+    "measure",
+    "main",
+    "value",
+    "low",
+    "high",
+    "units",
+    "max_length",
+    "note",
+)
 
 
 def write_board(board: Scoreboard, folder: Path) -> Path:
@@ -56,18 +70,19 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
 
 def write_csv(board: Scoreboard, cells: Sequence[Cell], path: Path) -> None:
     """A line for every measure of every system on every task; shares, not per cent."""
+    lengths = max_lengths(board.encoders)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         for cell in cells:
             start = (cell.group, cell.task, cell.system)
-            bounds = (cell.low, cell.high, cell.units)
-            writer.writerow((*start, cell.measure, 1, cell.value, *bounds, ""))
+            end = (cell.units, lengths.get(cell.system, ""), "")
+            writer.writerow((*start, cell.measure, 1, cell.value, cell.low, cell.high, *end))
             for measure, value in cell.measures.items():
                 if measure != cell.measure:
-                    writer.writerow((*start, measure, 0, value, "", "", cell.units, ""))
+                    writer.writerow((*start, measure, 0, value, "", "", *end))
         for task, note in (not_run(board.tasks) | refused(board.scores)).items():
-            writer.writerow(("", task, *[""] * 7, note))
+            writer.writerow(("", task, *[""] * 8, note))
 
 
 def points_of(board: Scoreboard, cells: Sequence[Cell]) -> "list[Point]":
@@ -119,12 +134,16 @@ def fused_names(model: str) -> tuple[str, str, str, str]:
 
 def board_json(board: Scoreboard) -> Json:
     """Everything, as shares and correlations."""
-    cells = cells_of(board)
+    cells, lengths = cells_of(board), max_lengths(board.encoders)
     return {
         "run": board.run,
         "values": "shares and correlations; low and high bound the 95 % interval over the units",
         "models": {
-            label: {"model": model, "encoder": board.encoders[label].digest}
+            label: {
+                "model": model,
+                "encoder": board.encoders[label].digest,
+                "max_length": lengths[label],
+            }
             for label, model in board.models.items()
         },
         "scores": [cell.model_dump() for cell in cells],
@@ -154,6 +173,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
     told: list[Table | str] = [
         "Main measures, times 100; CSV and JSON have shares, intervals and every measure.",
         scores_table(board, cells),
+        lengths_note(board.encoders),
         *(f"{where}: {error}" for where, error in refused(board.scores).items()),
     ]
     for sample in board.diagnoses:

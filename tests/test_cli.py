@@ -203,6 +203,7 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("search /nosuch word CORPUS", 2, "'/nosuch' is a path, and there is no folder"),
         ("canary models:/x@champion CORPUS", 2, "`python -m flows where models:/x@champion` pri"),
         ("search static word CORPUS", 2, "learns its vocabulary from a corpus"),
+        ("search MODEL CORPUS word", 2, "documents.jsonl', which is a file or a folder, as the qu"),
         ("search MODEL word nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
         ("search MODEL word CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id',"),
         ("search MODEL word CORPUS --sentences-column sentense", 3, "did you mean 'sentences'"),
@@ -225,6 +226,7 @@ def test_a_mistake_is_told_in_one_line(call, model, corpus, arguments: str, code
     assert (found, said) == (code, "")
     assert told in errors
     assert errors.splitlines()[-1].startswith("error E")
+    assert not errors.strip().endswith("..")
     assert "Traceback" not in errors
 
 

@@ -4,9 +4,10 @@ A label pairs a document with the text that people matched with it: a title, a q
 item. Its document decides by a hash whether the label is there to learn from or to judge by.
 """
 
+import json
 import logging
+import shlex
 import shutil
-from collections import Counter
 from collections.abc import Container, Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
+from sentemb_core.corpus.source import source_format
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
 from sentemb_core.errors import (
     BadDataError,
@@ -39,6 +41,30 @@ MORE_LABELS = "labels.parquet"
 REJECTED = "rejected_labels.parquet"
 """Beside the documents: the rows that were refused, and why."""
 
+COUNTED = "labels.json"
+"""Beside the documents: a `LabelCounts`."""
+
+EXAMPLES = 3
+"""Refused labels that a message names, of each reason."""
+
+PANDAS = {
+    "jsonl": "read_json({}, lines=True, dtype=False)",
+    "json": "read_json({}, dtype=False)",
+    "csv": "read_csv({}, dtype=str)",
+    "tsv": "read_csv({}, dtype=str, sep={tab})",
+    "parquet": "read_parquet({})",
+}
+"""Format of a file of labels -> how pandas, which comes with `datasets`, reads it."""
+
+
+class LabelCounts(BaseModel):
+    """Rows of a file of labels, and by reason code those that were refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows_read: int
+    refused: dict[str, int]
+
 
 class LabelReport(BaseModel):
     """The labels to train on: `labels` of `available` were taken.
@@ -55,8 +81,8 @@ class LabelReport(BaseModel):
     def summary(self) -> str:
         """One line for the log."""
         return (
-            f"{self.labels:,} of {self.available:,} labels to train on; {self.judged} left out, "
-            "whose text is looked for in the pool"
+            f"labels to train on: {self.labels:,} of {self.available:,}; left out, for their text "
+            f"is looked for in the pool: {self.judged:,}"
         )
 
 
@@ -70,7 +96,8 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
     Args:
         documents: Folder that `write_documents` filled.
         config: Names the file and its columns.
-        out: Folder for the new one; `rejected_labels.parquet` holds the rows that were refused.
+        out: Folder for the new one; `rejected_labels.parquet` holds the rows that were refused,
+            `labels.json` their counts.
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
@@ -78,18 +105,19 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
         BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another.
     """
     shutil.copytree(documents, out, dirs_exist_ok=True)
-    found, refused = _read_labels(documents / "documents.parquet", config, out / REJECTED)
+    found, counts = _read_labels(documents / "documents.parquet", config, out / REJECTED)
     row_of: list[int] = []
     texts: list[str] = []
     with DocumentWriter(out / "documents.parquet") as writer:
         for row, document in enumerate(read_documents(documents / "documents.parquet")):
-            own = found.get(document.doc_id, [])
+            own = list(found.get(document.doc_id, ()))
             writer.write(_with_counterparts(document, own))
             row_of += [row] * len(own[1:])
             texts += own[1:]
     more = {"document": pa.array(row_of, pa.int64()), "text": pa.array(texts, pa.string())}
     pq.write_table(pa.table(more), out / MORE_LABELS, compression="zstd")
-    return refused
+    (out / COUNTED).write_text(counts.model_dump_json(indent=1), encoding="utf-8")
+    return sum(counts.refused.values())
 
 
 def check_label_file(config: LabelsConfig) -> None:
@@ -132,7 +160,7 @@ def write_labelled(
             "column or a file of labels, or raise validation.label_share."
         )
     if count is not None and len(taken) < count:
-        log.warning("%d labels were asked for; there are %d", count, len(taken))
+        log.warning("labels asked for: %d; found: %d", count, len(taken))
     _write_pairs(documents / "documents.parquet", taken, out / "documents.parquet")
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
@@ -141,31 +169,35 @@ def write_labelled(
 
 def _read_labels(
     documents: Path, config: LabelsConfig, rejected: Path
-) -> tuple[dict[str, list[str]], int]:
-    """Document id -> its counterparts, in the file's order; how many rows were refused."""
+) -> tuple[dict[str, dict[str, None]], LabelCounts]:
+    """Document id -> its counterparts, in the file's order; and how many rows were refused."""
     known: dict[str, None] = {
         doc_id: None
         for batch in document_batches(documents, ["doc_id"])
         for doc_id in batch.column("doc_id").to_pylist()
     }
-    found: dict[str, list[str]] = {}
-    read, unknown = 0, Counter[str]()
+    found: dict[str, dict[str, None]] = {}
+    examples: dict[str, dict[str, None]] = {}
+    read = 0
     with Quarantine(rejected) as quarantine:
         for row in _rows(config):
             read += 1
-            if isinstance(row, BadRow):
-                quarantine.add(row)
-                continue
-            doc_id, text = str(row.doc_id), row.text.strip() if isinstance(row.text, str) else ""
-            reason = _fault(doc_id, text, known, found)
-            if reason:
-                shown = doc_id if reason == "unknown-id" else text
-                quarantine.add(BadRow(row.where, row.number, reason, shown))
-                unknown[doc_id] += reason == "unknown-id"
-                continue
-            found.setdefault(doc_id, []).append(text)
-    _check(quarantine, read, [doc_id for doc_id in unknown if unknown[doc_id]], list(known)[:2])
-    return found, quarantine.counts.total()
+            label = row if isinstance(row, BadRow) else _label(row, known, found)
+            if isinstance(label, BadRow):
+                quarantine.add(label)
+                shown = str(label.text if label.reason == "unknown-id" else label.row)
+                told = examples.setdefault(label.reason, {})
+                if len(told) < EXAMPLES:
+                    told[shown] = None
+            else:
+                doc_id, text = label
+                found.setdefault(doc_id, {})[text] = None
+    counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
+    for reason, shown in examples.items():
+        _check(counts, reason, list(shown), config, list(known)[:2])
+    if read == 0:
+        raise EmptyPairsError("The file of labels has no row.")
+    return found, counts
 
 
 def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:
@@ -179,8 +211,19 @@ def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:
         ) from error
 
 
+def _label(
+    row: Row, known: Container[str], found: dict[str, dict[str, None]]
+) -> tuple[str, str] | BadRow:
+    """Id and counterpart of a row that can be used and was not there before."""
+    doc_id, text = str(row.doc_id), row.text.strip() if isinstance(row.text, str) else ""
+    reason = _fault(doc_id, text, known, found)
+    if reason is None:
+        return doc_id, text
+    return BadRow(row.where, row.number, reason, doc_id if reason == "unknown-id" else text)
+
+
 def _fault(
-    doc_id: str, text: str, known: Container[str], found: dict[str, list[str]]
+    doc_id: str, text: str, known: Container[str], found: dict[str, dict[str, None]]
 ) -> str | None:
     """The reason to refuse a label, if there is one."""
     if doc_id not in known:
@@ -192,25 +235,45 @@ def _fault(
     return "duplicate-label" if text in found.get(doc_id, ()) else None
 
 
-def _check(quarantine: Quarantine, read: int, unknown: list[str], known: list[str]) -> None:
+def _check(
+    counts: LabelCounts, reason: str, first: list[str], config: LabelsConfig, known: list[str]
+) -> None:
     """Refuse a file of which more than 1 % is bad for one reason; `known` are ids to show."""
-    for reason, count in quarantine.counts.items():
-        told = f"{count} of {read} labels are {REASONS[reason]}"
-        if count <= MOST_BAD * read:
-            log.warning("%s", told)
-        elif reason == "unknown-id":
-            raise UnknownLabelsError(
-                f"{count} of {read} label ids are not in the corpus (first: "
-                f"{', '.join(map(repr, unknown[:3]))}; the corpus has "
-                f"{', '.join(map(repr, known))}); 1 % may be. {_way_to_ids(known)}"
-            )
-        else:
-            raise BadDataError(
-                f"At most 1 % of the labels may be bad; {told}. Repair the file, or check its "
-                "columns."
-            )
-    if read == 0:
-        raise EmptyPairsError("The file of labels has no row.")
+    count, read = counts.refused[reason], counts.rows_read
+    if count <= MOST_BAD * read:
+        log.warning("%d of %d labels refused: %s", count, read, REASONS[reason])
+    elif reason == "unknown-id":
+        raise UnknownLabelsError(
+            f"{count} of {read} label ids are not in the corpus (first: "
+            f"{', '.join(map(repr, first))}; the corpus has "
+            f"{', '.join(map(repr, known))}); 1 % may be. {_way_to_ids(known)}"
+        )
+    else:
+        raise BadDataError(
+            f"At most 1 % of the labels may be refused for one reason; found {count} of {read} "
+            f"{REASONS[reason]} (first: row {', '.join(first)}, counted from 0). "
+            f"{_way_out(reason, config)}"
+        )
+
+
+def _way_out(reason: str, config: LabelsConfig) -> str:
+    """What a person may do with a file of labels that is refused."""
+    if reason != "duplicate-label":
+        return "Repair the file, or check its columns."
+    kind = source_format(str(config.source))
+    if kind not in PANDAS:
+        return "A click log repeats itself: keep one row of each document and counterpart."
+    kept = str(Path(str(config.source)).with_name("labels-once.parquet"))
+    read = PANDAS[kind].format(json.dumps(config.source), tab=json.dumps("\t"))
+    program = (
+        f"import pandas; pandas.{read}"
+        f".drop_duplicates({json.dumps([config.id_column, config.counterpart_column])})"
+        f".to_parquet({json.dumps(kept)})"
+    )
+    return (
+        "A click log repeats itself; keep one row of each document and counterpart, and name the "
+        f"new file: python -c {shlex.quote(program)}"
+    )
 
 
 def _way_to_ids(known: list[str]) -> str:

@@ -20,7 +20,7 @@ REASONS: dict[str, str] = {
     "over-long": "over-long",  # more than max_characters, or a row too large to parse
     "duplicate-id": "with a repeated id",  # an earlier usable row has this id
     "unknown-id": "with an id that is not in the corpus",  # of a label
-    "duplicate-label": "that repeat a label",  # an earlier row pairs the same two
+    "duplicate-label": "equal to an earlier label",  # an earlier label pairs the same two
 }
 """Reason code -> the words of a message. This table is the whole list."""
 

@@ -70,8 +70,12 @@ states = AutoModel.from_pretrained("PATH")
 ```
 
 From the registry, through the loader that runs no foreign code:
-`python -m flows encode --model models:/NAME@champion`. Weights are safetensors; nothing here needs
-`trust_remote_code`.
+
+```
+python -m flows encode documents.jsonl vectors.parquet --model models:/NAME@champion
+```
+
+Weights are safetensors; nothing here needs `trust_remote_code`.
 
 It reads a sentence as in its training: `tokenizer.json` cuts what is longer (32 tokens unless the
 run was told another `encoder.max_length`). A document is the mean of its sentences' vectors."""

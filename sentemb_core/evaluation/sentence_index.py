@@ -33,7 +33,7 @@ def opened_index(index: Path) -> pq.ParquetFile:
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(
             f"An index is a Parquet file as `encode --by sentence` writes it; {index} is none: "
-            f"{error}."
+            f"{str(error).rstrip('.')}."
         ) from error
     if missing := set(COLUMNS) - set(file.schema_arrow.names):
         raise UsageError(

@@ -1,13 +1,14 @@
 """From the folders that a run's stages left behind to what its report shows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from sentemb_core.corpus.benchmark import SIDES, Benchmark
+from sentemb_core.corpus.labels import COUNTED, REJECTED, LabelCounts
 from sentemb_core.corpus.tokens import TokenCorpus, TokenReport
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
@@ -23,6 +24,7 @@ from sentemb_core.report.data import (
     PairPoints,
     Projection,
     QuarantineRow,
+    Refusals,
     RoundRow,
     RunReport,
     SentencePair,
@@ -202,15 +204,33 @@ def shown(pair: Pair) -> SentencePair:
 
 
 def corpus_counts(documents: Path, sentences: Path) -> dict[str, object]:
-    """Counts of the reader, the first refused rows in the source's order, and where all are."""
+    """Counts of the reader, and what it and the reader of labels refused."""
     tokens = TokenReport.model_validate_json((sentences / "meta.json").read_text("utf-8"))
     told = json.loads((documents / "report.json").read_text("utf-8"))
-    refused = documents / "quarantine.parquet"  # repeated ids are found later than other faults
-    rows = pq.read_table(refused).sort_by("row").slice(0, QUARANTINED).to_pylist()
     counts = {name.replace("_", " "): n for name, n in told.items() if isinstance(n, int)}
     return {
         "corpus": counts | {"read by the encoder": tokens.cut},
-        "quarantine_counts": told["quarantined"],
-        "quarantine_rows": [QuarantineRow(**row) for row in rows],
-        "quarantine": str(refused) if rows else "",
+        "quarantine": refusals(
+            told["rows_read"], told["quarantined"], documents / "quarantine.parquet"
+        ),
+        "labels": refused_labels(documents),
     }
+
+
+def refused_labels(documents: Path) -> Refusals | None:
+    """None where no file of labels gave the counterparts."""
+    if not (documents / COUNTED).exists():
+        return None
+    counts = LabelCounts.model_validate_json((documents / COUNTED).read_text("utf-8"))
+    return refusals(counts.rows_read, counts.refused, documents / REJECTED)
+
+
+def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
+    """With the first refused rows in the source's order: a repeated id is found late."""
+    rows = pq.read_table(refused).sort_by("row").slice(0, QUARANTINED).to_pylist()
+    return Refusals(
+        read=read,
+        counts=dict(counts),
+        rows=[QuarantineRow(**row) for row in rows],
+        file=str(refused) if rows else "",
+    )

@@ -231,6 +231,19 @@ class QuarantineRow(Shown):
     excerpt: Text
 
 
+class Refusals(Shown):
+    """What a source's reader refused."""
+
+    read: NonNegativeInt = Field(default=0, description="Rows of the source.")
+    counts: dict[Text, NonNegativeInt] = Field(
+        default_factory=dict, description="Refused rows by reason code."
+    )
+    rows: list[QuarantineRow] = Field(
+        default_factory=list, description="The refused rows that come first in the source."
+    )
+    file: Text = Field(default="", description="The table with all of them, if there are any.")
+
+
 class StageTiming(Shown):
     """One stage of the run: `hit` when the store had its result.
 
@@ -294,13 +307,10 @@ class RunReport(Shown):
     corpus: dict[Text, int | FiniteFloat | Text] = Field(
         default_factory=dict, description="Counts of the reader."
     )
-    quarantine_counts: dict[Text, int] = Field(
-        default_factory=dict, description="Refused rows by reason code."
+    quarantine: Refusals = Field(default=Refusals(), description="Of the corpus.")
+    labels: Refusals | None = Field(
+        default=None, description="Of the file of labels, if the run has one."
     )
-    quarantine_rows: list[QuarantineRow] = Field(
-        default_factory=list, description="The refused rows that come first in the source."
-    )
-    quarantine: Text = Field(default="", description="The file with all of them.")
     timings: list[StageTiming] = []
 
     @property

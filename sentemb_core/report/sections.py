@@ -12,6 +12,7 @@ from sentemb_core.report.data import (
     DocumentClusters,
     FixedRow,
     Labelling,
+    Refusals,
     RoundRow,
     RunReport,
     SentencePair,
@@ -256,11 +257,6 @@ def lost_queries(report: RunReport, drawings: Drawings) -> Html:
 def data(report: RunReport, drawings: Drawings) -> Html:
     """What was read and what was refused."""
     read = [[_spelled(label), _plain(value)] for label, value in report.corpus.items()]
-    refused = [[quoted(reason), count(n)] for reason, n in report.quarantine_counts.items()]
-    first = [
-        [count(row.row), quoted(row.excerpt), quoted(row.reason), quoted(row.where)]
-        for row in report.quarantine_rows
-    ]
     return join(
         [
             table("Corpus", ["Count", "Value"], read)
@@ -273,15 +269,36 @@ def data(report: RunReport, drawings: Drawings) -> Html:
             )
             if read
             else "",
-            table("Quarantine: refused rows by reason", ["Reason", "Rows"], refused)
-            if refused
-            else _absent("No row was refused: the quarantine is empty."),
-            table("First refused rows", ["Row", "Excerpt", "Reason", "File"], first, numeric=False)
-            if first
+            _refusals("row", report.quarantine)
+            or _absent("No row was refused: the quarantine is empty."),
+            _refusals("label", report.labels)
+            or _absent(f"None of the {count(report.labels.read)} labels was refused.")
+            if report.labels
             else "",
-            tag("p", "All refused rows: ", tag("code", quoted(report.quarantine)), class_="caption")
-            if report.quarantine
-            else "",
+        ]
+    )
+
+
+def _refusals(row: str, found: Refusals) -> Html:
+    """Counts and shares by reason, the first examples, and where all are; nothing if none is."""
+    if not found.counts:
+        return Html("")
+    by_reason = [
+        [quoted(reason), count(n), percent(n / max(found.read, 1))]
+        for reason, n in found.counts.items()
+    ]
+    first = [
+        [count(one.row), quoted(one.excerpt), quoted(one.reason), quoted(one.where)]
+        for one in found.rows
+    ]
+    caption = f"Quarantine: refused {row}s of {count(found.read)} by reason"
+    return join(
+        [
+            table(caption, ["Reason", f"{row.capitalize()}s", "Share"], by_reason),
+            table(
+                f"First refused {row}s", ["Row", "Excerpt", "Reason", "File"], first, numeric=False
+            ),
+            tag("p", f"All refused {row}s: ", tag("code", quoted(found.file)), class_="caption"),
         ]
     )
 

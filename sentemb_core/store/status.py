@@ -19,6 +19,9 @@ SHOWN = 3
 
 OTHER_INPUTS = "first time with these inputs"
 
+SUBJECTS = ("arguments.task.name", "arguments.system", "arguments.config.name")
+"""What a stage was asked about: a task, a fixed row, a start encoder."""
+
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -66,9 +69,14 @@ def verdict(store: Store, stage: Stage, arguments: Mapping[str, Any]) -> Status:
 def nearest_difference(store: Store, stage: str, key: StageKey) -> str:
     """What sets a key apart from the most similar record of its stage (the latest of equals).
 
-    A record of other data alone, none of whose inputs are the key's, explains nothing.
+    A record of other data alone, none of whose inputs are the key's, explains nothing; nor does
+    one of another task, however much else they share.
     """
-    known = [record.parts for record in records.every(store, stage)]
+    known = [
+        record.parts
+        for record in records.every(store, stage)
+        if all(record.parts.get(subject) == key.parts.get(subject) for subject in SUBJECTS)
+    ]
     inputs = inputs_of(key.parts)
     told = [
         differences(parts, key.parts) for parts in known if not inputs or inputs & inputs_of(parts)

@@ -99,7 +99,7 @@ class PairBatches:
             for documents in (document[rows], drawn)
         )
         log.info(
-            "an epoch has %d batches of %d pairs and leaves %d out; in a batch %.1f pairs meet "
+            "batches an epoch: %d of %d pairs each, %d pairs left out; in a batch %.1f pairs meet "
             "another of their document, which is no negative (%.1f, were they drawn at random)",
             self.batches_per_epoch, self.batch_size, len(document) % self.batch_size,
             spread, random,

@@ -2,15 +2,24 @@
 
 import json
 import random
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.configs import LabelsConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
-from sentemb_core.corpus.labels import LabelReport, write_labelled, write_with_labels
+from sentemb_core.corpus.labels import (
+    LabelCounts,
+    LabelReport,
+    write_labelled,
+    write_with_labels,
+)
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import (
     BadDataError,
@@ -94,7 +103,7 @@ def test_a_smaller_count_is_part_of_a_larger_one_whatever_the_order(tmp_path: Pa
 def test_more_labels_than_there_are_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     _, found, report = drawn(tmp_path, documents(), 5_000)
     assert report.labels == report.available == len(found)
-    assert f"5000 labels were asked for; there are {report.labels}" in caplog.text
+    assert f"labels asked for: 5000; found: {report.labels}" in caplog.text
 
 
 def test_one_label_is_too_few(tmp_path: Path):
@@ -150,6 +159,9 @@ def test_a_few_bad_labels_are_counted_and_kept_aside(
     assert aside["reason"] == ["unknown-id", "empty", "duplicate-label"]
     assert aside["excerpt"] == ["d999", "", "text 6"]
     assert caplog.text.count("1 of 203 labels") == 3
+    counts = LabelCounts.model_validate_json((out / "labels.json").read_text())
+    assert counts.rows_read == 203
+    assert counts.refused == {"unknown-id": 1, "empty": 1, "duplicate-label": 1}
 
 
 def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
@@ -167,14 +179,42 @@ def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
             UnknownLabelsError,
             r"E501 3 of 103 label ids .*first: 'd999'.* 'd0', 'd1'\); .*labels\.id_column",
         ),
-        (pair(5, ""), BadDataError, r"E100 .*3 of 103 labels are empty"),
-        (pair(5, "text 5"), BadDataError, r"E100 .*3 of 103 labels are that repeat a label"),
+        (pair(5, ""), BadDataError, r"E100 .*3 of 103 empty"),
+        (
+            pair(5, "text 5"),
+            BadDataError,
+            r"E100 .*3 of 103 equal to an earlier label \(first: row 100, 101, 102, .*click log",
+        ),
     ],
 )
 def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, words):
     rows = [pair(k, f"text {k}") for k in range(100)]
     with pytest.raises(error, match=words):
         labelled(tmp_path, [*rows, *[bad] * 3])
+
+
+@pytest.mark.parametrize("form", ["jsonl", "tsv", "parquet"])
+def test_the_command_that_the_error_names_keeps_one_label_of_each_pair(tmp_path: Path, form: str):
+    clicks = pd.DataFrame([{"doc_id": f"0{k % 4}", "counterpart": f"q, {k % 4}"} for k in range(9)])
+    file = tmp_path / f"it's a log.{form}"
+    write = {
+        "jsonl": lambda: clicks.to_json(file, orient="records", lines=True),
+        "tsv": lambda: clicks.to_csv(file, index=False, sep="\t"),
+        "parquet": lambda: clicks.to_parquet(file),
+    }
+    write[form]()
+    corpus = written(
+        tmp_path / "corpus", [Document(f"0{k}", ["It rains."], None, k) for k in range(4)]
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(BadDataError, match="5 of 9 equal to an earlier label") as refused:
+        write_with_labels(corpus, LabelsConfig(source=str(file)), out)
+    python, *program = shlex.split(str(refused.value).partition("file: ")[2])
+    assert python == "python"
+    subprocess.run([sys.executable, *program], check=True)
+    once = tmp_path / "labels-once.parquet"
+    assert write_with_labels(corpus, LabelsConfig(source=str(once)), out) == 0
 
 
 def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):

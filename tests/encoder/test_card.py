@@ -1,5 +1,7 @@
 """The card says where an encoder comes from, and only what is known."""
 
+import re
+
 from sentemb_core.encoder.card import CardFacts, model_card
 
 TRAINED = CardFacts(
@@ -27,6 +29,13 @@ def test_the_card_names_corpus_parent_scores_loading_and_licence():
         "all-MiniLM-L6-v2",
     ):
         assert part in card
+
+
+def test_the_command_of_a_card_is_whole():
+    (command,) = re.findall(r"^python -m flows encode .*$", model_card(TRAINED), re.M)
+    assert command.split()[4:] == [
+        *("documents.jsonl", "vectors.parquet", "--model", "models:/NAME@champion")
+    ]
 
 
 def test_a_name_stays_on_its_line():

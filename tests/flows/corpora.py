@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentemb_core.configs import InfoCSEIDC
+from tasks.publish import Outcome
+from tasks.rows import SelfTraining
 
 TOPICS = (
     "river flood water rain dam",
@@ -77,3 +79,11 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
         "rounds": {"max_rounds": 2, "patience": 2},
     }
     return InfoCSEIDC.model_validate(settings | changes)
+
+
+def outcome_of(training: SelfTraining) -> Outcome:
+    """As a finished run's, for what only reads it."""
+    encoder = training.rows[-1].encoder
+    return Outcome(
+        run="x", training=training, encoder=encoder, report="r", landing=None, timings=[]
+    )

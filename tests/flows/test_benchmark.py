@@ -18,6 +18,7 @@ from flows.settings import checked_as
 from flows.table_commands import refusals
 from sentemb_core import console
 from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.sts import read_sts
@@ -151,6 +152,31 @@ def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: P
     ]
     assert len(json.loads((folder / "scores.json").read_text("utf-8"))) == len(told["scores"])
     assert (folder / "scores.png").stat().st_size > 10_000
+
+
+def test_how_much_of_a_text_each_model_reads_is_told_wherever_its_numbers_are(
+    files: Path, tmp_path: Path, capsys
+):
+    short = tiny.static(seed=5)
+    cut = Encoder(
+        short.backbone, short.tokenizer, pooling="mean", similarity="cosine", max_length=7
+    )
+    save_encoder(cut, tmp_path / "short", "")
+    models = [str(files / "one"), str(tmp_path / "short")]
+    found = board_of(asked(files, models=models, tasks=["sts12", "cranfield"]))
+    note = "Tokens read of a text that is encoded, the rest is cut: one 12, short 7."
+    told = " ".join(shown(capsys, *scoreboard_tables(found)).split())
+    assert note in told
+    assert board_json(found)["models"]["short"]["max_length"] == 7
+    folder = write_board(found, tmp_path / "out")
+    assert note in (folder / "page.html").read_text("utf-8")
+    with (folder / "table.csv").open(encoding="utf-8") as file:
+        lengths = {row["system"]: row["max_length"] for row in csv.DictReader(file)}
+    assert lengths == {"BM25": "", "random": "", "constant": "", "one": "12", "short": "7"}
+
+    duel = duel_of(asked(files, models=["BM25", models[1]], tasks=["cranfield"]))
+    assert duel_json(duel)["max_length"] == {"short": 7}
+    assert "the rest is cut: short 7." in " ".join(shown(capsys, *duel_tables(duel)).split())
 
 
 def test_the_page_has_every_number_of_the_table_and_loads_nothing(board: Scoreboard, tmp_path):
@@ -370,6 +396,7 @@ def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
     assert [row["stage"] for row in plan] == [
         *("kept_encoder", "score_similarity", "diagnose_on_pairs")
     ]
+    assert [row["part"] for row in plan] == ["", "new: STS12", "new: pairs of stsb_dev"]
 
 
 @pytest.mark.server

@@ -99,6 +99,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("lineage abcdef", 2, "'abcdef' begins 0 of those in"),
         ("where /nosuch", 2, "E401 "),
         ("where flows", 2, "E401 An encoder's weights lie in a safetensors file"),
+        ("search CORPUS budget --model models:/x@champion", 2, "takes the QUERY and then the SO"),
         ("canary nosuch.parquet --model models:/x@champion", 2, "nosuch.parquet is none"),
         ("canary flows --model models:/x@champion", 2, "It has: nothing yet"),
         ("canary flows --model x", 2, "A registered model is models:/NAME@ALIAS"),
@@ -176,6 +177,32 @@ def test_a_plan_waits_for_prefect_and_its_own_flow_alone(corpus_file):
     assert said.splitlines()[-1] == "['prefect']"
 
 
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ("--method conpono --preset paper", 1),
+        ("--method conpono --preset paper --set training.learning_rate=0.005", 0),
+        ("--method conpono --preset paper --encoder minilm", 0),
+        ("--method conpono", 0),
+        ("--set initialiser.learning_rate=5e-5 --set training.learning_rate=5e-5", 2),
+    ],
+)
+def test_a_rate_for_transformers_is_told_once_of_a_static_encoder(
+    call, corpus_file, options: str, warned: int
+):
+    columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
+    code, _, told = call("run", str(corpus_file), *columns, *options.split())
+    assert code == 0
+    assert told.count("learning_rate is 5e-05, a rate for transformers") == warned
+
+
+def test_a_static_encoder_in_a_folder_is_one_too(call, corpus_file, tmp_path):
+    save_encoder(static(), tmp_path / "mine", "")
+    columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
+    own = ("--encoder", str(tmp_path / "mine"), "--method", "conpono")
+    assert "a rate for transformers" in call("run", str(corpus_file), *columns, *own)[2]
+
+
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     code, said, _ = call("run", str(corpus_file), *columns, "--dry-run", "--json")
@@ -203,7 +230,9 @@ def test_a_failed_run_is_the_one_to_resume_and_none_to_report(call, corpus_file)
     config = tiny_run(corpus_file).model_dump(mode="json")
     with pytest.raises(KeyError), recording(Store.default(), "broken", [], config):
         raise KeyError
-    assert call("status")[1].startswith(f"Run broken of '{config['name']}', the last: failed.\n")
+    first, second, *_ = call("status")[1].splitlines()
+    assert first == f"Run broken of '{config['name']}', the last: failed"
+    assert second == "`python -m flows resume broken` goes on with it."
     code, said, _ = call("status", "--json")
     assert (code, json.loads(said)[0]["verdict"]) == (0, "MISS")
     code, _, told = call("report", "broken")
@@ -231,10 +260,18 @@ def test_only_what_did_not_finish_is_resumed(call):
     assert (code, "Run done is finished, there is nothing to go on with" in told) == (2, True)
 
 
-def test_a_run_that_somebody_ended_did_not_fail(call):
-    with pytest.raises(KeyboardInterrupt), recording(Store.default(), "ended", [], {}):
+def test_a_run_that_somebody_ended_did_not_fail_and_says_how_to_go_on(call, corpus_file):
+    config = tiny_run(corpus_file).model_dump(mode="json")
+    with pytest.raises(KeyboardInterrupt), recording(Store.default(), "ended", [], config):
         raise KeyboardInterrupt
     assert last_runs(Store.default())[0].state == "killed"
+    assert ": killed\n`python -m flows resume ended` goes on with it.\n" in call("status")[1]
+
+
+def test_a_home_without_runs_says_how_to_begin_one(call, tmp_path):
+    code, _, told = call("status")
+    assert (code, str(tmp_path) in told) == (2, True)
+    assert "`python -m flows run documents.jsonl` begins" in told
 
 
 def test_a_plan_says_whose_a_stage_is_and_how_much_would_run(call, corpus_file):

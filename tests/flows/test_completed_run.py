@@ -261,8 +261,10 @@ def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
     assert f"- Parent: {training.rows[0].encoder.digest}" in card
     assert "- Start: static" in card
     assert "- Method: infocse_idc: after conpono, then round 1" in card
-    for row in training.rows[: training.best + 1]:
-        assert re.search(rf"^\| {row.label} \| 0\.\d+ \| [01]\.\d+ \| [01]\.\d+ \|$", card, re.M)
+    *before, best = [row.label for row in training.rows[: training.best + 1]]
+    control = "control: the same number of steps on plain neighbours"
+    for label in (*before, rf"{best} \(this encoder\)", "BM25", control):
+        assert re.search(rf"^\| {label} \| [01]\.\d+ \| [01]\.\d+ \| [01]\.\d+ \|$", card, re.M)
     assert "test R@5" in card
     assert "SentenceTransformer(" in card
     assert "## Licence\n\nIts weights began as random numbers" in card
@@ -276,7 +278,8 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
         assert words in page
     told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
     empty = [name for name, value in told.items() if value in (None, [], {}, "")]
-    assert empty == ["quarantine_counts", "quarantine_rows", "quarantine"]
+    assert empty == ["labels"]
+    assert told["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
     assert "--config" in told["command"]
     assert told["settings"]["training.steps"] == "10"
 

@@ -23,9 +23,9 @@ from sentemb_core.configs import (
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store.objects import Store
 from tasks.caching import making_plan, without_prefect
-from tasks.publish import notes_of
+from tasks.publish import full_report, notes_of
 from tasks.rows import SelfTraining
-from tests.flows.corpora import tiny_run
+from tests.flows.corpora import outcome_of, tiny_run
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -145,6 +145,19 @@ def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
     strange.write_text('{"doc_id": "nobody", "counterpart": "text"}\n' * 3)
     with pytest.raises(UnknownLabelsError, match="E501 3 of 3"):
         tuned(tuning_run(corpus_file, labels=LABELS | {"source": str(strange)}))
+
+
+def test_refused_labels_are_counted_in_the_report(corpus_file: Path, tmp_path: Path):
+    ids = [json.loads(line)["id"] for line in corpus_file.read_text().splitlines()]
+    rows = [{"doc_id": one, "counterpart": f"{k} of {one}"} for one in ids for k in (1, 2)]
+    file = tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[7]]))
+    config = tuning_run(corpus_file, labels=LABELS | {"source": str(file)})
+    report = full_report(outcome_of(tuned(config)), config)
+    assert (report.labels.read, report.labels.counts) == (len(rows) + 1, {"duplicate-label": 1})
+    (refused,) = report.labels.rows
+    assert (refused.row, refused.excerpt) == (len(rows), rows[7]["counterpart"])
+    assert Path(report.labels.file).exists()
 
 
 def test_a_corpus_without_counterparts_has_no_labels(corpus_file: Path):

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.presets import PRETRAINED, STATIC
+from flows.presets import PRETRAINED, STATIC, slow_trainings
 from flows.settings import by_path, settings
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.store.stages import flat
 
@@ -102,6 +105,15 @@ def test_what_a_run_reads_is_kept_by_its_whole_path(tmp_path: Path, monkeypatch)
     assert (run.corpus.source, run.labels.source) == (whole, whole)
     assert (run.encoder.name, run.annotator.name) == ("minilm", str(tmp_path / "mine"))
     assert made(**{"corpus.source": "user/name"}).corpus.source == "user/name"
+
+
+def test_a_static_encoder_in_a_folder_has_the_rates_of_a_table_and_no_initialiser(tmp_path: Path):
+    texts = iter(["a form to fill", "a form to sign"])
+    save_encoder(start_encoder(EncoderConfig(name="static", dim=8), texts), tmp_path, "card")
+    run = made(**{"encoder.name": str(tmp_path)})
+    assert run.initialiser is None
+    assert run.training.learning_rate == STATIC["training"]["learning_rate"]
+    assert not slow_trainings(run)
 
 
 def test_without_a_source_the_way_out_is_shown():

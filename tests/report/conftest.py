@@ -15,6 +15,7 @@ from sentemb_core.report.data import (
     PairPoints,
     Projection,
     QuarantineRow,
+    Refusals,
     RoundRow,
     RunReport,
     SentencePair,
@@ -188,11 +189,20 @@ def report() -> RunReport:
             LostQuery(query=SENTENCES[6], wanted="Roadmap", found="Forms that work", rank=812)
         ],
         corpus={"documents": 1000, "sentences": 18_422, "mean_sentences": 18.422},
-        quarantine_counts={"empty": 3, "nul": 1},
-        quarantine="objects/quarantine.parquet",
-        quarantine_rows=[
-            QuarantineRow(where="blog.jsonl", row=17, reason="empty", excerpt=""),
-            QuarantineRow(where="blog.jsonl", row=91, reason="nul", excerpt="The\x00 team"),
-        ],
+        quarantine=Refusals(
+            read=1004,
+            counts={"empty": 3, "nul": 1},
+            file="objects/quarantine.parquet",
+            rows=[
+                QuarantineRow(where="blog.jsonl", row=17, reason="empty", excerpt=""),
+                QuarantineRow(where="blog.jsonl", row=91, reason="nul", excerpt="The\x00 team"),
+            ],
+        ),
+        labels=Refusals(
+            read=400,
+            counts={"duplicate-label": 3},
+            file="objects/rejected_labels.parquet",
+            rows=[QuarantineRow(where="l.csv", row=5, reason="duplicate-label", excerpt="forms")],
+        ),
         timings=timings(),
     )

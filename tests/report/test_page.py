@@ -7,6 +7,7 @@ from sentemb_core.report.data import (
     DocumentClusters,
     FixedRow,
     Labelling,
+    Refusals,
     RoundRow,
     RunReport,
     SentencePair,
@@ -189,6 +190,10 @@ def test_numbers_of_the_run_are_on_the_page(full):
     ):
         assert words in full
     assert "objects/quarantine.parquet" in full
+    assert "refused rows of 1,004 by reason" in full
+    assert "refused labels of 400 by reason" in full
+    assert "0.8 %" in full
+    assert "objects/rejected_labels.parquet" in full
     assert "15 stages ran in 1 min 25 s; 2 came from the store, which saved 7.1 s." in full
 
 
@@ -199,6 +204,13 @@ def test_an_empty_report_says_why_each_chapter_is_empty():
     absences = [value for _, name, value in read.attributes if (name, value) == ("class", "absent")]
     assert len(absences) == 13
     assert "The quarantine is empty" in read.text or "the quarantine is empty" in read.text
+
+
+def test_a_run_whose_labels_were_all_used_says_so():
+    words = {"title": "t", "verdict": "v", "command": "c"}
+    said = "None of the 1,200 labels was refused"
+    assert said in Page(of(RunReport(**words, labels=Refusals(read=1200)))).text
+    assert "labels was refused" not in Page(of(RunReport(**words))).text
 
 
 def test_what_was_not_measured_is_a_dash_and_not_a_zero():

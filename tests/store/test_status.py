@@ -4,6 +4,7 @@ Run: pytest tests/store/test_status.py
 """
 
 import json
+from collections.abc import Mapping
 
 from sentemb_core.store.stages import Stage
 from sentemb_core.store.status import Status, differences, explain, verdict
@@ -51,6 +52,19 @@ def test_inputs_that_were_never_seen_are_told_as_such(chain, store):
     assert why == "first time with these inputs"
     why = verdict(store, stage, {"left": a, "right": d, "top_k": 1}).why
     assert why == f"arguments.right embeddings:{b.digest[:12]} -> embeddings:{d.digest[:12]}"
+
+
+def scored(encoder: ArtifactRef, task: Mapping[str, str], vectors: str) -> int:
+    return 1
+
+
+def test_a_record_of_another_task_explains_nothing(chain, store):
+    encoder = chain.put("embeddings", "a")
+    stage = Stage("scored", 1, scored)
+    stage.run(store, {"encoder": encoder, "task": {"name": "cacm"}, "vectors": "text"})
+    for task, why in (("npl", "first time"), ("cacm", "arguments.vectors text -> mean")):
+        asked = {"encoder": encoder, "task": {"name": task}, "vectors": "mean"}
+        assert verdict(store, stage, asked).why == why
 
 
 def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):

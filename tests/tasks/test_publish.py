@@ -5,7 +5,7 @@ import pytest
 
 from sentemb_core.types import ArtifactRef
 from tasks import publish
-from tasks.publish import Outcome, notes_of, verdict_of
+from tasks.publish import Outcome, beside, notes_of, verdict_of
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 
 RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "bm25": 0.899}
@@ -68,6 +68,19 @@ def test_a_returned_encoder_is_called_best_only_if_no_other_is(monkeypatch: pyte
     """A fine-tuned one is returned whether or not a round before it was better."""
     assert "Round 1 is as good as the best of 3" in said(2, monkeypatch, after_conpono=0.5)
     assert "is returned, which is not the best of 3" in said(2, monkeypatch, after_conpono=0.6)
+
+
+def test_a_card_holds_an_encoder_against_words_and_against_its_own_control():
+    controls = (row("control", "control 1"), row("control", "control 2"))
+    rounds = [*ROWS, row("round", "round 2")]
+    of_the_first = training(rounds, 2, controls=controls)
+    assert beside(of_the_first) == {
+        "BM25": ref("bm25"),
+        "control: the same number of steps on plain neighbours": ref("control_1"),
+    }
+    assert list(beside(training(rounds, 1, controls=controls))) == ["BM25"], "no round was chosen"
+    without = training(rounds, 2).model_copy(update={"bm25": None})
+    assert beside(without) == {}
 
 
 def test_an_encoder_that_no_round_made_is_said_not_to_learn_from_annotation(

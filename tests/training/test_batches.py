@@ -116,9 +116,9 @@ def test_what_an_epoch_leaves_out_and_avoids_is_logged(caplog):
         pair_batches(unique_corpus([6] * 8), 8)
         pair_batches(unique_corpus([6] * 8), 6)
     first, second = caplog.messages
-    assert "5 batches of 8 pairs and leaves 0 out; in a batch 0.0 pairs meet" in first
+    assert "5 of 8 pairs each, 0 pairs left out; in a batch 0.0 pairs meet" in first
     assert float(first.partition("(")[2].partition(",")[0]) > 1
-    assert "6 batches of 6 pairs and leaves 4 out" in second
+    assert "6 of 6 pairs each, 4 pairs left out" in second
 
 
 def test_pairs_come_in_either_orientation():
