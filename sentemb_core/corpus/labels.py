@@ -4,9 +4,7 @@ A label pairs a document with the text that people matched with it: a title, a q
 item. Its document decides by a hash whether the label is there to learn from or to judge by.
 """
 
-import json
 import logging
-import shlex
 import shutil
 from collections.abc import Container, Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
-from sentemb_core.corpus.source import source_format
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
 from sentemb_core.errors import (
     BadDataError,
@@ -47,14 +44,11 @@ COUNTED = "labels.json"
 EXAMPLES = 3
 """Refused labels that a message names, of each reason."""
 
-PANDAS = {
-    "jsonl": "read_json({}, lines=True, dtype=False)",
-    "json": "read_json({}, dtype=False)",
-    "csv": "read_csv({}, dtype=str)",
-    "tsv": "read_csv({}, dtype=str, sep={tab})",
-    "parquet": "read_parquet({})",
+WAYS_OUT = {
+    "duplicate-label": "A click log repeats itself: keep one row of each document and counterpart "
+    "(`drop_duplicates` of pandas, SELECT DISTINCT)."
 }
-"""Format of a file of labels -> how pandas, which comes with `datasets`, reads it."""
+"""Reason code -> what to do, where that is not to repair the file."""
 
 
 class LabelCounts(BaseModel):
@@ -194,7 +188,7 @@ def _read_labels(
                 found.setdefault(doc_id, {})[text] = None
     counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
     for reason, shown in examples.items():
-        _check(counts, reason, list(shown), config, list(known)[:2])
+        _check(counts, reason, list(shown), list(known)[:2])
     if read == 0:
         raise EmptyPairsError("The file of labels has no row.")
     return found, counts
@@ -235,9 +229,7 @@ def _fault(
     return "duplicate-label" if text in found.get(doc_id, ()) else None
 
 
-def _check(
-    counts: LabelCounts, reason: str, first: list[str], config: LabelsConfig, known: list[str]
-) -> None:
+def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str]) -> None:
     """Refuse a file of which more than 1 % is bad for one reason; `known` are ids to show."""
     count, read = counts.refused[reason], counts.rows_read
     if count <= MOST_BAD * read:
@@ -252,28 +244,8 @@ def _check(
         raise BadDataError(
             f"At most 1 % of the labels may be refused for one reason; found {count} of {read} "
             f"{REASONS[reason]} (first: row {', '.join(first)}, counted from 0). "
-            f"{_way_out(reason, config)}"
+            f"{WAYS_OUT.get(reason, 'Repair the file, or check its columns.')}"
         )
-
-
-def _way_out(reason: str, config: LabelsConfig) -> str:
-    """What a person may do with a file of labels that is refused."""
-    if reason != "duplicate-label":
-        return "Repair the file, or check its columns."
-    kind = source_format(str(config.source))
-    if kind not in PANDAS:
-        return "A click log repeats itself: keep one row of each document and counterpart."
-    kept = str(Path(str(config.source)).with_name("labels-once.parquet"))
-    read = PANDAS[kind].format(json.dumps(config.source), tab=json.dumps("\t"))
-    program = (
-        f"import pandas; pandas.{read}"
-        f".drop_duplicates({json.dumps([config.id_column, config.counterpart_column])})"
-        f".to_parquet({json.dumps(kept)})"
-    )
-    return (
-        "A click log repeats itself; keep one row of each document and counterpart, and name the "
-        f"new file: python -c {shlex.quote(program)}"
-    )
 
 
 def _way_to_ids(known: list[str]) -> str:

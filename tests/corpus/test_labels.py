@@ -2,13 +2,9 @@
 
 import json
 import random
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -183,7 +179,7 @@ def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
         (
             pair(5, "text 5"),
             BadDataError,
-            r"E100 .*3 of 103 equal to an earlier label \(first: row 100, 101, 102, .*click log",
+            r"E100 .*3 of 103 equal to an earlier label \(first: row 100, 101, 102, .*keep one row",
         ),
     ],
 )
@@ -191,30 +187,6 @@ def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, 
     rows = [pair(k, f"text {k}") for k in range(100)]
     with pytest.raises(error, match=words):
         labelled(tmp_path, [*rows, *[bad] * 3])
-
-
-@pytest.mark.parametrize("form", ["jsonl", "tsv", "parquet"])
-def test_the_command_that_the_error_names_keeps_one_label_of_each_pair(tmp_path: Path, form: str):
-    clicks = pd.DataFrame([{"doc_id": f"0{k % 4}", "counterpart": f"q, {k % 4}"} for k in range(9)])
-    file = tmp_path / f"it's a log.{form}"
-    write = {
-        "jsonl": lambda: clicks.to_json(file, orient="records", lines=True),
-        "tsv": lambda: clicks.to_csv(file, index=False, sep="\t"),
-        "parquet": lambda: clicks.to_parquet(file),
-    }
-    write[form]()
-    corpus = written(
-        tmp_path / "corpus", [Document(f"0{k}", ["It rains."], None, k) for k in range(4)]
-    )
-    out = tmp_path / "out"
-    out.mkdir()
-    with pytest.raises(BadDataError, match="5 of 9 equal to an earlier label") as refused:
-        write_with_labels(corpus, LabelsConfig(source=str(file)), out)
-    python, *program = shlex.split(str(refused.value).partition("file: ")[2])
-    assert python == "python"
-    subprocess.run([sys.executable, *program], check=True)
-    once = tmp_path / "labels-once.parquet"
-    assert write_with_labels(corpus, LabelsConfig(source=str(once)), out) == 0
 
 
 def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):
