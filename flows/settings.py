@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -16,6 +17,7 @@ from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
+    METHOD_NAMES,
     AnyMethod,
     temperature_of,
 )
@@ -85,8 +87,9 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     name = encoder.get("name", "static") if isinstance(encoder, dict) else "static"
     named, seed = given.pop("preset", None), given.pop("seed", None)
     base = base_of(given, name)
-    if named is not None:
+    if named is not None or "method" in as_table(given.get("training")):
         plant(given, "training.method.name", method_of(given))
+    if named is not None:
         base = merged(base, named_preset(method_of(given), str(named)))
     tree = merged(base, given)
     if named is not None:
@@ -256,7 +259,7 @@ def of_one_document(fault: ErrorDetails) -> bool:
 
 def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     """One line: the setting's path, the rule, what was found, the closest name."""
-    path = ".".join(str(part) for part in fault["loc"])
+    path = path_of(fault["loc"])
     told = f"{path}{option_of(path)}" if path else "config"
     found = f"found {fault['input']!r:.80}"
     sentence = fault["msg"].removeprefix("Value error, ")
@@ -283,6 +286,15 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{told}: {sentence}" if path else sentence
         case _:
             return f"{told}: {fault['msg']}, {found}"
+
+
+def path_of(location: tuple[int | str, ...]) -> str:
+    """Where it is set; pydantic has a method's name between `method` and a setting of it."""
+    return ".".join(
+        str(part)
+        for before, part in pairwise(("", *location))
+        if not (before == "method" and part in METHOD_NAMES)
+    )
 
 
 def option_of(path: str) -> str:

@@ -250,11 +250,18 @@ def require_order(query: str, source: str) -> None:
     Raises:
         UsageError: query and source stand in each other's place.
     """
-    if Path(query).exists() and not Path(source).exists():
+    if _is_there(query) and not Path(source).exists():
         raise UsageError(
             f"`search` takes the QUERY and then the SOURCE; found {query!r}, which is a file or a "
             f"folder, as the query, and {source!r}, which is none, as the source: swap them."
         )
+
+
+def _is_there(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except OSError:  # longer than a path can be
+        return False
 
 
 def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> int:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from sentemb_core.cli import app
+from sentemb_core.cli import app, require_order
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.revision import weights_digest
@@ -322,3 +322,8 @@ def test_an_unknown_document_is_told_before_an_encoder_is_loaded(tmp_path):
     )
     assert "No document has the id 'c'; the first ids are ['a', 'b']" in done.stderr
     assert done.stdout == "False\n"
+
+
+def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
+    require_order("a long question " * 400, str(tmp_path))
+    require_order("a\0b", str(tmp_path))

@@ -183,6 +183,14 @@ def test_an_initialiser_that_compares_otherwise_keeps_its_own(initialiser: str):
     assert run.initialiser == plain.initialiser
 
 
+def test_settings_of_a_method_that_is_not_named_are_self_annotations():
+    method = made("training.method.batches=cluster").training.method
+    assert (method.name, method.batches) == ("infocse_idc", "cluster")
+    with pytest.raises(UsageError, match=r"E001 training\.method\.rule: there is no"):
+        made("training.method.rule=paper")
+    assert made("training.method.rule=paper", **by_path({"method": "esimcse"})).training.method.rule
+
+
 def test_a_preset_brings_no_initialiser():
     run = made(**by_path({"preset": "paper", "encoder": "minilm"}))
     assert run.initialiser is None
