@@ -56,13 +56,28 @@ def train_command(
     given = {"corpus.source": source} | corpus | by_path(options)
     config = settings(file, given, overrides)
     prepare()
-    for warning in slow_trainings(config):
-        remark(f"warning {warning}")
     return show_plan(config, as_json) if dry_run else run_config(config, as_json)
 
 
-def run_config(config: AnyRun, as_json: bool) -> int:
+def labels_unlearnt(config: AnyRun) -> list[str]:
+    """A warning where a file of labels was named, and no training reads it."""
+    if config.labels.source is None or isinstance(config, InfoCSEPlus | FineTuneRun):
+        return []
+    return [
+        f"the labels of {config.labels.source} are what validation looks for, and nothing learns "
+        "from them: take --method fine_tune, or --cycles N (InfoCSE++)."
+    ]
+
+
+def examined(config: AnyRun) -> None:
+    """Refuse what cannot work (`check_run`); say what will work otherwise than it may look."""
     check_run(config)
+    for warning in [*slow_trainings(config), *labels_unlearnt(config)]:
+        remark(f"warning {warning}")
+
+
+def run_config(config: AnyRun, as_json: bool) -> int:
+    examined(config)
     with running():
         outcome = run_of(config)
     from tasks.publish import notes_of, verdict_of
@@ -72,13 +87,15 @@ def run_config(config: AnyRun, as_json: bool) -> int:
         emit(outcome.model_dump(mode="json"))
     else:
         told = [verdict_of(outcome), *notes_of(outcome.training, config.training.seed)]
+        landing = outcome.landing
+        told += [f"Registered: {landing.uri}, the {landing.alias}."] if landing else []
         show(outcome_table(outcome), *told, f"Report: {outcome.report}")
     return 0
 
 
 def show_plan(config: AnyRun, as_json: bool) -> int:
     """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
-    check_run(config)
+    examined(config)
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 

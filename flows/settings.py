@@ -96,7 +96,22 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         tree = tempered(tree)
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
+    require_initialiser(tree, given, name)
     return checked(placed(tree if seed is None else seeded(tree, seed, own)))
+
+
+def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
+    """Settings of an initialiser want one; a start encoder that has learnt has none of its own.
+
+    Raises:
+        UsageError: there is none.
+    """
+    first = tree.get("initialiser")
+    if isinstance(first, dict) and not first.get("method"):
+        raise UsageError(
+            f"initialiser.{next(iter(given['initialiser']))}: this run has no initialiser, since "
+            f"{encoder!r} has learnt already. Leave it out, or name one: --initialiser conpono."
+        )
 
 
 def placed(tree: Json) -> Json:

@@ -78,6 +78,8 @@ def list_experiments(data: str | None, as_json: bool) -> int:
     for row in told:
         lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
+    table.add_row("methods-small", "every method in cells of equal budget (ours)", "ready")
+    table.add_row("few-shot", "methods, each fine-tuned on more and more labels (ours)", "ready")
     for name, reason in NOT_SERVED.items():
         table.add_row(name, f"not served: {reason}", "")
     show(table)

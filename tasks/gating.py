@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
+LABEL_SHARE = "label_share"
+"""Tag of a version: the share of all documents, drawn by a hash, whose labels it learnt from."""
+
+
 class Landing(Value):
     """What became of a registered encoder, in words."""
 
@@ -57,6 +61,7 @@ def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) 
             "parent": start.encoder.digest,
             "round": best.label,
             "documents": training.texts.documents.digest,
+            LABEL_SHARE: config.validation.label_share if learnt_labels(training) else 0.0,
         },
         canaries=drawn_sentences(TokenCorpus.open(opened(training.texts.sentences))),
     )
@@ -69,14 +74,30 @@ def verdict(
     from sentemb_core.evaluation.gate import gate
 
     best = training.rows[training.best]
-    rival = champion_ranks(champion, training.texts) if champion else None
+    fair = never_learnt(champion, training.texts)
     return gate(
-        gate_ranks(best.scores),
-        rival,
-        gate_ranks(training.rows[0].scores),
+        gate_ranks(best.scores)[fair],
+        champion_ranks(champion, training.texts)[fair] if champion else None,
+        gate_ranks(training.rows[0].scores)[fair],
         collapsed=collapsed(best, config.validation.candidates),
         seed=config.training.seed,
     )
+
+
+def learnt_labels(training: SelfTraining) -> bool:
+    """Whether the best row, or one before it on its path, was fine-tuned."""
+    return any(row.kind == "fine-tuned" for row in training.rows[: training.best + 1])
+
+
+def never_learnt(champion: ModelVersion | None, texts: Texts) -> "np.ndarray":
+    """Gate queries that are none of the champion's labels: a fine-tuned one knows those answers."""
+    import numpy as np
+
+    from sentemb_core.corpus.benchmark import Benchmark, is_label
+
+    share = float(champion.tags.get(LABEL_SHARE, 0.0)) if champion else 0.0
+    asking = Benchmark.open(opened(texts.benchmark)).only("gate").query_doc_id
+    return np.array([not is_label(doc_id, share) for doc_id in asking], np.bool_)
 
 
 def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":

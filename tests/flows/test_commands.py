@@ -199,8 +199,20 @@ def test_a_rate_for_transformers_is_told_once_of_a_static_encoder(
 def test_a_static_encoder_in_a_folder_is_one_too(call, corpus_file, tmp_path):
     save_encoder(static(), tmp_path / "mine", "")
     columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
-    own = ("--encoder", str(tmp_path / "mine"), "--method", "conpono")
+    own = ("--encoder", str(tmp_path / "mine"), "--set", "training.learning_rate=5e-5")
     assert "a rate for transformers" in call("run", str(corpus_file), *columns, *own)[2]
+
+
+@pytest.mark.parametrize(("options", "warned"), [("", 1), ("--cycles 1", 0)])
+def test_a_file_of_labels_that_nothing_learns_from_is_told(
+    call, corpus_file, tmp_path, options: str, warned: int
+):
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text('{"doc_id": "d1", "counterpart": "a query"}\n')
+    columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
+    named = ("--labels", str(labels), *options.split())
+    told = call("run", str(corpus_file), *columns, *named)[2]
+    assert told.count("nothing learns from them") == warned
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):

@@ -191,6 +191,17 @@ def test_settings_of_a_method_that_is_not_named_are_self_annotations():
     assert made("training.method.rule=paper", **by_path({"method": "esimcse"})).training.method.rule
 
 
+@pytest.mark.parametrize("method", ["infocse_idc", "simcse"])
+def test_steps_of_an_initialiser_that_a_run_has_not_are_told(method: str):
+    options = by_path({"encoder": "minilm", "method": method})
+    with pytest.raises(
+        UsageError, match=r"initialiser\.steps: this run has no .* 'minilm' has lear"
+    ):
+        made("initialiser.steps=50", **options)
+    named = made("initialiser.steps=50", **options, **by_path({"initialiser": "conpono"}))
+    assert named.initialiser.steps == 50
+
+
 def test_a_preset_brings_no_initialiser():
     run = made(**by_path({"preset": "paper", "encoder": "minilm"}))
     assert run.initialiser is None

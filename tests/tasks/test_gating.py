@@ -1,0 +1,57 @@
+"""The gate asks what no encoder before it was taught the answers of."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.types import ArtifactRef
+from tasks import gating
+from tasks.registry import ModelVersion
+
+REF = ArtifactRef(kind="model", digest="0" * 64, size=1)
+
+
+@pytest.fixture
+def gate_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for k in range(300):
+            writer.write(Document(f"d{k}", [f"It rains {k}.", "It snows."], f"Title {k}", k))
+    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    monkeypatch.setattr(gating, "opened", lambda _: tmp_path)
+    return Benchmark.open(tmp_path).only("gate").query_doc_id
+
+
+def champion(**tags: str) -> ModelVersion:
+    return ModelVersion(name="news", version=1, artifact=REF, tags=tags)
+
+
+def kept(version: ModelVersion | None) -> list[bool]:
+    texts = cast(Any, SimpleNamespace(benchmark=REF))
+    return gating.never_learnt(version, texts).tolist()
+
+
+def test_labels_that_the_champion_learnt_from_do_not_judge(gate_ids: list[str]):
+    told = kept(champion(label_share="0.5"))
+    assert told == [not is_label(doc_id, 0.5) for doc_id in gate_ids]
+    assert 0.3 < sum(told) / len(told) < 0.7
+
+
+@pytest.mark.parametrize("version", [None, champion(), champion(label_share="0.0")])
+def test_a_champion_without_labels_is_judged_on_the_whole_split(
+    gate_ids: list[str], version: ModelVersion | None
+):
+    assert kept(version) == [True] * len(gate_ids)
+
+
+def rows(*kinds: str, best: int) -> Any:
+    return SimpleNamespace(rows=[SimpleNamespace(kind=kind) for kind in kinds], best=best)
+
+
+def test_an_encoder_has_learnt_labels_if_any_on_its_path_was_fine_tuned():
+    assert gating.learnt_labels(rows("start", "fine-tuned", "round", best=2))
+    assert not gating.learnt_labels(rows("start", "round", "fine-tuned", best=1))
