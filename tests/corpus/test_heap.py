@@ -1,50 +1,52 @@
-import ctypes
-import platform
-from collections.abc import Callable
+"""Blocks in a process of their own: a hole in a heap that was used before would hold any of them."""
 
-import numpy as np
+import platform
+import subprocess
+import sys
+
 import pytest
 
+FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+PROBE = f"""
+import ctypes
 from sentemb_core.corpus.heap import HIGHEST, LARGE, steady_heap
 
-FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+libc = ctypes.CDLL(None)
+Mallinfo = type("Mallinfo", (ctypes.Structure,),
+                {{"_fields_": [(name, ctypes.c_size_t) for name in "{FIELDS}".split()]}})
+libc.mallinfo2.restype = Mallinfo
+libc.malloc.restype = ctypes.c_void_p
+
+def mapped(size):
+    before = libc.mallinfo2().hblks
+    libc.malloc(ctypes.c_size_t(size))
+    return libc.mallinfo2().hblks > before
+
+"""
 
 
-class Mallinfo(ctypes.Structure):
-    """What mallinfo2(3) gives."""
-
-    _fields_ = [(name, ctypes.c_size_t) for name in FIELDS.split()]
-
-
-@pytest.fixture
-def mapped() -> Callable[[int], bool]:
-    """Whether a block of so many bytes has a map of its own."""
+def printed(program: str) -> str:
+    """What a fresh process says."""
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("glibc's thresholds")
-    mallinfo = ctypes.CDLL(None).mallinfo2
-    mallinfo.restype = Mallinfo
-
-    def maps(size: int) -> bool:
-        before = mallinfo().hblks
-        block = np.empty(size, np.uint8)
-        return bool(mallinfo().hblks > before and len(block))
-
-    return maps
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE + program], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.strip()
 
 
-def test_large_blocks_are_mapped_inside_and_only_the_largest_after(
-    mapped: Callable[[int], bool],
-) -> None:
-    with steady_heap():
-        assert mapped(2 * LARGE)
-        assert not mapped(LARGE // 4)
-    assert not mapped(2 * LARGE)
-    assert mapped(2 * HIGHEST)
+def test_large_blocks_are_mapped_inside_and_only_the_largest_after():
+    told = printed(
+        "with steady_heap(): print(mapped(2 * LARGE), mapped(LARGE // 4))\n"
+        "print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
+    )
+    assert told == "True False\nFalse True"
 
 
-def test_a_failed_pass_leaves_the_thresholds_as_a_finished_one_does(
-    mapped: Callable[[int], bool],
-) -> None:
-    with pytest.raises(ValueError, match="half way"), steady_heap():
-        raise ValueError("half way")
-    assert not mapped(2 * LARGE)
+def test_a_failed_pass_leaves_the_thresholds_as_a_finished_one_does():
+    told = printed(
+        "try:\n"
+        "    with steady_heap(): raise ValueError\n"
+        "except ValueError: print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
+    )
+    assert told == "False True"

@@ -72,7 +72,7 @@ def call(answer):
         (
             "condenser",
             ("training.method.mask_rate=0",),
-            r"E001 training\.method\.condenser\.mask_rate.*greater than 0",
+            r"E001 training\.method\.mask_rate.*greater than 0",
         ),
         ("declutr", ("encoder.positions=32",), "E303 declutr reads spans of 32 to 512 .* holds 30"),
         (
@@ -96,7 +96,7 @@ def call(answer):
         (
             "ict",
             ("training.method.context_tokens=8",),
-            r"E001 training\.method\.ict\.context_tokens.*greater than or equal to 16",
+            r"E001 training\.method\.context_tokens.*greater than or equal to 16",
         ),
     ],
 )
@@ -110,8 +110,8 @@ def test_parts_that_do_not_fit_are_refused_before_any_stage(
         *("--set", f"training.method.name={method}", *options, *["--dry-run"] * plan),
     )
     assert (code, said) == (2, "")
-    assert len(errors.splitlines()) == 1
-    assert re.search(f"^error {told}", errors)
+    assert errors.count("error E") == 1
+    assert re.search(f"^error {told}", errors.splitlines()[-1])
     assert last_runs(Store.default()) == []
 
 
