@@ -1,4 +1,4 @@
-"""Blocks in a process of their own: a hole in a heap that was used before would hold any of them."""
+"""In a process of their own: a hole in a heap that was used before would hold any block."""
 
 import platform
 import subprocess
