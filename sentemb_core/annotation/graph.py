@@ -9,6 +9,7 @@ from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import FreshVectors, Storage, Vectors
 from sentemb_core.annotation.files import read_arrow, write_arrow
+from sentemb_core.corpus.heap import steady_heap
 from sentemb_core.encoder.batching import Precision
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
@@ -22,11 +23,8 @@ def write_graph(
 
     Raises BadEmbeddingError if a vector is not finite.
     """
-    for shard in corpus.shards:
-        offsets = corpus.shard_offsets(shard.index)
-        near = neighbours(vectors.shard(shard.index), offsets, degree, min_distance)
-        _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
-        del near  # else two shards are held while the next is compared
+    with steady_heap():
+        _write_shards(corpus, vectors, degree, out, min_distance)
 
 
 def write_graph_fused(
@@ -38,9 +36,12 @@ def write_graph_fused(
     out: Path,
     min_distance: int = 1,
 ) -> None:
-    """The graph without keeping vectors: byte for byte that of `write_graph` on stored ones."""
+    """The graph without keeping vectors: byte for byte that of `write_graph` on stored ones.
+
+    On the heap as it is: an encoder's temporaries would be mapped anew for every batch.
+    """
     fresh = FreshVectors(encoder, corpus, storage, dtype)
-    write_graph(corpus, fresh, degree, out, min_distance)
+    _write_shards(corpus, fresh, degree, out, min_distance)
 
 
 def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
@@ -93,6 +94,16 @@ class PrunedGraph:
     def shard(self, k: int) -> Edges:
         i, j, weight = (column.to_numpy() for column in read_arrow(self.files[k]).columns)
         return Edges(i, j, weight)
+
+
+def _write_shards(
+    corpus: Corpus, vectors: Vectors, degree: int, out: Path, min_distance: int
+) -> None:
+    for shard in corpus.shards:
+        offsets = corpus.shard_offsets(shard.index)
+        near = neighbours(vectors.shard(shard.index), offsets, degree, min_distance)
+        _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
+        del near  # else two shards are held while the next is compared
 
 
 def _write_neighbours(near: Neighbours, path: Path) -> None:
