@@ -27,6 +27,8 @@ WAYS = {
     "--set training.method.tied=true --set training.method.per=target",
     "neighbours": "--method conpono --steps 60",
     "infocse-idc": "--rounds 2 --steps 30 --set rounds.patience=2 --set control=false",
+    "infocse-idc auto": "--preset auto --rounds 2 --steps 30 --set rounds.patience=2 "
+    "--set control=false",
     "labels alone": "--method fine_tune --label-count 1000 --set labels.epochs=2 "
     "--set training.method.sentences=3",
     "InfoCSE++": "--cycles 1 --rounds 1 --steps 30 --label-count 1000 --set labels.epochs=2 "
