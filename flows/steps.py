@@ -7,6 +7,7 @@ from sentemb_core.configs import (
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
+    MethodRun,
     RoundsConfig,
     RunConfig,
     TrainingConfig,
@@ -19,7 +20,7 @@ from tasks.labels import read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.segments import segmented_share
 from tasks.sources import digest_of_corpus, digest_of_encoder, digest_of_labels
-from tasks.train import train_encoder
+from tasks.train import check_documents, train_encoder
 from tasks.validate import (
     bm25_scores,
     check_benchmark,
@@ -34,6 +35,8 @@ Watch = Callable[[Row], None]
 def begun(config: RunConfig, watch: Watch) -> SelfTraining:
     """A run before its own training: texts, fixed rows, the start encoder, and the initialised."""
     texts, encoder = prepared(config)
+    if config.initialiser and isinstance(config, MethodRun):
+        check_documents(config.training, encoder, texts.sentences)
     bm25 = bm25_scores(texts.documents, texts.benchmark)
     random = random_scores(texts.sentences, texts.benchmark, config.encoder.seed)
 

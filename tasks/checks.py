@@ -16,7 +16,7 @@ from sentemb_core.configs import (
     TrainingConfig,
 )
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
-from sentemb_core.method_settings import InfoCSEIDCPairs
+from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
 from sentemb_core.methods.listing import (
     HEADLESS,
     LEAST_CLUSTER_BATCH,
@@ -163,9 +163,13 @@ def check_recipes(config: RunConfig) -> None:
     with silent("sentemb_core"):  # what is worth a warning is told when it trains
         start = shaped_as(config.encoder)
         for training in chosen:
-            headless = {"random_head": True} if hasattr(training.method, "random_head") else {}
-            method = method_for(training.method.model_copy(update=headless), start)
-            require_chunks(method, training.chunk)
+            require_chunks(method_for(headless(training.method), start), training.chunk)
+
+
+def headless(method: MethodSettings) -> MethodSettings:
+    """A method as it is built where the head that it will begin with is not trained yet."""
+    random_head = {"random_head": True} if hasattr(method, "random_head") else {}
+    return method.model_copy(update=random_head)
 
 
 def shaped_as(config: EncoderConfig) -> "Encoder":

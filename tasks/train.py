@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import stage, working_folder
+from tasks.caching import Plan, stage, walking, working_folder
+from tasks.checks import headless, silent
 from tasks.rows import Trained
 from tasks.storing import opened, written
 
@@ -85,6 +86,24 @@ def train_encoder(
         corpus=sentences.digest,
     )
     return kept(learner, facts, journal.ref)
+
+
+def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: ArtifactRef) -> None:
+    """Refuse documents that a training cannot learn from before another one trains for it.
+
+    Raises RecipeError, EmptyPairsError or NoNegativesError as the training itself would; a plan
+    goes on without its documents.
+    """
+    if isinstance(walking(), Plan):
+        return
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.methods.catalogue import method_for
+    from sentemb_core.training.batches import sampler_for
+
+    with silent("sentemb_core"):  # the training will tell
+        method = method_for(headless(config.method), load_encoder(opened(encoder)))
+        sampler_for(config, method, TokenCorpus.open(opened(sentences)))
 
 
 def annotation_in(clusters: ArtifactRef, pairs: ArtifactRef) -> "Annotation":

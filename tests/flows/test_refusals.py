@@ -208,3 +208,16 @@ def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
     assert stages >= {"tokenise_sentences", "validate_encoder"}
     assert "train_encoder" not in stages
     assert not [*Store.default().root.rglob("step-*")]
+
+
+def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents(
+    corpus_file: Path,
+):
+    config = run_on(corpus_file, "declutr", "initialiser.method=simcse", "initialiser.steps=2")
+    with (
+        without_prefect(Store.default()),
+        recording(Store.default(), "one", [], {}) as log,
+        pytest.raises(RecipeError, match=r"E303 declutr draws its spans .* the longest has"),
+    ):
+        trained_once(config, lambda row: None)
+    assert "train_encoder" not in {used.stage for used in log.run.stages}
