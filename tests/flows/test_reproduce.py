@@ -1,6 +1,7 @@
 """The table of methods: cells that fail say why, cells that are there are not made again."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,14 @@ def table(data: str, **changes: object) -> MethodTable:
 def made(config: MethodTable) -> list[Cell]:
     with without_prefect(Store.default()):
         return methods_small.fn(config)
+
+
+def test_every_method_has_its_row_in_the_results():
+    results = (Path(__file__).parents[2] / "RESULTS.md").read_text("utf-8")
+    block = results.partition("<!-- methods-small:begin -->")[2].partition("<!-- methods-small:end")
+    rows = dict(re.findall(r"^\| blog_usgov \| transformer \| (\S+) \| (\S+) ", block[0], re.M))
+    assert rows.keys() >= set(MethodTable.rows)
+    assert {name for name, told in rows.items() if not told.startswith("0.")} == {"declutr"}
 
 
 def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: str):
