@@ -38,7 +38,7 @@ def fine_tuned_once(config: FineTuneRun, watch: Watch) -> SelfTraining:
     tuned = fine_tuned("after fine_tune", base, labels, config.training, run.texts, config)
     watch(tuned)
     best = len(run.rows) - 1 + judged([base, tuned], RoundsConfig()).best
-    return run.model_copy(update={"rows": [*run.rows, tuned], "best": best})
+    return run.model_copy(update={"rows": [*run.rows, tuned], "best": best, "labels": labels.count})
 
 
 def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:

@@ -43,7 +43,9 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
         ends.append(len(rows) - 1)
     best = ends[grown([rows[end] for end in ends], config.cycles).best]
     controls = labels_only(run.rows[-1], labels, run.texts, config, watch)
-    return run.model_copy(update={"rows": rows, "controls": controls, "best": best})
+    return run.model_copy(
+        update={"rows": rows, "controls": controls, "best": best, "labels": labels.count}
+    )
 
 
 def grown(tuned: list[Row], rule: CyclesConfig) -> Verdict:

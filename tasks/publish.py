@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from sentemb_core.corpus.benchmark import Split
+    from sentemb_core.encoder.card import Judged
     from sentemb_core.report.collect import RoundFolders
 
 log = logging.getLogger("sentemb_core.run")
@@ -77,9 +78,9 @@ def published(training: SelfTraining, run: Following) -> Outcome:
     return outcome
 
 
-def base_of(encoder: str) -> str:
-    """A Hugging Face name as it is; of a folder its name alone, for cards travel."""
-    return Path(encoder).name if Path(encoder).is_dir() else encoder
+def base_of(source: str) -> str:
+    """A Hugging Face name as it is; of a file or folder its name alone, for cards travel."""
+    return Path(source).name if Path(source).exists() else source
 
 
 def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
@@ -92,10 +93,13 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
         base_of(config.encoder.name),
         config.training.method.name,
         training.texts.documents,
+        training.texts.benchmark,
         [row.label for row in path],
         [row.scores for row in path],
         beside=beside(training),
-        labelled=any(row.kind == "fine-tuned" for row in path),
+        taught=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
+        corpus=base_of(config.corpus.source),
+        counterpart=None if config.labels.source else config.corpus.counterpart_column,
     )
 
 
@@ -109,7 +113,7 @@ def beside(training: SelfTraining) -> dict[str, ArtifactRef]:
     return told
 
 
-@stage("publish_encoder", version=2)
+@stage("publish_encoder", version=3, modules=("sentemb_core.encoder.card",))
 def publish_encoder(
     encoder: ArtifactRef,
     start: ArtifactRef,
@@ -117,15 +121,19 @@ def publish_encoder(
     base: str,
     method: str,
     documents: ArtifactRef,
+    benchmark: ArtifactRef,
     labels: list[str],
     scores: list[ArtifactRef],
     *,
     beside: dict[str, ArtifactRef],
-    labelled: bool,
+    taught: int,
+    corpus: str,
+    counterpart: str | None,
 ) -> ArtifactRef:
-    """The same weights under their own card: corpus by digest, scores per round, how to load."""
+    """The same weights under their own card: what taught them, scores per round, how to load."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+    from sentemb_core.encoder.modules import is_static
     from sentemb_core.evaluation.scores import read_scores
 
     learner = load_encoder(opened(encoder))
@@ -137,11 +145,15 @@ def publish_encoder(
     }
     facts = CardFacts(
         name=name,
+        registered=name,
         base=base,
-        method=f"{method}: {', then '.join(labels[1:])}" if labels[1:] else None,
+        method=way(method, labels[1:]),
         parent=start.digest if labels[1:] else None,
-        corpus=documents.digest,
-        labelled=labelled,
+        corpus=corpus_words(corpus, opened(documents), documents.digest),
+        labels=taught,
+        kind="static" if is_static(opened(encoder)) else "transformer",
+        max_length=learner.max_length,
+        judged=judged_on(opened(benchmark), counterpart),
         scores={
             label: {
                 "test R@1": row.recall_at_1,
@@ -154,6 +166,38 @@ def publish_encoder(
     with written("model") as draft:
         save_encoder(learner, draft.path, model_card(facts))
     return draft.ref
+
+
+def way(method: str, labels: list[str]) -> str | None:
+    """A method and the trainings behind its encoder, said once where it has but one of its name."""
+    steps = [label.removeprefix("after ") for label in labels]
+    if not steps:
+        return None
+    return method if steps == [method] else f"{method}: {', then '.join(steps)}"
+
+
+def corpus_words(name: str, documents: Path, digest: str) -> str:
+    """A corpus by its name, its size and its digest."""
+    told = json.loads((documents / "report.json").read_text("utf-8"))
+    return (
+        f"{name}, {told['documents']:,} documents, {told['sentences']:,} sentences "
+        f"(documents:{digest[:12]})"
+    )
+
+
+def judged_on(benchmark: Path, counterpart: str | None) -> "Judged":
+    """The test split of a benchmark; a column of counterparts lends them its name."""
+    from sentemb_core.corpus.benchmark import SIDES, BenchmarkReport
+    from sentemb_core.encoder.card import Judged
+
+    told = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
+    query, candidate = SIDES[told.kind]
+    return Judged(
+        query=query,
+        candidate=(counterpart if told.kind == "counterpart" else None) or candidate,
+        queries=told.n_queries["test"],
+        candidates=told.n_candidates,
+    )
 
 
 def write_report_of(outcome: Outcome, config: RunConfig) -> Path:
@@ -228,8 +272,13 @@ def recall(scores: ArtifactRef, split: "Split") -> float:
 
 
 def verdict_of(outcome: Outcome) -> str:
-    """What was gained on which split, over what, and what the gate said."""
-    training = outcome.training
+    """What was gained, what the gate said, and what serves now."""
+    gained = gain_of(outcome.training)
+    return f"{gained} {outcome.landing.told}" if outcome.landing else gained
+
+
+def gain_of(training: SelfTraining) -> str:
+    """What was gained on which split, over what."""
     start, best = training.rows[0], training.rows[training.best]
     said = [
         f"{best.label[0].upper()}{best.label[1:]} {standing(training)} {len(training.rows)} "
@@ -239,7 +288,7 @@ def verdict_of(outcome: Outcome) -> str:
     ]
     if best.kind in ("start", "trained") and any(row.kind == "round" for row in training.rows):
         said.append("No round grew over it: what is returned did not learn from self-annotation.")
-    return " ".join([*said, outcome.landing.reason] if outcome.landing else said)
+    return " ".join(said)
 
 
 def standing(training: SelfTraining) -> str:

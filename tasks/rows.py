@@ -70,3 +70,4 @@ class SelfTraining(Value):
     bm25: ArtifactRef | None
     random: ArtifactRef
     best: int
+    labels: int = 0  # those that it learnt from; not in the outcomes of older versions

@@ -12,6 +12,7 @@ log = logging.getLogger(__name__)
 
 SENTENCE_COLUMNS = ("sentences", "titles")
 TEXT_COLUMNS = ("text", "body", "content", "document", "article", "abstract")
+ID_COLUMNS = ("id", "doc_id", "docid", "_id")
 
 
 class Row(NamedTuple):
@@ -63,6 +64,8 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
         if name is not None and name not in found:
             raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found)}")
     if columns.text or columns.sentences:
+        if _unused_ids(columns, found):
+            log.info("ids: %s", _ids(columns, found))
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
         if name in found:
@@ -80,9 +83,25 @@ def _told(columns: Columns, name: str, found: list[str]) -> str:
     """What is read of a table whose text column nobody named."""
     unused = ", ".join(column for column in found if column not in columns) or "none"
     return (
-        f"text from column {name!r} (guessed); ids: {columns.doc_id or 'row numbers'}; "
+        f"text from column {name!r} (guessed); ids: {_ids(columns, found)}; "
         f"counterpart: {columns.counterpart or 'none'}; unused columns: {unused}"
     )
+
+
+def _ids(columns: Columns, found: list[str]) -> str:
+    """Where ids come from, and the option for a column of ids that nobody named.
+
+    None is taken unasked: what looks like ids may repeat or be empty, which loses documents.
+    """
+    if columns.doc_id:
+        return columns.doc_id
+    told = [f" (--id-column {name} takes column {name!r})" for name in _unused_ids(columns, found)]
+    return "".join(["row numbers", *told[:1]])
+
+
+def _unused_ids(columns: Columns, found: list[str]) -> list[str]:
+    """Columns that look like ids, where none is named."""
+    return [] if columns.doc_id else [name for name in ID_COLUMNS if name in found]
 
 
 def _hint(name: str, found: list[str]) -> str:

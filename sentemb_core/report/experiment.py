@@ -6,7 +6,8 @@ from itertools import cycle
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from pydantic import BaseModel, ConfigDict
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.report.figures import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
 
@@ -30,6 +31,7 @@ class Mark(BaseModel):
     curve: str = ""
     values: list[float]
     paper: float | None
+    printed: str = Field(default="", description="What the paper judged; none: as the column.")
 
 
 def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Figure:
@@ -52,6 +54,7 @@ def experiment_figure(marks: Sequence[Mark], title: str, axis: str | None) -> Fi
             if axis:
                 _curves(axes, column)
                 axes.set_xlabel(axis)
+                axes.ticklabel_format(axis="y", useOffset=False)
             else:
                 _marks(axes, column, arms, named=number % across == 0)
             axes.set_title(drawable(column[0].column))
@@ -85,7 +88,7 @@ def _printed(column: Sequence[Mark]) -> list[Mark]:
     return [
         mark.model_copy(
             update={
-                "column": f"{mark.column}: {PAPER}",
+                "column": f"{mark.printed or mark.column}: {PAPER}",
                 "curve": mark.curve or PAPER,
                 "values": [mark.paper],
             }
@@ -102,6 +105,8 @@ def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
     for name in names:
         hue = VERMILLION if name == PAPER else next(hues)
         _curve(axes, [mark for mark in placed if mark.curve == name], hue)
+    if all(float(mark.x or 0).is_integer() for mark in placed) and axes.get_xscale() == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for mark in marks:
         if mark.x is None:
             level, label = float(np.mean(mark.values)), drawable(mark.arm)
@@ -115,6 +120,8 @@ def _curve(axes: Axes, placed: Sequence[Mark], hue: str) -> None:
     spread = np.array([np.std(mark.values, ddof=len(mark.values) > 1) for mark in placed])
     if len(where) > 2 and where.min() > 0 and where.max() / where.min() > 50:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.plot(where, means, marker="o", color=hue, label=drawable(placed[0].curve or "ours"))
     axes.fill_between(where, means - spread, means + spread, color=hue, alpha=0.18, lw=0)
 

@@ -54,6 +54,9 @@ HUES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, OLIVE, ROSE)
 MARKERS = "osD^vPX*"
 SIZE = (4.4, 2.9)
 LONGEST_LABEL = 32
+FLAT = 38
+"""Characters that fit under an axis side by side."""
+
 LINEAR_LOSS = 0.1
 """Below, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
 
@@ -190,7 +193,7 @@ def churn(rows: Sequence[RoundRow]) -> Figure:
         axes.annotate(text, (place, value), (0, 7), textcoords="offset points", ha="center")
     axes.set_ylim(min(0.0, values.min()), 1.09)
     _name_places(axes, [row.label for row in rows])
-    axes.set_title("Agreement with the clusters before (ARI)")
+    axes.set_title("ARI to last")
     return figure
 
 
@@ -280,7 +283,8 @@ def training(curves: Sequence[Curve], column: Literal["loss", "learning_rate"]) 
     for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
         values = np.array(getattr(curve, column), dtype=float)
         axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
-    if column == "loss":
+    highest = max((value or 0.0 for curve in curves for value in getattr(curve, column)), default=0)
+    if column == "loss" and highest > LINEAR_LOSS:
         axes.set_yscale("symlog", linthresh=LINEAR_LOSS)
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_ylim(bottom=0)
@@ -422,11 +426,13 @@ def _at_least(low: float, high: float, span: float) -> tuple[float, float]:
 
 def _name_places(axes: Axes, labels: Sequence[str]) -> None:
     """Names under their places, up to a colon: tables have them whole."""
-    tilted = len(labels) > 5
     names = [drawable(label.partition(":")[0]) for label in labels]
+    folded = [fill(name, 10) for name in names]
+    widest = max((len(line) for name in folded for line in name.splitlines()), default=0)
+    tilted = len(labels) * (widest + 1) > FLAT
     axes.set_xticks(
         range(len(labels)),
-        names if tilted else [fill(name, 10) for name in names],
+        names if tilted else folded,
         rotation=30 if tilted else 0,
         ha="right" if tilted else "center",
         fontsize=8,

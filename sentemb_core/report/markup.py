@@ -1,7 +1,7 @@
 """Markup that cannot forget to escape: a plain string is text, only `Html` passes as it is."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 VOID = frozenset({"br", "meta"})
 
@@ -36,6 +36,12 @@ def tag(name: str, /, *children: str, **attributes: str | int) -> Html:
 def quoted(text: str) -> Html:
     """A text of the corpus: its writing direction stays inside."""
     return tag("bdi", text)
+
+
+def legend(lines: Mapping[str, str]) -> Html:
+    """What the titles of columns or rows mean, a line each."""
+    told = [tag("div", tag("dt", title), tag("dd", line)) for title, line in lines.items()]
+    return tag("dl", *told, class_="legend")
 
 
 def table(

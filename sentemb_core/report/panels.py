@@ -1,13 +1,16 @@
 """A page of panels: words, a picture, a table. Benchmarks and experiments write one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sentemb_core.report.figures import Drawing
-from sentemb_core.report.markup import Html, join, quoted, table, tag
+from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
 from sentemb_core.report.page import Chapter, document
 from sentemb_core.report.svg import inline_svg
+
+SMALLEST = 0.6
+"""Of its own width, to which a picture shrinks: below, its words cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -18,19 +21,25 @@ class Panel:
         title: In the contents.
         notes: Sentences above the rest.
         drawing: The picture, if there is one.
+        reading: How to read the picture, in a sentence or two.
         head: Titles of the table's columns, the first that of its rows; none: no table.
         rows: Its lines.
         caption: What the rows are.
         numeric: Whether all columns but the first hold numbers, else words.
+        legend: Titles of columns or rows and what they mean, a line each.
+        command: What a person types to have it all again.
     """
 
     title: str
     notes: Sequence[str] = ()
     drawing: Drawing | None = None
+    reading: str = ""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     caption: str = ""
     numeric: bool = True
+    legend: Mapping[str, str] = field(default_factory=dict[str, str])
+    command: str = ""
 
 
 def write_panels(title: str, kind: str, panels: Sequence[Panel], folder: Path) -> Path:
@@ -50,10 +59,19 @@ def write_panels(title: str, kind: str, panels: Sequence[Panel], folder: Path) -
 
 def _content(panel: Panel) -> Html:
     notes = [tag("p", quoted(note)) for note in panel.notes]
-    picture = panel.drawing
-    drawn = [inline_svg(picture.figure, picture.name, picture.alt)] if picture else []
-    shown = [tag("figure", tag("div", *drawn, class_="grid wide"), class_="panel")] if drawn else []
     told = (
         [table(panel.caption, panel.head, panel.rows, numeric=panel.numeric)] if panel.head else []
     )
-    return join([*notes, *shown, *told])
+    drawn = [_picture(panel.drawing, panel.reading)] if panel.drawing else []
+    typed = [tag("pre", tag("code", panel.command), class_="scroll")] if panel.command else []
+    lines = [legend(panel.legend)] if panel.legend else []
+    return join([*notes, *drawn, *told, *lines, *typed])
+
+
+def _picture(drawing: Drawing, reading: str) -> Html:
+    """As wide as it was made; on a narrow screen smaller, and then it scrolls."""
+    inches = drawing.figure.get_figwidth()
+    size = f"max-width: {inches:g}in; min-width: {SMALLEST * inches:g}in"
+    svg = tag("div", inline_svg(drawing.figure, drawing.name, drawing.alt), style=size)
+    box = tag("div", svg, class_="grid wide", role="region", tabindex=0, aria_label=drawing.alt)
+    return tag("figure", box, tag("figcaption", reading) if reading else "", class_="panel")

@@ -6,6 +6,7 @@ A chapter with nothing to show says in one sentence why.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from sentemb_core.corpus.quarantine import REASONS
 from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.data import (
     CUTOFFS,
@@ -19,7 +20,19 @@ from sentemb_core.report.data import (
 )
 from sentemb_core.report.figures import HUES, Drawing, seconds_by_stage
 from sentemb_core.report.formats import ABSENT, change, count, decimal, duration, letters, percent
-from sentemb_core.report.markup import Html, join, quoted, table, tag
+from sentemb_core.report.legends import (
+    ANNOTATION,
+    BY_STAGE,
+    COUNTS,
+    EVERY_STAGE,
+    FIRST_REFUSED,
+    GEOMETRY,
+    LOST,
+    RECALL,
+    REFUSED,
+    Legend,
+)
+from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
 from sentemb_core.report.svg import inline_svg
 
 Drawings = Mapping[str, Sequence[Drawing]]
@@ -50,13 +63,14 @@ def what_moved(report: RunReport, drawings: Drawings) -> Html:
         [
             _panel(
                 drawings["recall"],
-                "Solid circles are the validation split, which decides; squares on the dotted line "
-                "are the test split, which decides nothing. The band is the bootstrap interval of "
-                "the validation score; dashed lines are fixed rows (validation)"
-                f"{diamonds if controls else '.'}",
+                f"R@{report.cutoff} of every encoder. Solid circles are the validation split, "
+                "which decides; squares on the dotted line are the test split, which decides "
+                "nothing. The band is the 95 % bootstrap interval of the validation score; dashed "
+                f"lines are fixed rows (validation){diamonds if controls else '.'}",
             ),
             _recall_table(report, "validation", f"Validation split{pool}: decides the best round"),
             _recall_table(report, "test", f"Test split{pool}: reported, never decided on"),
+            legend(RECALL),
         ]
     )
 
@@ -112,19 +126,17 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
         ]
         for row in rows
     ]
-    head = ["Encoder", "Pairs kept", "Clusters a document", "Pairs", "Neighbours among them",
-            "Related in a document", "ARI to last", "Word overlap"]  # fmt: skip
+    ari = " ARI to last: how far the clusters are those of the annotation before, 1 if they are."
     return join(
         [
             *(tag("p", quoted(text), class_="warning") for text in kept_share_warnings(rows)),
             _panel(
                 drawings.get("stability", ()),
-                "Pairs kept: the share of all pairs inside documents that became positives; "
-                f"above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents. "
-                "Agreement: with the clusters of the annotation before; 1 is unchanged, 0 is "
-                "chance.",
+                "Pairs kept: of all pairs inside documents, the share that became positives; above "
+                "the dashed line clusters have grown into whole documents."
+                f"{ari if any(row.churn is not None for row in rows) else ''}",
             ),
-            table("What each encoder's annotation found", head, body) if body else "",
+            _explained("What each encoder's annotation found", ANNOTATION, body) if body else "",
             _precision(rows),
             _panel(
                 drawings.get("cluster_sizes", ()),
@@ -174,13 +186,7 @@ def similarities(report: RunReport, drawings: Drawings) -> Html:
                 "Each arrow is one round. Down: positives come closer. Left: sentences spread over "
                 "the sphere. Up and right together with a falling rank is a collapse.",
             ),
-            table(
-                "Geometry of the sentence vectors",
-                ["Encoder", "Alignment", "Uniformity", "Effective rank"],
-                body,
-            )
-            if body
-            else "",
+            _explained("Geometry of the sentence vectors", GEOMETRY, body) if body else "",
         ]
     )
 
@@ -240,15 +246,16 @@ def lost_queries(report: RunReport, drawings: Drawings) -> Html:
         [count(row.rank), quoted(row.query), quoted(row.wanted), quoted(row.found)]
         for row in report.lost_queries
     ]
-    head = ["Rank", f"Query ({report.query})", f"Wanted ({report.candidate})", "Found first"]
-    caption = "Queries of the validation split whose answer the best encoder ranks last"
+    caption = (
+        f"Queries of the validation split ({report.forward}) whose answer the best encoder ranks "
+        "last"
+    )
     return join(
         [
-            table(caption, head, lost, numeric=False),
+            _explained(caption, LOST, lost, numeric=False),
             _caption(
-                "Rank counts from 1 among all candidates. Some queries cannot be answered by "
-                "meaning (a title that says nothing); the others are what the encoder has yet to "
-                "learn."
+                "Some queries cannot be answered by meaning (a title that says nothing); the "
+                "others are what the encoder has yet to learn."
             ),
         ]
     )
@@ -256,19 +263,15 @@ def lost_queries(report: RunReport, drawings: Drawings) -> Html:
 
 def data(report: RunReport, drawings: Drawings) -> Html:
     """What was read and what was refused."""
-    read = [[_spelled(label), _plain(value)] for label, value in report.corpus.items()]
+    read = [
+        [_spelled(label), _plain(value), COUNTS.get(label, "")]
+        for label, value in report.corpus.items()
+    ]
     return join(
         [
-            table("Corpus", ["Count", "Value"], read)
+            table("Corpus", ["Count", "Value", "Meaning"], read, numeric=False)
             if read
             else _absent("The reader left no counts."),
-            _caption(
-                "Left out: documents below the least number of sentences. Not drawn: outside the "
-                "sample that was asked for. Duplicate sentences (inside one document) and "
-                "sentences equal to the counterpart were dropped; duplicate documents were kept."
-            )
-            if read
-            else "",
             _refusals("row", report.quarantine)
             or _absent("No row was refused: the quarantine is empty."),
             _refusals("label", report.labels)
@@ -284,7 +287,7 @@ def _refusals(row: str, found: Refusals) -> Html:
     if not found.counts:
         return Html("")
     by_reason = [
-        [quoted(reason), count(n), percent(n / max(found.read, 1))]
+        [quoted(reason), REASONS.get(reason, ""), count(n), percent(n / max(found.read, 1))]
         for reason, n in found.counts.items()
     ]
     first = [
@@ -294,10 +297,8 @@ def _refusals(row: str, found: Refusals) -> Html:
     caption = f"Quarantine: refused {row}s of {count(found.read)} by reason"
     return join(
         [
-            table(caption, ["Reason", f"{row.capitalize()}s", "Share"], by_reason),
-            table(
-                f"First refused {row}s", ["Row", "Excerpt", "Reason", "File"], first, numeric=False
-            ),
+            _explained(caption, REFUSED, by_reason, numeric=False),
+            _explained(f"First refused {row}s", FIRST_REFUSED, first, numeric=False),
             tag("p", f"All refused {row}s: ", tag("code", quoted(found.file)), class_="caption"),
         ]
     )
@@ -325,23 +326,23 @@ def timings(report: RunReport, drawings: Drawings) -> Html:
         sum((timing.seconds for timing in report.timings if timing.hit is hit), 0.0)
         for hit in (False, True)
     )
+    found = f"; {hits.count(True)} came from the store, which saved {duration(saved)}"
     return join(
         [
             tag(
                 "p",
-                f"{hits.count(False)} stages ran in {duration(spent)}; {hits.count(True)} came "
-                f"from the store, which saved {duration(saved)}.",
+                f"{hits.count(False)} stages ran in {duration(spent)}{found if any(hits) else ''}.",
             ),
             _panel(
                 drawings.get("timings", ()),
-                "Wall time by kind of stage, all rounds together. A hit counts with what it took "
-                "when it was computed; now it cost only the check of its bytes.",
+                "Wall time by kind of stage, all rounds together; a hit counts with what it took "
+                "when it was computed.",
             ),
-            table("Stages by kind", ["Stage", "Ran", "Hits", "Time"], by_stage),
+            _explained("Stages by kind", BY_STAGE, by_stage),
             tag(
                 "details",
                 tag("summary", "Every stage in order"),
-                table("Every stage in order", ["Stage", "Round", "Store", "Time"], every),
+                _explained("Every stage in order", EVERY_STAGE, every),
             ),
         ]
     )
@@ -436,7 +437,18 @@ def _tiles(report: RunReport) -> Html:
         )
         for row, score in measured
     ]
-    return join([tag("dl", *tiles, class_="tiles"), _caption(f"{report.metric}.")])
+    return join([tag("dl", *tiles, class_="tiles"), _caption(_rule(report))])
+
+
+def _rule(report: RunReport) -> str:
+    """What the deciding metric counts, and which encoder is the best by it."""
+    pool = f"{count(report.candidates)} " if report.candidates else ""
+    tuned = any(row.kind == "fine-tuned" for row in report.rounds)
+    return (
+        f"{report.metric}: the share of the queries that find their answer among the first "
+        f"{report.cutoff} of {pool}candidates. Best is the highest, of equals the earlier"
+        f"{'; cycles return the best of the fine-tuned.' if tuned else '.'}"
+    )
 
 
 def _control_of_the_best(rows: Sequence[RoundRow]) -> list[RoundRow]:
@@ -530,6 +542,13 @@ def _panel(drawings: Sequence[Drawing], caption: str) -> Html:
     return tag(
         "figure", tag("div", *pictures, class_=kind), tag("figcaption", caption), class_="panel"
     )
+
+
+def _explained(
+    caption: str, columns: Legend, rows: Iterable[Sequence[str]], *, numeric: bool = True
+) -> Html:
+    """A table whose columns are those of its legend, and the legend below."""
+    return join([table(caption, [*columns], rows, numeric=numeric), legend(columns)])
 
 
 def _caption(sentence: str) -> Html:

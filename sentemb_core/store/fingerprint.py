@@ -18,6 +18,7 @@ from sentemb_core.errors import UsageError
 
 NEUTRAL = {
     "sentemb_core.configs": "the values a stage reads enter its key by themselves",
+    "sentemb_core.encoder.card": "words about an encoder; `publish_encoder` names it among its own",
     "sentemb_core.errors": "a message changes no result, and a failure is never recorded",
     "sentemb_core.report": "pages and figures are read by people alone",
     "sentemb_core.store": "where results are kept does not change them",
@@ -35,7 +36,8 @@ def code_fingerprint(function: Callable[..., Any], modules: tuple[str, ...] = ()
 
     Args:
         function: A stage's body.
-        modules: Modules of the core that the closure cannot see (imported by a computed name).
+        modules: Modules of the core that enter besides: those imported by a computed name, and
+            NEUTRAL ones that do change this stage's result.
 
     Raises:
         UsageError: the function closes over variables, whose values no source text shows.
@@ -48,7 +50,7 @@ def code_fingerprint(function: Callable[..., Any], modules: tuple[str, ...] = ()
         )
     nodes = definitions(parsed(Path(inspect.getfile(function))), function.__code__.co_firstlineno)
     roots = {name for node in nodes for name in imported(node)} | set(modules)
-    reached = closure(roots, core_file)
+    reached = sorted({*closure(roots, core_file), *modules})
     digest = hashlib.sha256()
     for text in (*map(ast.dump, nodes), *(f"{name} {_core_dump(name)}" for name in reached)):
         digest.update(text.encode() + b"\0")

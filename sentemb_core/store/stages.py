@@ -84,7 +84,7 @@ class Stage:
 
     Attributes:
         version: Raised by hand when a result changes for a reason that no fingerprint sees.
-        modules: Core modules that the body imports by a computed name.
+        modules: Core modules that enter besides (`code_fingerprint`).
         ignore: Arguments that change how a result is made, not the result.
         numeric: Tags that matter to the last bit: "threads", "device".
         libraries: Distributions beside `LIBRARIES` whose versions may change its numbers.

@@ -234,15 +234,31 @@ def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name
 
 
 def test_a_guessed_column_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = jsonl(tmp_path / "a.jsonl", [{"id": "1", "title": "T", "body": "One. Two."}])
+    path = jsonl(tmp_path / "a.jsonl", [{"key": "1", "title": "T", "body": "One. Two."}])
     with caplog.at_level("INFO", "sentemb_core.corpus.columns"):
         read(path, text_column="body")
         assert caplog.messages == []
         read(path)
     assert caplog.messages == [
         "text from column 'body' (guessed); ids: row numbers; counterpart: none; "
-        "unused columns: id, title"
+        "unused columns: key, title"
     ]
+
+
+@pytest.mark.parametrize("column", ["id", "doc_id", "docid", "_id"])
+def test_a_column_that_looks_like_ids_is_told_until_one_is_named(
+    column: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = jsonl(tmp_path / "a.jsonl", [{column: "1", "body": "One. Two."}])
+    with caplog.at_level("INFO", "sentemb_core.corpus.columns"):
+        read(path, text_column="body", id_column=column)
+        assert caplog.messages == []
+        read(path, text_column="body")
+        read(path)
+    hint = f"ids: row numbers (--id-column {column} takes column {column!r})"
+    told, guessed = caplog.messages
+    assert told == hint
+    assert f"(guessed); {hint};" in guessed
 
 
 def test_without_any_body_column_the_options_are_named(tmp_path: Path) -> None:

@@ -1,41 +1,87 @@
-"""The card says where an encoder comes from, and only what is known."""
+"""The card says where an encoder comes from, how to load it, and only what is known."""
 
 import re
+from pathlib import Path
 
-from sentemb_core.encoder.card import CardFacts, model_card
+import pytest
+import yaml
+
+from sentemb_core.encoder.card import CardFacts, Judged, model_card
+from sentemb_core.encoder.checkpoint import save_encoder
+from tests import tiny
 
 TRAINED = CardFacts(
     name="blog\n# injected",
+    registered="blog",
     base="minilm",
     method="infocse_idc",
     parent="model:0123456789ab",
-    corpus="sentences:ba9876543210",
+    corpus="blog.jsonl, 2,306 documents (documents:ba9876543210)",
+    labels=1200,
+    kind="transformer",
+    max_length=32,
+    judged=Judged(query="document", candidate="title", queries=1153, candidates=2301),
     scores={"start": {"R@5": 0.725}, "round 1": {"R@5": 0.8061, "R@1": 0.5}},
 )
+STATIC = TRAINED.model_copy(update={"base": "static", "kind": "static"})
 
 
 def test_the_card_names_corpus_parent_scores_loading_and_licence():
     card = model_card(TRAINED)
     for part in (
-        'library_name: "sentence-transformers"',
-        'license: "apache-2.0"',
-        "sentences:ba9876543210",
+        "from its documents and 1,200 labelled pairs.",
+        "- Labelled pairs: 1,200",
+        "- Corpus: blog.jsonl, 2,306 documents (documents:ba9876543210)",
         "model:0123456789ab",
         "| start | 0.7250 |  |",
         "| round 1 | 0.8061 | 0.5000 |",
-        'SentenceTransformer("PATH")',
-        "AutoModel.from_pretrained",
-        "models:/NAME@champion",
+        "R@k, document \N{RIGHTWARDS ARROW} title: of the 1,153 queries of the test split",
+        "find their own title among the first k of 2,301 candidates.",
+        "It reads 32 tokens of a sentence",
         "all-MiniLM-L6-v2",
     ):
         assert part in card
 
 
-def test_the_command_of_a_card_is_whole():
-    (command,) = re.findall(r"^python -m flows encode .*$", model_card(TRAINED), re.M)
-    assert command.split()[4:] == [
-        *("documents.jsonl", "vectors.parquet", "--model", "models:/NAME@champion")
+@pytest.mark.parametrize("facts", [TRAINED, STATIC, CardFacts()])
+def test_the_front_matter_is_yaml_and_no_name_is_left_to_fill_in(facts: CardFacts):
+    card = model_card(facts)
+    _, front, body = card.split("---\n", 2)
+    read = yaml.safe_load(front)
+    assert read["library_name"] == "sentence-transformers"
+    assert "sentemb" in read["tags"]
+    assert read.get("license") == ("apache-2.0" if facts.base == "minilm" else None)
+    assert re.search(r"\b(NAME|PATH|MODEL|FOLDER)\b|None", body) is None
+
+
+def test_commands_of_a_card_name_the_registered_model():
+    told = re.findall(r"^python -m flows .*$", model_card(TRAINED), re.M)
+    assert [command.split()[3:] for command in told] == [
+        ["encode", "documents.jsonl", "vectors.parquet", "--model", "models:/blog@champion"],
+        ["where", "models:/blog@champion"],
     ]
+    assert "models:/" not in model_card(CardFacts())
+
+
+def test_advice_for_a_transformer_stands_on_its_card_alone():
+    assert "AutoModel" in model_card(TRAINED)
+    assert "AutoModel" not in model_card(STATIC)
+    assert "If it is no static encoder: the transformer alone" in model_card(CardFacts())
+
+
+@pytest.mark.parametrize("facts", [TRAINED, STATIC])
+def test_its_snippets_run_as_printed(
+    facts: CardFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    card = model_card(facts)
+    save_encoder(tiny.static() if facts == STATIC else tiny.bert(), tmp_path, card)
+    monkeypatch.chdir(tmp_path)
+    done: dict[str, object] = {}
+    snippets = re.findall(r"```python\n(.*?)```", card, re.S)
+    for snippet in snippets:
+        exec(snippet, done)
+    assert done["vectors"].shape[0] == 1
+    assert ("model" in done) == (facts != STATIC)
 
 
 def test_a_name_stays_on_its_line():
@@ -44,7 +90,6 @@ def test_a_name_stays_on_its_line():
 
 def test_what_is_not_known_is_left_out():
     card = model_card(CardFacts())
-    assert "license:" not in card
-    assert "## Scores" not in card
-    assert "Corpus" not in card
-    assert "None" not in card
+    assert "It has seen no labels." in card
+    for unknown in ("license:", "## Scores", "Corpus", "None", "Labelled pairs", "R@k", "It reads"):
+        assert unknown not in card

@@ -56,9 +56,20 @@ def test_more_columns_than_fit_a_line_stand_on_the_next():
     assert named == [True, False, False, True, False]
 
 
+def test_counts_have_no_ticks_between_them():
+    marks = [mark(str(count), count, 0.5) for count in (1, 2)]
+    (axes,) = experiment_figure(marks, "t", "anchors of a document").axes
+    assert [tick for tick in axes.get_xticks() if 1 <= tick <= 2] == [1, 2]
+
+
 def test_settings_that_lie_far_apart_stand_on_a_logarithm():
     far = [mark(str(x), x, 0.5) for x in (1e-5, 1e-3, 1e-1)]
-    assert experiment_figure(far, "t", "weight").axes[0].get_xscale() == "log"
+    figure = experiment_figure(far, "t", "weight")
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "log"
+    png(figure)  # labels are written when the figure is drawn
+    written = {label.get_text() for label in axes.get_xticklabels()}
+    assert {"0.001", "0.1"} <= written, "as numbers, not as the source of a formula"
 
 
 def test_without_an_axis_every_arm_has_a_line_and_every_seed_a_dot():

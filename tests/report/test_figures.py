@@ -1,4 +1,5 @@
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,6 +39,23 @@ def test_small_multiples_share_their_scales(drawings):
     for panel in ("cluster_sizes", "similarities", "overlap", "projection"):
         axes = [drawing.figure.axes[0] for drawing in drawings[panel]]
         assert len({(one.get_xlim(), one.get_ylim()) for one in axes}) == 1
+
+
+@pytest.mark.parametrize(
+    "labels", [["start", "round 1"], ["start", "after conpono", "cycle 1, round 1", "fine-tuned",
+    "control"], [f"cycle 1, round {n}" for n in range(9)]],
+)  # fmt: skip
+def test_names_below_an_axis_do_not_meet(labels):
+    rows = [RoundRow(label=label, validation={"forward": {5: 0.5}}) for label in labels]
+    words = {"title": "t", "verdict": "v", "command": "c"}
+    figure = draw(RunReport(**words, rounds=rows))["recall"][0].figure
+    figure.draw_without_rendering()
+    names = figure.axes[0].get_xticklabels()
+    if names[0].get_rotation() == 0:
+        boxes = [name.get_window_extent() for name in names]
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    else:
+        assert len(labels) > 2, "two short names lie flat"
 
 
 def test_a_picture_is_not_blank(drawings):

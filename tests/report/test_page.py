@@ -1,8 +1,11 @@
+import html
 import re
 from html.parser import HTMLParser
 
 import pytest
 
+from sentemb_core.corpus.documents import CorpusReport
+from sentemb_core.evaluation.label_free import MEASURES
 from sentemb_core.report.data import (
     DocumentClusters,
     FixedRow,
@@ -14,6 +17,7 @@ from sentemb_core.report.data import (
     printable,
 )
 from sentemb_core.report.figures import draw
+from sentemb_core.report.legends import COUNTS, DIAGNOSES
 from sentemb_core.report.page import page
 from sentemb_core.report.sections import CHAPTERS, kept_share_warnings
 from sentemb_core.report.write import write_report
@@ -178,6 +182,45 @@ def test_every_figure_has_words_and_every_table_has_heads(full):
     assert all(drawn)
     assert read.seen.count("figcaption") == read.seen.count("figure")
     assert read.seen.count("caption") == read.seen.count("table") == read.seen.count("thead")
+
+
+SELF_EXPLAINING = {"", "No.", "Sentence", "Count", "Value", "Meaning", "Fact", "Setting"}
+"""Columns that need no line."""
+
+
+def test_every_column_is_explained_in_its_chapter(report, full):
+    annotated = {labelling.label for labelling in report.document.rounds}
+    for chapter in full.split("<section")[1:]:
+        columns = {html.unescape(one) for one in re.findall(r'<th scope="col">(.*?)</th>', chapter)}
+        columns = {re.sub(r"^R@\d+$", "R@k", Page(one).text) for one in columns}
+        lines = re.findall(r"<dt>([^<]*)</dt><dd>([^<]+)</dd>", chapter)
+        told = {title for title, _ in lines} | SELF_EXPLAINING | annotated
+        told |= {"Encoder"} if "What moved" in chapter else set()
+        told |= {"Cosine"} if "with the cosine of the encoder" in chapter else set()
+        assert columns <= told, "a column without a line"
+
+
+def test_a_measure_has_one_name_in_figure_and_table(full):
+    assert "Agreement" not in full
+    assert full.count("ARI to last") >= 4, "title of the figure, caption, column, legend"
+
+
+def test_the_rule_of_the_best_is_told_with_its_direction_and_its_pool(full):
+    said = Page(full).text
+    assert (
+        "R@5, document \N{RIGHTWARDS ARROW} title, validation split: the share of the queries that "
+        "find their answer among the first 5 of 1,000 candidates."
+    ) in said
+    assert "of equals the earlier" in said
+
+
+def test_every_count_of_the_reader_has_a_meaning():
+    counts = {name for name, of in CorpusReport.model_fields.items() if of.annotation is int}
+    assert {name.replace("_", " ") for name in counts} == {*COUNTS} - {"read by the encoder"}
+
+
+def test_every_diagnostic_of_a_benchmark_has_a_line():
+    assert [*DIAGNOSES] == [measure.replace("_", " ") for measure in MEASURES]
 
 
 def test_numbers_of_the_run_are_on_the_page(full):

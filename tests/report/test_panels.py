@@ -1,5 +1,6 @@
 """Pages of panels: what benchmarks and experiments show in a browser."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -35,6 +36,26 @@ def test_a_picture_stands_in_the_page_itself(tmp_path: Path):
     page = written(tmp_path, Panel("Curve", drawing=Drawing("curve", "It rises", figure)))
     assert 'aria-label="It rises"' in page
     assert "<img" not in page
+
+
+def test_a_picture_says_how_to_read_it_and_keeps_its_size(tmp_path: Path):
+    figure = Figure(figsize=(5, 2))
+    drawing = Drawing("curve", "It rises", figure)
+    page = written(tmp_path, Panel("Curve", drawing=drawing, reading="A dot is a <seed>."))
+    assert "<figcaption>A dot is a &lt;seed&gt;.</figcaption>" in page
+    assert "max-width: 5in; min-width: 3in" in page
+    assert "<figcaption>" not in written(tmp_path, Panel("Curve", drawing=drawing))
+
+
+def test_a_table_is_explained_a_line_a_title(tmp_path: Path):
+    page = written(tmp_path, replace(TABLE, legend={"x": "how many < all"}))
+    assert "<dt>x</dt><dd>how many &lt; all</dd>" in page
+    assert "<dl" not in written(tmp_path, TABLE)
+
+
+def test_a_command_stands_as_one(tmp_path: Path):
+    page = written(tmp_path, Panel("Again", command="python -m flows reproduce s000.t1"))
+    assert '<pre class="scroll"><code>python -m flows reproduce s000.t1</code></pre>' in page
 
 
 def test_equal_panels_give_equal_bytes(tmp_path: Path):

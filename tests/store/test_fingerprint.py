@@ -18,6 +18,7 @@ from sentemb_core.store.fingerprint import (
     closure,
     code_fingerprint,
     core_file,
+    is_neutral,
     parsed,
 )
 
@@ -152,6 +153,12 @@ def test_a_process_computes_a_fingerprint_once(monkeypatch):
 def test_what_a_package_runs_on_import_belongs_to_the_closure():
     reached = closure(["sentemb_core.idc.pruning"], core_file)
     assert {"sentemb_core", "sentemb_core.idc", "sentemb_core.idc.pruning"} <= set(reached)
+
+
+def test_a_neutral_module_enters_for_the_stage_that_names_it(fingerprint):
+    card = "sentemb_core.encoder.card"
+    assert is_neutral(card)
+    assert fingerprint(BASE) != fingerprint(BASE, modules=(card,))
 
 
 def test_neutral_modules_exist_and_stay_out():

@@ -3,10 +3,7 @@
 Run: pytest tests/store/test_lineage.py
 """
 
-import io
-
 import pytest
-from rich.console import Console
 
 from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.store.lineage import Lineage, lineage
@@ -35,35 +32,10 @@ def test_it_is_the_same_after_a_trip_through_json(chain, store):
     assert Lineage.model_validate_json(told.model_dump_json()) == told
 
 
-def printed(told: Lineage) -> str:
-    out = io.StringIO()
-    Console(file=out, width=200).print(told.tree())
-    return out.getvalue()
-
-
-def test_the_tree_shows_every_artifact_once_in_full(chain, store):
-    text = printed(lineage(store, chain.run_chain(text="[bold]a").model))
-    assert len(text.splitlines()) == 3
-    assert "train" in text.splitlines()[0]
-    assert "text=[bold]a" in text
-    assert "code=" in text
-
-
 def merge(parts: list[ArtifactRef]) -> ArtifactRef:
     with Store.default().writing("merged") as draft:
         (draft.path / "count").write_text(str(len(parts)))
     return draft.ref
-
-
-def test_what_two_stages_share_is_not_unfolded_twice(chain, store):
-    embeddings = chain.ENCODE.run(store, {"text": "a"})
-
-    edges = chain.GRAPH.run(store, {"embeddings": embeddings, "config": chain.Pruning()})["edges"]
-    stage = Stage("merge", 1, merge)
-    merged = stage.run(store, {"parts": [edges, embeddings]})
-    text = printed(lineage(store, merged))
-    assert text.count(str(embeddings)) == 2
-    assert text.count("(above)") == 1
 
 
 def diverge(parts: list[ArtifactRef]) -> ArtifactRef:
