@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from sentemb_core.configs import AnnotationConfig, Config, EncoderConfig
-from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
+from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
 from sentemb_core.types import Json, Pooling
 
 Corpus = Literal[
@@ -69,6 +69,7 @@ class Label(Config):
 
     kind: Literal["label"] = "label"
     count: int | None = Field(ge=1, description="None: all.")
+    method: FineTune = FineTune()
 
 
 class Finish(Config):
@@ -114,6 +115,7 @@ class Column(Config):
     judge: str
     measure: str | None = Field(default=None, description="None: the task's main one.")
     corpus: Corpus = "plain_sentences"
+    x: float | None = Field(default=None, description="On the axis of a curve that an arm draws.")
 
     @property
     def heading(self) -> str:
@@ -176,12 +178,17 @@ class Budget(Config):
     stated: Json = Field(
         default={}, description="Of every training: what the paper says of its whole table."
     )
+    differs: str = Field(
+        default="",
+        description="What sets a run under it apart from the paper's, in a sentence. Empty: as "
+        "the experiment says.",
+    )
 
     @property
     def batch(self) -> str:
-        """What a step reads, in words."""
+        """What a step reads, in words, where methods read what their presets say."""
         alike = "batch_size" in self.stated or not self.presets
-        return f"{self.batch_size:,}" if alike else "each method's own batch"
+        return "" if alike else "each method's own batch"
 
 
 SMALL = Budget(steps=300, learning_rate=2e-4)
@@ -196,7 +203,9 @@ class Experiment(Config):
     arms: tuple[Arm, ...]
     columns: tuple[Column, ...]
     claims: tuple[Claim, ...] = ()
-    axis: str | None = Field(default=None, description="What `x` of the arms means.")
+    axis: str | None = Field(
+        default=None, description="What `x` means, of the arms or of the columns."
+    )
     labels: bool = Field(
         default=False, description="Counterparts of half of the documents are learnt from."
     )
@@ -224,6 +233,11 @@ class Experiment(Config):
                     "one that judges it: leave max_documents out"
                 )
         return self
+
+    @property
+    def scored(self) -> list[Column]:
+        """Columns that hold scores, not seconds or losses."""
+        return [one for one in self.columns if one.judge not in OF_TRAINING]
 
     def trained_on(self, arm: Arm, column: Column) -> Corpus:
         """The arm's own corpus, else the column's."""

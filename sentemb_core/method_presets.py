@@ -173,7 +173,7 @@ PRESET_ENCODERS: Mapping[str, Json] = {
     **dict.fromkeys(("condenser", "infocse_aux", "diffcse", "rtd_mlm"), _CLS),
     **dict.fromkeys(("declutr", "clm_autoencoder", "mlm_autoencoder", "bce"), _MEAN),
     **dict.fromkeys(("ct", "is_bert"), _MEAN),
-    **dict.fromkeys(("infocse_idc", "conpono", "ict", "cpc"), _DOT),
+    **dict.fromkeys(("infocse_idc", "conpono", "ict", "cpc", "fine_tune"), _DOT),
     "orqa": {**_DOT, "max_length": 64},
     "consert": {**_MEAN, "max_length": 64},
     "mirror_bert": {**_MEAN, "max_length": 50},

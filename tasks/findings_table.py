@@ -7,7 +7,16 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
-from sentemb_core.experiments import OF_TRAINING, SECONDS, TITLE, Arm, Budget, Column, Experiment
+from sentemb_core.experiments import (
+    SECONDS,
+    TITLE,
+    Arm,
+    Budget,
+    Column,
+    Experiment,
+    SelfTrain,
+    Train,
+)
 from sentemb_core.types import Json
 from tasks.cells import across
 from tasks.claims import Fated, fated
@@ -19,6 +28,18 @@ if TYPE_CHECKING:
 
     from sentemb_core.report.experiment import Mark
     from sentemb_core.report.panels import Panel
+
+
+WHAT_CELLS_HOLD = "Mean ± standard deviation over the seeds [the paper's number, if it has one]"
+
+READ_CURVES = (
+    "A line is the mean over the seeds, its band their standard deviation; dashed lines have no "
+    "place on the axis. What the paper printed has a panel of its own: other data, another height."
+)
+READ_MARKS = (
+    "A dot is one seed, a bar the mean over them, grey what no seed changes. Every panel has a "
+    "scale of its own."
+)
 
 
 class Told:
@@ -43,19 +64,15 @@ class Told:
         self.fates: list[Fated] = fated(what, self.cells)
 
     @property
-    def scored(self) -> list[Column]:
-        """Columns that hold scores, not seconds or losses."""
-        return [one for one in self.what.columns if one.judge not in OF_TRAINING]
-
-    @property
     def averaged(self) -> bool:
         """Several judges, rather than several measures of one."""
-        return len({(one.judge, one.corpus) for one in self.scored}) > 1
+        return len({(one.judge, one.corpus) for one in self.what.scored}) > 1
 
     @property
     def header(self) -> list[str]:
+        placed = any(arm.x is not None for arm in self.what.arms)
         return [
-            "",
+            (placed and self.what.axis) or "",
             *(one.heading for one in self.what.columns),
             *([AVERAGE] if self.averaged else []),
         ]
@@ -85,32 +102,39 @@ class Told:
         """Over the columns, in the seeds under which the arm has all of them."""
         if not self.averaged:
             return []
-        rows = [self.by_seed(arm, column) for column in self.scored]
+        rows = [self.by_seed(arm, column) for column in self.what.scored]
         whole = sorted(set(rows[0]).intersection(*rows))
         if not whole:
             return [""]
         shown = across([mean(row[seed] for row in rows) for seed in whole])
-        printed = self.printed.beside_average(arm, self.scored)
+        printed = self.printed.beside_average(arm, self.what.scored)
         return [f"{shown} [{printed:.4g}]" if printed is not None else shown]
 
     def notes(self) -> list[str]:
         """What the numbers are, what differs, and why cells are empty."""
         told = [self.cost()]
         if paper := self.printed.table:
-            source = f"In brackets: {paper.source} ({paper.measure})."
+            bracketed = any("[" in cell for line in self.lines() for cell in line[1:])
+            where = "In brackets" if bracketed else "The paper"
+            source = f"{where}: {paper.source} ({paper.measure})."
             told.append(" ".join(filter(None, (source, self.printed.elsewhere(), paper.note))))
-        return [*told, f"What differs: {self.what.differs}", *self.failures()]
+        return [*told, f"What differs: {self.differs}", *self.failures()]
+
+    @property
+    def differs(self) -> str:
+        """From the paper, in the budget that was allowed."""
+        return self.budget.differs or self.what.differs
 
     def cost(self) -> str:
         """What each training was allowed, and the paper's; who judged; under which seeds."""
         budget, paper = self.budget, self.what.paper
         seeds = ", ".join(map(str, budget.seeds))
-        told = [f"{budget.steps:,} steps of {budget.batch} a training"]
+        told = [f"{allowed(self.what, budget)} a training"]
         if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
             told[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
         if sample := self.settings.get("max_documents"):
             told.append(f"a sample of {sample:,} documents of each corpus")
-        if any(one.judge == TITLE for one in self.scored):
+        if any(one.judge == TITLE for one in self.what.scored):
             told.append(f"{budget.candidates:,} candidates")
         if len(budget.seeds) == 1:
             return f"{'; '.join(told)}; seed {seeds}."
@@ -165,7 +189,7 @@ class Told:
             "experiment": self.what.id,
             "title": self.what.title,
             "asked": self.settings,
-            "differs": self.what.differs,
+            "differs": self.differs,
             "cells": [
                 {
                     "arm": arm.label,
@@ -200,11 +224,16 @@ class Told:
             (folder / "table.png").write_bytes(png(figure))
         panels = [
             self.claims_panel(),
-            Panel("Table", [], drawing, self.header, self.lines(), "Mean over the seeds"),
-            Panel("How it was made", [*self.notes(), self.command]),
+            Panel("Table", [], drawing, self.reading, self.header, self.lines(), WHAT_CELLS_HOLD),
+            Panel("How it was made", self.notes(), command=self.command),
         ]
         write_panels(title, "An experiment of sentemb", panels, folder)
         return folder
+
+    @property
+    def reading(self) -> str:
+        """How to read the picture."""
+        return READ_CURVES if self.what.axis else READ_MARKS
 
     def claims_panel(self) -> "Panel":
         """A line for each claim."""
@@ -219,21 +248,49 @@ class Told:
 
     def marks(self) -> "list[Mark]":
         """What the picture shows."""
-        from sentemb_core.report.experiment import Mark
-
         return [
-            Mark(
-                column=column.heading,
-                arm=arm.label,
-                x=arm.x,
-                curve=arm.curve,
-                values=values,
-                paper=self.printed.beside(arm, column),
-            )
+            self.mark(arm, column, values)
             for arm in self.what.arms
             for column in self.what.columns
             if (values := self.values(arm, column))
         ]
+
+    def mark(self, arm: Arm, column: Column, values: list[float]) -> "Mark":
+        """A cell as a point; columns that lie on the axis are the points of their arm's curve."""
+        from sentemb_core.report.experiment import Mark
+
+        if column.x is not None:
+            return Mark(
+                column=self.what.title,
+                arm=f"{arm.label}, {column.label}",
+                x=column.x,
+                curve=arm.label,
+                values=values,
+                paper=None,
+            )
+        return Mark(
+            column=column.heading,
+            arm=arm.label,
+            x=arm.x,
+            curve=arm.curve,
+            values=values,
+            paper=self.printed.of_row(arm, column),
+            printed=self.printed.heading(column),
+        )
+
+
+def allowed(what: Experiment, budget: Budget) -> str:
+    """Steps and batch of its trainings, from the least to the most where arms differ."""
+    steps = [one for arm in what.arms for one in arm.steps if isinstance(one, Train | SelfTrain)]
+    lengths = [max(1, round(budget.steps * one.times)) for one in steps]
+    batches = [getattr(one, "batch_size", None) or budget.batch_size for one in steps]
+    batch = budget.batch or span(batches or [budget.batch_size])
+    return f"{span(lengths or [budget.steps])} steps of {batch}"
+
+
+def span(numbers: Sequence[int]) -> str:
+    """The number, or the least and the most of them."""
+    return " to ".join(f"{number:,}" for number in sorted({min(numbers), max(numbers)}))
 
 
 def told_json(claim: Fated) -> Json:

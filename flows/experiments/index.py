@@ -21,6 +21,7 @@ from flows.settings import nearest
 from sentemb_core.configs import (
     Config,
     CorpusConfig,
+    EncoderConfig,
     LabelsConfig,
     TrainingConfig,
     ValidationConfig,
@@ -30,12 +31,17 @@ from sentemb_core.experiments import (
     BEIR,
     OF_TRAINING,
     TITLE,
+    Arm,
     Budget,
     Column,
     Experiment,
+    Finish,
+    Label,
     SelfTrain,
+    Step,
     Train,
 )
+from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
 from sentemb_core.types import Json
@@ -65,6 +71,9 @@ NOT_SERVED: Mapping[str, str] = {
 }
 """Experiments of METHODS.md, section 4, that no data of ours can serve, and what comes nearest."""
 
+ALSO: Mapping[str, str] = {"s002.alpha": "s002.rescore", "s004.t14": "s004.t9"}
+"""Names of the same list for what another experiment holds: the curve of alpha, that of beta."""
+
 
 class Reproduction(Config):
     """One experiment under a budget."""
@@ -80,6 +89,7 @@ class Reproduction(Config):
     @field_validator("experiment")
     @classmethod
     def _known(cls, name: str) -> str:
+        name = ALSO.get(name, name)
         if name in NOT_SERVED:
             raise ValueError(f"{name} is {NOT_SERVED[name]}")
         if name not in EXPERIMENTS:
@@ -119,6 +129,8 @@ class Reproduction(Config):
         """A corpus of the data folder, the whole of it or a sample; `distinct`: each text once."""
         sizes = [size for size in (sample, self.max_documents) if size]
         settings = {"source": str(self.file(name)), "max_documents": min(sizes, default=None)}
+        if self.preset == "paper":
+            settings["max_sentences"] = None
         if distinct:
             settings["id_column"] = CORPORA[name]["text_column"]
         return CorpusConfig.model_validate(CORPORA[name] | settings)
@@ -126,6 +138,27 @@ class Reproduction(Config):
     def method_of(self, step: Train) -> MethodSettings:
         """With lengths of text that the preset's encoder can read."""
         return step.paper if self.preset == "paper" and step.paper else step.method
+
+    def encoder_of(self, arm: Arm) -> EncoderConfig:
+        """The base's settings; under `paper`, what they leave open is as the arm's method asks.
+
+        That is pooling and similarity, by the preset of the first method that trains.
+        """
+        base = self.budget.base.encoder
+        first = next((one.method.name for one in arm.steps if not isinstance(one, Finish)), None)
+        if self.preset == "small" or first is None:
+            return base
+        asked = preset_encoder(first, "paper")
+        left_open = [name for name in ("pooling", "similarity") if getattr(base, name) is None]
+        return base.model_copy(update={one: asked[one] for one in left_open if one in asked})
+
+    def steps_of(self, arm: Arm) -> tuple[Step, ...]:
+        """The arm's, without a temperature where inner products are compared (seed 000, Eq. 1).
+
+        One for cosines would leave them no gradient.
+        """
+        dot = self.encoder_of(arm).similarity == "dot"
+        return tuple(map(undivided, arm.steps)) if dot else arm.steps
 
     def training(
         self, method: MethodSettings, seed: int, times: float = 1.0, batch_size: int | None = None
@@ -143,7 +176,7 @@ class Reproduction(Config):
             told | own | {"method": method, "steps": steps, "seed": seed}
         )
 
-    def fine_tuning(self, seed: int) -> TrainingConfig:
+    def fine_tuning(self, step: Label, seed: int) -> TrainingConfig:
         """By the preset of the base encoder, in its batches, under the table's settings.
 
         Its steps follow from `epochs`.
@@ -151,7 +184,9 @@ class Reproduction(Config):
         budget = self.budget
         preset = labelled_preset(budget.base.encoder.name, "training")["training"]
         own = {"batch_size": preset["batch_size"], "dtype": budget.dtype, "threads": budget.threads}
-        return TrainingConfig.model_validate(preset | budget.stated | own | {"seed": seed})
+        return TrainingConfig.model_validate(
+            preset | budget.stated | own | {"method": step.method, "seed": seed}
+        )
 
     @property
     def epochs(self) -> LabelsConfig:
@@ -180,6 +215,19 @@ class Reproduction(Config):
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
             )
+
+
+def undivided(step: Step) -> Step:
+    """At a temperature of 1."""
+    if isinstance(step, Finish):
+        return step
+    methods = {"method": step.method, "paper": getattr(step, "paper", None)}
+    plain = {
+        name: method.model_copy(update={"temperature": 1.0})
+        for name, method in methods.items()
+        if method
+    }
+    return step.model_copy(update=plain)
 
 
 def task_of(column: Column) -> Task:

@@ -31,11 +31,14 @@ class Made(Value):
     head: ArtifactRef | None = None
 
 
-def base_of(asked: Reproduction) -> Made:
-    """The encoder that every arm of every seed starts from, as the papers start from one BERT."""
+def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
+    """The encoder that every arm of every seed starts from, as the papers start from one BERT.
+
+    `config` says how it is read; none: as the budget has it.
+    """
     budget = asked.budget
     documents = documents_of(asked.corpus(budget.base.corpus))
-    encoder = encoder_from(budget.base.encoder, documents)
+    encoder = encoder_from(config or budget.base.encoder, documents)
     if not budget.base.times:
         return Made(encoder=encoder)
     training = asked.training(Condenser(), budget.base.encoder.seed, budget.base.times).model_copy(
@@ -61,12 +64,19 @@ def ground_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None =
 
 def learnt(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int) -> ArtifactRef:
     """The arm's encoder: what its steps make of the base."""
-    encoder = pooled_as(base.encoder, arm.pooling) if arm.pooling else base.encoder
-    made = Made(encoder=encoder, head=base.head)
+    made = read_by(arm, asked, base)
     ground = ground_of(asked, base, corpus, arm)
-    for step in arm.steps:
+    for step in asked.steps_of(arm):
         made = taken(step, made, ground, asked, seed)
     return made.encoder
+
+
+def read_by(arm: Arm, asked: Reproduction, base: Made) -> Made:
+    """The base under the arm's own pooling and similarity."""
+    config = asked.encoder_of(arm)
+    made = base if config == asked.budget.base.encoder else base_of(asked, config)
+    encoder = pooled_as(made.encoder, arm.pooling) if arm.pooling else made.encoder
+    return Made(encoder=encoder, head=made.head)
 
 
 def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: int) -> Made:
@@ -127,7 +137,7 @@ def fine_tuned(
     return train_encoder(
         encoder,
         tokenise_sentences(labels.documents, None, encoder),
-        by_epochs(asked.fine_tuning(seed), labels.count, asked.epochs),
+        by_epochs(asked.fine_tuning(step, seed), labels.count, asked.epochs),
         benchmark=ground.benchmark,
         judged=ground.sentences,
     ).model

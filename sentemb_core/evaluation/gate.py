@@ -68,11 +68,11 @@ def gate(
     better = f"better than {name} by more than {margin:g} with 95 % confidence"
     beats = gain.low > margin
     if collapsed:
-        reason = f"Refused: the vectors have collapsed. {found}."
+        reason = f"Not promoted: the vectors have collapsed. {found}."
     elif beats:
         reason = f"Promoted: {better}. {found}."
     else:
-        reason = f"Refused: not {better}. {found}."
+        reason = f"Not promoted: it is not {better}. {found}."
     return GateVerdict(
         promote=beats and not collapsed,
         reason=reason,

@@ -3,13 +3,14 @@
 What is split decides the protocol, as in SentEval: nothing (MR, CR), nested folds; train and test
 (MRPC), folds of the train part; train, dev and test (SST2, SICK-E, probing), the dev part. Scores
 instead of classes (SICK-R, STS-B) are regressed. `probes` has the search for the penalty and what
-it does otherwise than SentEval; here two things differ:
+it does otherwise than SentEval; here three things differ:
 - Vectors are what the encoder gives (length 1 for cosine; the papers probe them before that),
   divided by one number, so that their mean squared distance from their mean is 1. SentEval does
   not, and its fixed values of C then hold short vectors back: a random static table with vectors
   of length 0.2 has 0.69 on CR as they are and 0.71 divided, MiniLM 0.83 both ways (5 folds). No
   coordinate is standardised on its own.
 - Accuracy is over all test examples; SentEval averages its folds, which differ by one example.
+- SNLI is probed as SICK-E is; SentEval puts u and v themselves beside |u - v| and u * v.
 """
 
 from collections.abc import Sequence

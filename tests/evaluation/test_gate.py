@@ -134,7 +134,7 @@ def test_fewer_than_fifty_queries_are_called_few():
     reasons = [verdict(np.ones(n, np.int64), np.ones(n, np.int64)).reason for n in (49, 50)]
     assert ["few" in reason for reason in reasons] == [True, False]
     assert "On the gate split (few: 49 queries)" in reasons[0]
-    start = "Refused: not better than the champion by more than 0.01 with 95 % confidence."
+    start = "Not promoted: it is not better than the champion by more than 0.01 with 95 % confiden"
     assert all(reason.startswith(start) for reason in reasons)
 
 

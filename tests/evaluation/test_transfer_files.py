@@ -14,6 +14,7 @@ from sentemb_core.errors import (
     UnreadableSourceError,
     UsageError,
 )
+from sentemb_core.evaluation.suite_probes import read_probe
 from sentemb_core.evaluation.transfer_files import (
     TRANSFER_TASKS,
     read_labelled,
@@ -23,6 +24,7 @@ from sentemb_core.evaluation.transfer_files import (
     read_reviews,
     read_transfer,
 )
+from sentemb_core.suite import ProbeTask, chosen
 
 
 def write(path: Path, **columns: list[object]) -> Path:
@@ -41,6 +43,15 @@ def test_pairs_keep_the_parts_of_their_file(tmp_path: Path):
     found = read_labelled("mrpc", write(tmp_path / "a.parquet", label=["yes", "no"], **columns))
     assert (found.first, found.second) == ([["a"], ["b"]], [["c"], ["d"]])
     assert (found.split, found.gold.tolist()) == (["train", "test"], [1, 0])
+
+
+def test_snli_is_read_from_the_file_that_the_suite_asks_for(tmp_path: Path):
+    (task,) = chosen(["SNLI"])
+    assert isinstance(task, ProbeTask)
+    sides = {"sentence1": list("abc"), "sentence2": list("def"), "split": ["train", "dev", "test"]}
+    write(tmp_path / task.files[0], label=["neutral", "entailment", "contradiction"], **sides)
+    found = read_probe(task, tmp_path)
+    assert (found.name, found.gold.tolist(), found.split) == ("SNLI", [2, 1, 0], sides["split"])
 
 
 def test_three_files_are_three_parts(tmp_path: Path):

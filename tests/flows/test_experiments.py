@@ -10,10 +10,11 @@ from flows import experiment as running
 from flows.__main__ import app
 from flows.experiment import experiment
 from flows.experiments import index, learning
-from flows.experiments.index import EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
 from flows.fine_tune import by_epochs
 from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.tables.index import PAPER_TABLES
@@ -33,13 +34,14 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.method_presets import PRESETS
-from sentemb_core.method_settings import CONPONO, InfoCSEAux, SimCSE
+from sentemb_core.method_settings import CONPONO, FineTune, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from tasks.caching import making_plan, without_prefect
 from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
 from tasks.rows import Trained
+from tasks.storing import opened
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -223,6 +225,12 @@ def test_an_experiment_that_nothing_serves_says_why_and_what_comes_nearest(data:
             checked_as(Reproduction, {"experiment": name, "data": data})
 
 
+def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
+    assert not ALSO.keys() & (EXPERIMENTS.keys() | NOT_SERVED.keys())
+    for name, other in ALSO.items():
+        assert Reproduction(experiment=name, data=data).what is EXPERIMENTS[other]
+
+
 def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
     code, said, _ = answer(app, "reproduce", "list", "--data", data, "--json")
     told = {row["id"]: row for row in json.loads(said)}
@@ -242,6 +250,8 @@ def test_what_is_asked_for_wins_over_the_preset(data: str):
     paper = Reproduction(experiment="s000.t1", data=data, preset="paper").budget
     assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
 
+
+ALL_LABELS = Label(count=None)
 
 SMALL_TRAINING = {
     "steps": 300,
@@ -272,7 +282,8 @@ def test_a_training_of_the_preset_small_is_what_it_was(data: str):
     assert of_words.round_training(SelfTrain(), 42).model_dump(exclude={"method"}) == (
         SMALL_TRAINING | words | {"learning_rate": 2e-3}
     )
-    tuning = by_epochs(of_words.fine_tuning(42), 640, of_words.epochs)
+    tuning = by_epochs(of_words.fine_tuning(ALL_LABELS, 42), 640, of_words.epochs)
+    assert tuning.method == FineTune()
     assert tuning.model_dump(exclude={"method", "checkpoint_every"}) == {
         **{key: value for key, value in SMALL_TRAINING.items() if key != "checkpoint_every"},
         **{"steps": 100, "learning_rate": 2e-3, "dtype": "float32"},
@@ -331,9 +342,85 @@ def test_seed_000_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, 
 
 def test_the_papers_fine_tuning_has_its_own_batch_and_patience(data: str):
     asked = Reproduction(experiment="s000.t2", data=data, preset="paper")
-    tuning = by_epochs(asked.fine_tuning(42), 640, asked.epochs)
+    tuning = by_epochs(asked.fine_tuning(ALL_LABELS, 42), 640, asked.epochs)
     assert (tuning.method.name, tuning.batch_size, tuning.optimizer) == ("fine_tune", 64, "adam")
     assert (tuning.steps, tuning.evaluate_every, tuning.patience) == (200, 10, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "arm", "pooling", "similarity"),
+    [
+        ("s000.t1", "start encoder", None, None),
+        ("s000.t1", "simcse", "cls_before_pooler", None),
+        ("s000.t1", "mirror_bert", "mean", None),
+        ("s000.t1", "ict", None, "dot"),
+        ("s000.t1", "infocse_idc", None, "dot"),
+        ("s000.t2", "start encoder, 100 labels", None, "dot"),
+        ("s002.e1", "simcse", "mean", None),
+        ("s003.t1", "declutr", "mean", None),
+        ("s004.t1", "simcse", "cls_before_pooler", None),
+    ],
+)
+def test_with_the_papers_preset_a_method_reads_the_base_its_own_way(
+    data: str, name: str, arm: str, pooling: str | None, similarity: str | None
+):
+    """Unless the table says how, as seeds 001, 002 and 004 do."""
+    one = next(one for one in EXPERIMENTS[name].arms if one.label == arm)
+    asked = Reproduction(experiment=name, data=data, preset="paper")
+    read = asked.encoder_of(one)
+    assert (read.pooling, read.similarity) == (pooling, similarity)
+    assert read.name == asked.budget.base.encoder.name
+    small = Reproduction(experiment=name, data=data)
+    assert small.encoder_of(one) == small.budget.base.encoder
+    assert small.steps_of(one) == one.steps
+
+
+def test_inner_products_have_no_temperature(data: str):
+    asked = Reproduction(experiment="s000.t3a", data=data, preset="paper")
+    arm = next(one for one in asked.what.arms if one.label.startswith("++"))
+    steps = asked.steps_of(arm)
+    assert {type(step) for step in steps} == {Train, SelfTrain, Label}
+    assert {step.method.temperature for step in steps} == {1.0}
+    assert {step.method.temperature for step in arm.steps} == {0.05}
+    ict = next(arm for arm in EXPERIMENTS["s000.t1"].arms if arm.label == "ict")
+    (step,) = asked.steps_of(ict)
+    method = asked.method_of(step)
+    assert (method.temperature, method.context_tokens) == (1.0, 288)
+
+
+def test_an_arm_of_the_papers_preset_is_an_encoder_of_inner_products(
+    asked: Reproduction, monkeypatch
+):
+    paper = TINY.model_copy(update={"base": TINY.base.model_copy(update={"times": 0})})
+    monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE.model_copy(update={"paper": paper})})
+    asked = asked.model_copy(update={"preset": "paper"})
+    arm = WHOLE.arms[-1]
+    with without_prefect(Store.default()):
+        base = learning.base_of(asked)
+        trained = learning.learnt(asked, base, arm, "blog_usgov", 1)
+    found = [load_encoder(opened(one)).similarity for one in (base.encoder, trained)]
+    assert found == ["cosine", "dot"]
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_under_each_preset_the_table_says_what_differs(what: Experiment):
+    small, paper = (Told(what, budget, [], {}).notes()[-1] for budget in (what.small, what.paper))
+    assert small == f"What differs: {what.differs}"
+    assert small != paper
+    assert paper.endswith(".")
+
+
+def test_with_the_papers_preset_documents_are_whole(data: str):
+    asked = [
+        Reproduction.model_validate({"experiment": "s000.t1", "data": data, "preset": preset})
+        for preset in ("small", "paper")
+    ]
+    assert [one.corpus("blog_usgov").max_sentences for one in asked] == [12, None]
+
+
+def test_long_reviews_are_read_whole_or_as_far_as_the_encoder_can(data: str):
+    what = EXPERIMENTS["s004.t8"]
+    assert [one.base.encoder.max_length for one in (what.small, what.paper)] == [128, 512]
 
 
 @pytest.mark.parametrize("stated", [{}, {"evaluate_every": 2, "patience": 1}])
@@ -408,7 +495,7 @@ def test_an_experiment_is_well_formed(what: Experiment):
                 assert column.measure in MAIN.get(column.judge, ("nDCG@10",)), "has single values"
     assert what.small.steps >= 300
     assert what.small.candidates >= 1_000
-    assert what.axis is None or any(arm.x is not None for arm in what.arms)
+    assert what.axis is None or any(one.x is not None for one in (*what.arms, *what.columns))
     if what.claims and all(claim.text[:6] != "(ours)" for claim in what.claims):
         assert len(what.small.seeds) >= 3
 

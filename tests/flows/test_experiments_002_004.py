@@ -61,6 +61,10 @@ WHOLE = Experiment(
 )
 
 
+REAL = dict(index.EXPERIMENTS)
+"""Before the fixture has its own in their place."""
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tiny files under the names that the experiment wants."""
@@ -139,8 +143,54 @@ def test_a_distinct_arm_trains_on_every_text_once(asked: Reproduction, distinct:
 def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
     findings: list[Finding], monkeypatch: pytest.MonkeyPatch
 ):
-    printed = PaperTable("s999.t2", "A paper", "R", {"BM25": {"eProduct": 73.1}})
+    printed = PaperTable("s999.t2", "A paper", "R@k", {"BM25": {"eProduct": 73.1}})
     monkeypatch.setattr(printed_numbers, "paper_table", {"s999.t2": printed}.get)
     words, vectors, *_ = Told(WHOLE, TINY, findings, {}).lines()
     assert words[-1].endswith(" [73.1]")
     assert all("[" not in cell for cell in (*words[:-1], *vectors))
+
+
+def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[Finding]):
+    column = WHOLE.columns[1].model_copy(update={"x": 100.0})
+    told = Told(WHOLE.model_copy(update={"columns": (column,), "axis": "k"}), TINY, findings, {})
+    assert [(mark.curve, mark.x) for mark in told.marks()] == [("BM25", 100.0), ("simcse", 100.0)]
+    assert told.header == ["", "Quora R@100"], "rows are arms, which lie nowhere on it"
+
+
+@pytest.mark.parametrize("id", ["s002.e2a", "s002.e2b", "s002.rescore"])
+def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its_own(id: str):
+    """There eProduct's capped recall would stand beside a correlation, or a plain recall."""
+    what = REAL[id]
+    told = Told(what, what.small, [], {})
+    assert all("[" not in cell for line in told.lines() for cell in line)
+    (note,) = [note for note in told.notes() if "On eProduct: " in note]
+    assert note.startswith("The paper: ")
+    headings = {told.printed.heading(column) for column in what.columns}
+    assert headings == {"eProduct R_cap@10"}
+
+
+@pytest.mark.parametrize(
+    ("id", "cost"),
+    [
+        ("s002.e2a", "156 to 1,562 steps of 64 a training;"),
+        ("s002.batch", "38 to 600 steps of 32 to 512 a training (the paper: 4,686 of 64);"),
+        ("s003.f2b", "300 steps of 16 a training (the paper: 31,116 of 16);"),
+        ("s004.time", "30 steps of 16 a training (the paper: 15,625 of 64);"),
+    ],
+)
+def test_the_cost_is_what_the_arms_take(id: str, cost: str):
+    assert Told(REAL[id], REAL[id].small, [], {}).cost().startswith(cost)
+
+
+def test_numbers_of_one_measure_stand_in_their_cells():
+    beside = {
+        id: [
+            told.printed.beside(arm, column)
+            for told in [Told(REAL[id], REAL[id].small, [], {})]
+            for arm in REAL[id].arms
+            for column in REAL[id].columns
+            if told.printed.of_row(arm, column) is not None
+        ]
+        for id in ("s000.t1", "s001.t2", "s001.t7", "s002.e3a", "s002.e5", "s002.bce", "s004.time")
+    }
+    assert all(values and None not in values for values in beside.values())
