@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.encoder.names import require_place
+from sentemb_core.encoder.names import is_encoder, require_place
 from sentemb_core.errors import UsageError
 from sentemb_core.options import (
     DEFAULTS,
@@ -18,6 +18,7 @@ from sentemb_core.options import (
     Json,
     Out,
     Picture,
+    Searched,
     Source,
     Top,
     to_be_made,
@@ -38,18 +39,10 @@ app = console.door(
 )
 
 
-def in_a_place(_: object, model: str) -> None:
-    """Told before torch is loaded."""
-    try:
-        require_place(model)
-    except UsageError as error:
-        raise ValueError(error.args[0]) from error
-
-
 Model = Annotated[
     str,
     Parameter(
-        validator=in_a_place, help="A folder with an encoder, minilm, or a Hugging Face name."
+        help="A folder with an encoder, minilm, a Hugging Face name, or a file of word vectors."
     ),
 ]
 
@@ -68,12 +61,18 @@ def encode(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Vectors of a corpus into a Parquet file: doc_id, (position, sentence,) embedding."""
+    """Vectors of a corpus into a Parquet file, an index that `search` reads.
+
+    Its columns: doc_id, (the counterpart,) (position, sentence,) embedding.
+    """
+    _require_places("MODEL SOURCE", model, source)
     checked = _checked(source, corpus)
+    _require_other(source, out)
     from sentemb_core.document_vectors import write_vectors
 
+    titled = corpus.counterpart_column is not None
     with _encoder(model) as encoder, _documents(checked) as documents:
-        rows = write_vectors(encoder, documents, out, by)
+        rows = write_vectors(encoder, documents, out, by, counterparts=titled)
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
     else:
@@ -85,23 +84,22 @@ def encode(
 def search(
     model: Model,
     query: Annotated[str, Parameter(help="What to look for.")],
-    source: Source,
+    source: Searched,
     *,
     top: Top = 10,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """The documents nearest to a query, by exact search."""
-    require_order(query, source)
-    checked = _checked(source, corpus)
-    from sentemb_core.document_vectors import nearest_documents
+    """The documents nearest to a query, by exact search of a corpus or of its index."""
+    _require_places("MODEL QUERY SOURCE", model, query, source)
+    from sentemb_core.vector_index import is_index
 
-    with _encoder(model) as encoder, _documents(checked) as documents:
-        hits = nearest_documents(encoder, query, documents, top)
+    find = _found_in_index if is_index(source) else _found_in_corpus
+    hits = find(model, query, source, top, corpus)
     if json:
         console.emit([hit.__dict__ for hit in hits])
     else:
-        console.show(_hits_table(query, hits, corpus.counterpart_column))
+        console.show(_hits_table(query, hits, corpus.counterpart_column or "counterpart"))
     return 0
 
 
@@ -120,6 +118,7 @@ def evaluate(
 
     Without a column of counterparts, halves of documents look for each other.
     """
+    _require_places("MODEL SOURCE", model, source)
     checked = _checked(source, corpus)
     from sentemb_core.configs import ValidationConfig
     from sentemb_core.evaluation.folder import scores_of_folder
@@ -154,6 +153,7 @@ def annotate(
     json: Json = False,
 ) -> int:
     """One document's graph and clusters, printed and drawn: what an encoder takes for the same."""
+    _require_places("MODEL SOURCE", model, source)
     from sentemb_core.corpus.one_document import sentences_of
 
     sentences = sentences_of(_checked(source, corpus), document)
@@ -179,6 +179,7 @@ def annotate(
 @app.command
 def canary(model: Model, index: Index, *, json: Json = False) -> int:
     """Whether an index is this encoder's: 64 of its sentences, encoded again (else exit 3)."""
+    _require_places("MODEL INDEX", model, str(index))
     from sentemb_core.evaluation.sentence_index import check_index
 
     check_index(index)
@@ -197,6 +198,7 @@ def export(
     json: Json = False,
 ) -> int:
     """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it."""
+    _require_places("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.errors import StorageError
@@ -244,24 +246,46 @@ def methods(*, json: Json = False) -> int:
     return 0
 
 
-def require_order(query: str, source: str) -> None:
-    """Before anything is loaded.
+def _require_places(order: str, model: str, *others: str) -> None:
+    """The order, and that there may be an encoder: told before torch is loaded."""
+    require_order(order, model, *others)
+    require_place(model)
+
+
+def require_order(order: str, *given: str) -> None:
+    """Before anything is loaded: documents or an index stand last, and nowhere else.
+
+    Args:
+        order: Names of the places, a blank between them.
+        given: What stands there.
 
     Raises:
-        UsageError: query and source stand in each other's place.
+        UsageError: what belongs there stands in another place.
     """
-    if _is_there(query) and not Path(source).exists():
-        raise UsageError(
-            f"`search` takes the QUERY and then the SOURCE; found {query!r}, which is a file or a "
-            f"folder, as the query, and {source!r}, which is none, as the source: swap them."
-        )
+    *others, (name, last) = zip(order.split(), given, strict=True)
+    for place, text in others:
+        if _is_data(text) and not _is_data(last):
+            raise UsageError(
+                f"The order is {order}; found {text!r}, a file or a folder without an encoder, as "
+                f"the {place}, and {last!r} as the {name}: swap them."
+            )
 
 
-def _is_there(text: str) -> bool:
+def _is_data(text: str) -> bool:
+    """Whether something lies at a path that may be a corpus or an index."""
     try:
-        return Path(text).exists()
+        return Path(text).exists() and not is_encoder(text)
     except OSError:  # longer than a path can be
         return False
+
+
+def _require_other(source: str, out: Path) -> None:
+    """That a file of vectors does not take the place of the documents that it is made of."""
+    if out.exists() and Path(source).exists() and out.samefile(source):
+        raise UsageError(
+            f"{out} holds the documents, and would be overwritten with their vectors: name "
+            "another file."
+        )
 
 
 def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> int:
@@ -285,10 +309,20 @@ def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> i
 
 
 def _checked(source: str, corpus: CorpusOptions) -> "CorpusConfig":
-    """How to read the source, whose columns are looked for first: an encoder takes seconds."""
+    """How to read the source, whose columns are looked for first: an encoder takes seconds.
+
+    Raises:
+        UsageError: it is an index.
+    """
     from sentemb_core.configs import CorpusConfig
     from sentemb_core.corpus.readers import check_source
+    from sentemb_core.vector_index import is_index
 
+    if is_index(source):
+        raise UsageError(
+            f"{source} is an index, which holds vectors: `search` reads it. Name the documents "
+            "that it was made of."
+        )
     config = CorpusConfig.model_validate({"source": source} | corpus.given())
     check_source(config)
     return config
@@ -342,16 +376,57 @@ def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
         yield folder
 
 
-def _hits_table(query: str, hits: "Sequence[Hit]", counterpart: str | None) -> Any:
+def _found_in_corpus(
+    model: str, query: str, source: str, top: int, corpus: CorpusOptions
+) -> "list[Hit]":
+    """Everything is encoded for one query."""
+    checked = _checked(source, corpus)
+    from sentemb_core.document_vectors import encoded, nearest_documents, query_vector
+
+    with _encoder(model) as encoder, _documents(checked) as documents:
+        asked = query_vector(encoder, query)
+        return nearest_documents(asked, encoded(encoder, documents), top)
+
+
+def _found_in_index(
+    model: str, query: str, source: str, top: int, corpus: CorpusOptions
+) -> "list[Hit]":
+    """The query alone is encoded.
+
+    Raises:
+        UsageError: columns are named, as of a corpus.
+        OtherEncoderError: another encoder wrote the index.
+    """
+    if options := [f"--{name.replace('_', '-')}" for name in corpus.given()]:
+        raise UsageError(
+            f"{source} is an index, which takes no {', '.join(options)}: `encode` read its corpus. "
+            "Leave out what says how a corpus is read."
+        )
+    from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
+    from sentemb_core.encoder.revision import encoder_digest
+    from sentemb_core.vector_index import require_writer
+
+    with _encoder(model) as encoder:
+        require_writer(Path(source), encoder_digest(encoder), model)
+        asked = query_vector(encoder, query)
+        return nearest_documents(asked, indexed(encoder, Path(source)), top)
+
+
+def _hits_table(query: str, hits: "Sequence[Hit]", counterpart: str) -> Any:
+    """Ranks, scores and ids, and of counterparts and sentences what is there."""
     from rich.table import Column, Table
 
+    beside = {
+        counterpart: [hit.counterpart for hit in hits],
+        "nearest sentence": [hit.sentence for hit in hits],
+    }
+    shown = {name: told for name, told in beside.items() if any(told)}
     whole = Column("document", overflow="fold")  # an id is there to be copied
-    named = [counterpart] if counterpart else []
-    columns = "rank", "score", whole, *map(console.plain, named), "nearest sentence"
+    columns = "rank", "score", whole, *map(console.plain, shown)
     table = Table(*columns, title=f"“{console.plain(query)}”", box=None)
-    for rank, hit in enumerate(hits, 1):
-        told = [hit.doc_id, *(hit.counterpart or "" for _ in named), hit.sentence]
-        table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, told))
+    for rank, (hit, *told) in enumerate(zip(hits, *shown.values(), strict=True), 1):
+        cells = [hit.doc_id, *(text or "" for text in told)]
+        table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, cells))
     return table
 
 

@@ -1,23 +1,25 @@
-"""Document vectors of a corpus: written to a file, or searched at once."""
+"""Document vectors of a corpus: written to an index, and searched in it or at once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.documents import Document, read_documents
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import UsageError
+from sentemb_core.encoder.revision import encoder_digest
+from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.retrieval.dense import search
 from sentemb_core.store.disk import replacing
+from sentemb_core.vector_index import CELLS, By, index_schema, index_writer, row_groups
 
 Vectors = Float32[np.ndarray, "_ dim"]
 
@@ -27,88 +29,141 @@ DOCUMENTS_AT_ONCE = 1_000
 
 @dataclass(frozen=True)
 class Hit:
-    """A found document: its inner product with the query, and its sentence nearest to the query."""
+    """A found document: its inner product with the query, and its sentence nearest to the query.
+
+    What an index does not hold is none.
+    """
 
     doc_id: str
     score: float
     counterpart: str | None
-    sentence: str
+    sentence: str | None
 
 
-def vectors_of(encoder: Encoder, documents: Iterable[Document]) -> tuple[Vectors, Vectors]:
-    """Sentence vectors, and document vectors: their means (seed 000, section 4).
+@dataclass(frozen=True)
+class Piece:
+    """Some documents and their vectors.
+
+    Attributes:
+        rows: Arrow table of `vector_index.CELLS`, a row a sentence or a row a document.
+        of_rows: A vector a row.
+        starts: First row of each document, and behind them the number of rows.
+        vectors: A vector a document.
+    """
+
+    rows: Any
+    of_rows: Vectors
+    starts: Int64[np.ndarray, " bounds"]
+    vectors: Vectors
+
+    def hit(self, document: int, score: float, query: Float32[np.ndarray, " dim"]) -> Hit:
+        """What is told of a document that was found."""
+        first, end = self.starts[document], self.starts[document + 1]
+        nearest = first + int((self.of_rows[first:end] @ query).argmax())
+        told = self.rows.slice(nearest, 1).to_pylist()[0]
+        return Hit(told["doc_id"], score, told.get("counterpart"), told.get("sentence"))
+
+
+def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
+    """A corpus in pieces, a row a sentence."""
+    documents = read_documents(folder / "documents.parquet")
+    while some := list(islice(documents, DOCUMENTS_AT_ONCE)):
+        rows = sentence_rows(some)
+        yield of_sentences(encoder, rows, embed_texts(encoder, rows["sentence"].to_pylist()))
+
+
+def sentence_rows(documents: Iterable[Document]) -> Any:
+    """All cells of an index by sentence."""
+    cells = (
+        (document.doc_id, document.counterpart, position, sentence)
+        for document in documents
+        for position, sentence in enumerate(document.sentences)
+    )
+    columns = zip(zip(*cells, strict=True), CELLS.values(), strict=True)
+    return pa.table([pa.array(column, kind) for column, kind in columns], names=list(CELLS))
+
+
+def of_sentences(encoder: Encoder, rows: Any, vectors: Vectors) -> Piece:
+    """Document vectors are the means of their sentences' vectors (seed 000, section 4).
 
     Means are normalised again for cosine, so that inner products are cosines.
     """
-    counts = np.array([len(document.sentences) for document in documents])
-    sentences = embed_texts(encoder, [s for document in documents for s in document.sentences])
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    means = np.add.reduceat(sentences, starts, axis=0) / counts[:, None].astype(np.float32)
-    return sentences, encoder.vectors(torch.from_numpy(means)).numpy()
-
-
-def encoded(encoder: Encoder, folder: Path) -> Iterator[tuple[list[Document], Vectors, Vectors]]:
-    """Pieces of a corpus with their sentence and document vectors."""
-    rows = read_documents(folder / "documents.parquet")
-    while documents := list(islice(rows, DOCUMENTS_AT_ONCE)):
-        yield documents, *vectors_of(encoder, documents)
+    starts = np.flatnonzero(rows["position"].to_numpy() == 0)
+    counts = np.diff(starts, append=len(vectors))
+    means = np.add.reduceat(vectors, starts, axis=0) / counts[:, None].astype(np.float32)
+    bounds = np.append(starts, len(vectors))
+    return Piece(rows, vectors, bounds, encoder.vectors(torch.from_numpy(means)).numpy())
 
 
 def write_vectors(
-    encoder: Encoder, folder: Path, out: Path, by: Literal["document", "sentence"]
+    encoder: Encoder, folder: Path, out: Path, by: By, *, counterparts: bool = False
 ) -> int:
-    """Write doc_id (, position, sentence) and embedding as Parquet; returns the rows written.
+    """Write an index (`vector_index.index_schema`); returns the rows written.
 
     Raises:
         StorageError: `out` cannot be written; what was there stays.
     """
-    rows = 0
-    embedding = pa.field("embedding", pa.list_(pa.float32(), encoder.dim))
-    names = [pa.field("doc_id", pa.string())]
-    if by == "sentence":
-        names += [pa.field("position", pa.int32()), pa.field("sentence", pa.string())]
-    schema = pa.schema([*names, embedding])
-    with replacing(out) as draft, pq.ParquetWriter(draft, schema) as writer:
-        for documents, of_sentences, of_documents in encoded(encoder, folder):
-            vectors = of_documents if by == "document" else of_sentences
-            columns = columns_of(documents, by)
-            flat = pa.array(vectors.reshape(-1))
-            column = pa.FixedSizeListArray.from_arrays(flat, encoder.dim)
-            writer.write_table(pa.Table.from_arrays([*columns, column], schema=schema))
-            rows += len(vectors)
-    return rows
+    schema = index_schema(
+        by, encoder.dim, encoder_digest(encoder), encoder.similarity, counterparts=counterparts
+    )
+    written = 0
+    with replacing(out) as draft, index_writer(draft, schema) as writer:
+        for piece in encoded(encoder, folder):
+            rows, vectors = piece.rows, piece.of_rows
+            if by == "document":
+                rows, vectors = rows.take(piece.starts[:-1]), piece.vectors
+            column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), encoder.dim)
+            cells = [rows[name] for name in schema.names[:-1]]
+            writer.write_table(pa.Table.from_arrays([*cells, column], schema=schema))
+            written += len(vectors)
+    return written
 
 
-def columns_of(documents: list[Document], by: Literal["document", "sentence"]) -> list[Any]:
-    """What stands beside the vectors."""
-    if by == "document":
-        return [pa.array([document.doc_id for document in documents], pa.string())]
-    cells = [
-        (document.doc_id, position, sentence)
-        for document in documents
-        for position, sentence in enumerate(document.sentences)
-    ]
-    ids, positions, sentences = zip(*cells, strict=True)
-    kinds = (pa.string(), pa.int32(), pa.string())
-    return [pa.array(v, kind) for v, kind in zip((ids, positions, sentences), kinds, strict=True)]
-
-
-def nearest_documents(encoder: Encoder, query: str, folder: Path, top: int) -> list[Hit]:
-    """The `top` documents by inner product with the query, best first, earlier ones at ties.
+def indexed(encoder: Encoder, index: Path) -> Iterator[Piece]:
+    """An index that this encoder wrote, in pieces.
 
     Raises:
-        UsageError: the query is empty.
+        UnreadableSourceError: E103, it is damaged.
+        BadDataError: A row group begins within a document.
+    """
+    for rows in row_groups(index):
+        flat = rows["embedding"].combine_chunks().flatten().to_numpy()
+        vectors = flat.reshape(len(rows), encoder.dim)
+        if "position" not in rows.column_names:
+            yield Piece(rows, vectors, np.arange(len(rows) + 1), vectors)
+            continue
+        if rows["position"][0].as_py() != 0:
+            raise BadDataError(
+                f"Row groups of an index hold whole documents, and one of {index} begins within "
+                f"{rows['doc_id'][0].as_py()!r}: it was written anew by another program. Search "
+                "the file that `encode` wrote."
+            )
+        yield of_sentences(encoder, rows, vectors)
+
+
+def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
+    """The vector of what is looked for.
+
+    Raises:
+        UsageError: It is empty.
     """
     if not query.strip():
         raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
-    asked = embed_texts(encoder, [query])
+    return embed_texts(encoder, [query])[0]
+
+
+def nearest_documents(
+    query: Float32[np.ndarray, " dim"], pieces: Iterable[Piece], top: int
+) -> list[Hit]:
+    """The `top` documents by inner product with the query, best first, earlier ones at ties."""
     best: list[Hit] = []
-    for documents, of_sentences, vectors in encoded(encoder, folder):
-        rows, scores = search(asked, vectors, min(top, len(documents)))
-        starts = np.cumsum([0, *(len(document.sentences) for document in documents)])
-        for row, score in zip(rows[0].tolist(), scores[0].tolist(), strict=True):
-            found = documents[row]
-            likeness = of_sentences[starts[row] : starts[row + 1]] @ asked[0]
-            sentence = found.sentences[int(likeness.argmax())]
-            best.append(Hit(found.doc_id, score, found.counterpart, sentence))
-    return sorted(best, key=lambda hit: -hit.score)[:top]
+    for piece in pieces:
+        least = best[-1].score if len(best) == top else -inf
+        found, scores = search(query[None], piece.vectors, top)
+        best += [
+            piece.hit(document, score, query)
+            for document, score in zip(found[0].tolist(), scores[0].tolist(), strict=True)
+            if score > least
+        ]
+        best = sorted(best, key=lambda hit: -hit.score)[:top]
+    return best

@@ -16,6 +16,14 @@ Source = Annotated[
         "folder or a `datasets` name.",
     ),
 ]
+Searched = Annotated[
+    str,
+    Parameter(
+        group=CORPUS,
+        help="What `encode` wrote with the same encoder, or documents, which are encoded for this "
+        "one query: JSONL, JSON, CSV, ... as of `encode`.",
+    ),
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="The result as JSON on stdout.")]
 
 

@@ -118,6 +118,7 @@ SUITE: tuple[Task, ...] = (
     ),
     *map(_senteval, ("TREC", "MRPC")),
     ProbeTask(name="SICK-E", files=_SICK, source="sick_entailment"),
+    ProbeTask(name="SNLI", files=("transfer_snli.parquet",), source="snli"),
     ProbeTask(name="SICK-R-regression", files=_SICK, source="sick_regression"),
     ProbeTask(
         name="STS-B-regression",

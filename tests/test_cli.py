@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -152,6 +153,52 @@ def test_an_index_is_known_by_its_encoder_and_no_other(call, model, corpus, tmp_
     assert (code, json.loads(said)["same"], "E202 " in told) == (3, False, True)
 
 
+@pytest.mark.parametrize("by", ["document", "sentence"])
+def test_an_index_is_searched_as_its_corpus_is(call, model, corpus, tmp_path, by):
+    titled, index = (*COLUMNS, "--counterpart-column", "title"), str(tmp_path / "index.parquet")
+    call("encode", model, corpus, index, "--by", by, *titled)
+    direct = json.loads(call("search", model, "w8", corpus, "--json", *titled)[1])
+    code, said, _ = call("search", model, "w8", index, "--json")
+    shown = ("doc_id", "counterpart") + ("sentence",) * (by == "sentence")
+    assert code == 0
+    assert [[hit[name] for name in shown] for hit in json.loads(said)] == [
+        [hit[name] for name in shown] for hit in direct
+    ]
+    told = call("search", model, "w8", index)[1]
+    assert ("w8 w9" in told, "nearest sentence" in told) == (True, by == "sentence")
+
+
+def test_an_index_of_another_encoder_is_not_searched(call, model, corpus, tmp_path):
+    index, other = str(tmp_path / "index.parquet"), tmp_path / "other"
+    call("encode", model, corpus, index, *COLUMNS)
+    save_encoder(tiny.static(seed=1), other, model_card(CardFacts(name="other", base="tiny")))
+    code, said, told = call("search", str(other), "w5", index)
+    assert (code, said) == (3, "")
+    assert f"error E202 An index is searched with the encoder that wrote it: {index} was" in told
+
+
+def test_an_index_is_no_corpus_and_takes_no_columns(call, model, corpus, tmp_path):
+    index, other = str(tmp_path / "index.parquet"), str(tmp_path / "other.parquet")
+    call("encode", model, corpus, index, *COLUMNS)
+    code, _, told = call("encode", model, index, other)
+    assert (code, f"E001 {index} is an index" in told) == (2, True)
+    code, _, told = call("search", model, "w5", index, *COLUMNS)
+    assert (code, "is an index, which takes no --sentences-column, --id-column:" in told) == (
+        2,
+        True,
+    )
+
+
+def test_vectors_never_take_the_place_of_their_documents(call, model, corpus, tmp_path):
+    documents = tmp_path / "documents.parquet"
+    rows = [json.loads(line) for line in Path(corpus).read_text().splitlines()]
+    pq.write_table(pa.Table.from_pylist(rows), documents)
+    before = documents.read_bytes()
+    code, _, told = call("encode", model, str(documents), str(documents), *COLUMNS)
+    assert (code, "would be overwritten with their vectors" in told) == (2, True)
+    assert documents.read_bytes() == before
+
+
 def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model, tmp_path):
     folder = tmp_path / "copy"
     assert call("export", model, str(folder))[0] == 0
@@ -203,7 +250,13 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("search /nosuch word CORPUS", 2, "'/nosuch' is a path, and there is no folder"),
         ("canary models:/x@champion CORPUS", 2, "`python -m flows where models:/x@champion` pri"),
         ("search static word CORPUS", 2, "learns its vocabulary from a corpus"),
-        ("search MODEL CORPUS word", 2, "documents.jsonl', which is a file or a folder, as the qu"),
+        ("search MODEL CORPUS word", 2, "as the QUERY, and 'word' as the SOURCE: swap them"),
+        ("search CORPUS word MODEL", 2, "E001 The order is MODEL QUERY SOURCE; found "),
+        ("encode CORPUS MODEL out.parquet", 2, "as the SOURCE: swap them"),
+        ("evaluate CORPUS MODEL", 2, "a file or a folder without an encoder, as the MODEL"),
+        ("annotate CORPUS minilm --document d1", 2, "as the MODEL, and 'minilm' as the SOURCE"),
+        ("canary CORPUS minilm", 2, "The order is MODEL INDEX; found "),
+        ("search CORPUS word CORPUS", 2, "documents.jsonl' is a file of another kind"),
         ("search MODEL word nosuch.jsonl", 3, "E103 No file or folder at nosuch.jsonl"),
         ("search MODEL word CORPUS --text-column boddy", 3, "E104 No column 'boddy': found ['id',"),
         ("search MODEL word CORPUS --sentences-column sentense", 3, "did you mean 'sentences'"),
@@ -325,5 +378,5 @@ def test_an_unknown_document_is_told_before_an_encoder_is_loaded(tmp_path):
 
 
 def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
-    require_order("a long question " * 400, str(tmp_path))
-    require_order("a\0b", str(tmp_path))
+    require_order("QUERY SOURCE", "a long question " * 400, str(tmp_path))
+    require_order("QUERY SOURCE", "a\0b", str(tmp_path))

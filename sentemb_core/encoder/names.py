@@ -8,13 +8,16 @@ from sentemb_core.errors import MissingEncoderError, UsageError
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 """NAME or OWNER/NAME, as on Hugging Face; `static` and `minilm` look like one."""
 
+WORD_FILES = (".txt", ".vec", ".bin")
+"""Endings of files of word vectors; .gz may follow."""
+
 
 def require_place(name: str) -> None:
-    """That an encoder is a folder here, or may be one that a name describes.
+    """That an encoder is a folder or a file of word vectors here, or may be one by its name.
 
     Raises:
         UsageError: it is one of the model registry.
-        MissingEncoderError: it is a path, and there is no folder.
+        MissingEncoderError: it is a path, and there is neither.
     """
     if name.startswith("models:"):
         raise UsageError(
@@ -22,8 +25,29 @@ def require_place(name: str) -> None:
             f"where {name}` prints its folder (`python -m flows` canary, encode and search take "
             "the model itself, by --model)."
         )
-    if not (Path(name).is_dir() or PUBLISHED.fullmatch(name)):
+    if is_word_file(name) or (not is_file(name) and PUBLISHED.fullmatch(name)):
+        return
+    if not Path(name).is_dir():
+        found = "a file of another kind" if is_file(name) else "a path, and there is no folder"
         raise MissingEncoderError(
-            f"An encoder is a folder or a name; {name!r} is a path, and there is no folder "
-            f"({Path(name).absolute()}). Check the path."
+            f"An encoder is a folder or a name, or a file of word vectors ({', '.join(WORD_FILES)}"
+            f"); {name!r} is {found} ({Path(name).absolute()}). Check the path."
         )
+
+
+def is_word_file(name: str) -> bool:
+    """Whether there is a file of this name, with an ending of word vectors."""
+    return is_file(name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
+
+
+def is_encoder(name: str) -> bool:
+    """Whether what lies at a path is an encoder, by the names of its files."""
+    return is_word_file(name) or any(Path(name).glob("*.safetensors"))
+
+
+def is_file(name: str) -> bool:
+    """Whether there is a file; a text longer than any path is none."""
+    try:
+        return Path(name).is_file()
+    except OSError:
+        return False

@@ -1,4 +1,7 @@
-"""The encoder a run starts from: random weights, the packaged MiniLM, a folder, or by name."""
+"""The encoder a run starts from: random weights, the packaged MiniLM, a folder, or by name.
+
+A file of word vectors is one too: the mean of the vectors of a sentence's words (METHODS.md 1.21).
+"""
 
 import hashlib
 import importlib
@@ -25,9 +28,11 @@ from sentemb_core.encoder.modules import (
     settings_of,
     written_by_us,
 )
-from sentemb_core.encoder.names import require_place
+from sentemb_core.encoder.names import WORD_FILES, is_word_file, require_place
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
+from sentemb_core.encoder.word_files import read_word_vectors
+from sentemb_core.encoder.word_vectors import word_parts
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
 from sentemb_core.types import Pooling
 
@@ -38,6 +43,10 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 SPARE_POSITIONS = 10
 """Beyond max_length, of random weights: ESimCSE's views outgrow their sentences by up to 9."""
+
+FIRST_WORDS = 1_000
+"""Of a file of word vectors, looked at before a run: its form and its width. All are read, and a
+row of another width refused, when the run starts its encoder, which is before anything trains."""
 
 DEFAULTS = Settings(pooling="mean", similarity="cosine", max_length=32)
 """Where neither the config nor a folder says anything (sources: configs.EncoderConfig)."""
@@ -59,6 +68,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
     Raises:
         MissingEncoderError: It is not on this machine.
         UnsafeModelError: It holds pickled weights or code, or is not the known MiniLM.
+        UnreadableSourceError, BadDataError: As `read_word_vectors`, of a file of word vectors.
         UsageError: Its parts cannot go together.
     """
     match config.name:
@@ -68,6 +78,8 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
             return _encoder(_random_transformer(config, sentences), _asked(config))
         case "minilm":
             return _encoder(read_parts(_minilm_folder()), _asked(config))
+        case name if is_word_file(name):
+            return _encoder(word_parts(read_word_vectors(Path(name))), _asked(config))
         case name:
             return _given_encoder(config, _folder(name))
 
@@ -165,9 +177,13 @@ def check_encoder(name: str) -> Literal["static", "transformer"]:
     Raises:
         MissingEncoderError: It is not on this machine.
         UnsafeModelError: It holds pickled weights or code.
+        UnreadableSourceError, BadDataError: As `read_word_vectors`, of the first word vectors.
     """
     if name in ("static", "transformer", "minilm"):
         return "static" if name == "static" else "transformer"
+    if is_word_file(name):
+        read_word_vectors(Path(name), limit=FIRST_WORDS)
+        return "static"
     folder = _folder(name)
     refuse_pickles(folder, unless_beside_safetensors=True)
     require_weights(folder)
@@ -187,9 +203,10 @@ def _folder(name: str) -> Path:
         )
     except (OSError, ValueError) as error:
         raise MissingEncoderError(
-            "An encoder is a folder, 'minilm', the name of a model on Hugging Face or, for a run "
-            f"on a corpus, 'static' or 'transformer'. {name!r} is no folder here "
-            f"({Path(name).absolute()}) and could not be fetched by name "
+            f"An encoder is a folder, a file of word vectors ({', '.join(WORD_FILES)}), 'minilm', "
+            "the name of a model on Hugging Face or, for a run on a corpus, 'static' or "
+            f"'transformer'. {name!r} is no folder here ({Path(name).absolute()}) and could not be "
+            "fetched by name "
             f"(HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
             f"{str(error).splitlines()[0].partition('. ')[0].rstrip('.')}. Check the name"
             f"{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}{_fetched()}."

@@ -16,6 +16,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
+from sentemb_core.types import Json
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1}
 
@@ -37,11 +38,18 @@ class WordVectors:
 def word_encoder(found: WordVectors, max_length: int) -> Encoder:
     """The encoder that averages these vectors.
 
-    Texts are lowercased if no word of the table has a capital.
-
     Args:
         found: What a file gave, or a corpus.
         max_length: Words a sentence.
+    """
+    table, tokenizer, _ = word_parts(found)
+    return Encoder(table, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
+
+
+def word_parts(found: WordVectors) -> tuple[StaticTable, Tokenizer, Json]:
+    """Table and tokenizer of such an encoder, as `checkpoint.Parts`.
+
+    Texts are lowercased if no word of the table has a capital.
     """
     vocabulary = {word: row for row, word in enumerate(found.words, len(SPECIAL))} | SPECIAL
     tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -49,8 +57,7 @@ def word_encoder(found: WordVectors, max_length: int) -> Encoder:
     if all(word == word.lower() for word in found.words):
         tokenizer.normalizer = normalizers.Lowercase()
     special = torch.zeros(len(SPECIAL), found.vectors.shape[1])
-    table = StaticTable(torch.cat([special, torch.from_numpy(found.vectors)]))
-    return Encoder(table, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
+    return StaticTable(torch.cat([special, torch.from_numpy(found.vectors)])), tokenizer, {}
 
 
 def lowercased_words(text: str) -> Iterator[str]:

@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-from rich.markup import escape
-from rich.tree import Tree
 
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
-from sentemb_core.store.status import short
 from sentemb_core.types import ArtifactRef, Json
 
 
@@ -33,23 +30,6 @@ class Lineage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     origins: list[Origin]
-
-    def tree(self) -> Tree:
-        """For the terminal; what was shown above is not unfolded again."""
-        by_digest = {origin.ref.digest: origin for origin in self.origins}
-        shown: set[str] = set()
-
-        def add(ref: ArtifactRef, parent: Tree | None) -> Tree:
-            origin = by_digest[ref.digest]
-            seen = ref.digest in shown
-            shown.add(ref.digest)
-            label = f"{ref} (above)" if seen else title(origin)
-            branch = parent.add(escape(label)) if parent else Tree(escape(label))
-            for source in () if seen else origin.inputs:
-                add(source, branch)
-            return branch
-
-        return add(self.origins[0].ref, None)
 
 
 def lineage(store: Store, ref: ArtifactRef) -> Lineage:
@@ -111,11 +91,3 @@ def parameters(parts: Json) -> Json:
 
 def is_reference(value: Any) -> bool:
     return isinstance(value, str) and len(value.partition(":")[2]) == 64
-
-
-def title(origin: Origin) -> str:
-    """One line: what, by which stage, with which parameters and code."""
-    if origin.stage is None:
-        return f"{origin.ref} source"
-    told = " ".join(f"{name}={short(value)}" for name, value in origin.parameters.items())
-    return f"{origin.ref} {origin.stage} {told} code={(origin.code or '')[:8]}"

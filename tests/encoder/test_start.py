@@ -11,8 +11,8 @@ from huggingface_hub.utils import filter_repo_objects
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.encoder.start import learnt_tokenizer, start_encoder
-from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
+from sentemb_core.encoder.start import check_encoder, learnt_tokenizer, start_encoder
+from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
 from tests.encoder.starting import invented, start
 
 
@@ -167,3 +167,32 @@ def test_minilm_starts_with_the_settings_of_the_config():
     assert (encoder.pooling, encoder.similarity, encoder.max_length) == ("mean", "cosine", 32)
     cat, kitten, tax = embed_texts(encoder, ["A cat sleeps.", "A kitten naps.", "File a tax form."])
     assert cat @ kitten > cat @ tax + 0.3
+
+
+GLOVE = "the 1 0 0\nform 0 2 0\nTax 0 0 3\n"
+
+
+def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
+    file = tmp_path / "glove.txt"
+    file.write_text(GLOVE)
+    assert check_encoder(str(file)) == "static"
+    encoder = start_encoder(EncoderConfig(name=str(file), similarity="dot"), None)
+    found = embed_texts(encoder, ["the Tax", "form form unheard", "tax"])
+    assert found.tolist() == [[0.5, 0, 1.5], [0, pytest.approx(4 / 3), 0], [0, 0, 0]]
+    assert (encoder.kind, encoder.max_length) == ("static", 32)
+
+
+@pytest.mark.parametrize("more", ["tax 1 2\n", "tax 1 2 3 4\n"])
+def test_word_vectors_of_two_widths_are_refused_wherever_they_are(tmp_path, more):
+    file = tmp_path / "glove.vec"
+    file.write_text(GLOVE + more)
+    for refuse in (check_encoder, lambda name: start_encoder(EncoderConfig(name=name), None)):
+        with pytest.raises(BadDataError, match=r"E100 Every word of .*glove\.vec has 3 numbers"):
+            refuse(str(file))
+
+
+def test_a_file_of_another_kind_is_no_encoder(tmp_path):
+    file = tmp_path / "documents.jsonl"
+    file.write_text("{}")
+    with pytest.raises(MissingEncoderError, match=r"E401 .*\.vec.* is a file of another kind"):
+        check_encoder(str(file))
