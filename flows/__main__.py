@@ -7,7 +7,17 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.options import CORPUS, DEFAULTS, By, CorpusOptions, Json, Out, Source, Top
+from sentemb_core.options import (
+    CORPUS,
+    DEFAULTS,
+    By,
+    CorpusOptions,
+    Json,
+    Out,
+    Searched,
+    Source,
+    Top,
+)
 
 app = console.door(
     "python -m flows",
@@ -63,12 +73,14 @@ class RunOptions:
     """The settings that a person changes most; `flows.settings.PATHS` says where they belong."""
 
     name: Annotated[
-        str | None, Parameter(help="Of the run and of the registered model. Default: sentemb.")
+        str | None,
+        Parameter(help="Of the run and of the registered model. Default: the corpus's own."),
     ] = None
     encoder: Annotated[
         str | None,
         Parameter(
-            help="static, transformer, minilm, a folder or a Hugging Face name. Default: static."
+            help="static, transformer, minilm, a folder, a file of word vectors (.txt, .vec, .bin) "
+            "or a Hugging Face name. Default: static."
         ),
     ] = None
     method: Annotated[
@@ -281,7 +293,11 @@ def reproduce(
 @app.command
 def benchmark(
     *models: Annotated[
-        str, Parameter(help="models:/NAME@ALIAS, a folder, minilm, or a Hugging Face name.")
+        str,
+        Parameter(
+            help="models:/NAME@ALIAS, a folder, minilm, a Hugging Face name, or a file of word "
+            "vectors."
+        ),
     ],
     tasks: Tasks = None,
     data: Data = None,
@@ -430,18 +446,18 @@ def encode(
 @app.command
 def search(
     query: Annotated[str, Parameter(help="What to look for.")],
-    source: Source,
+    source: Searched,
     *,
     model: Model,
     top: Top = 10,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Find the documents of a corpus nearest to a query, with a registered model (or a folder)."""
+    """Find the documents nearest to a query, in a corpus or in what `encode` wrote of it."""
     from flows.store_commands import resolved
     from sentemb_core import cli
 
-    cli.require_order(query, source)
+    cli.require_order("QUERY SOURCE", query, source)
     return cli.search(str(resolved(model)), query, source, top=top, corpus=corpus, json=json)
 
 
@@ -526,6 +542,4 @@ def fsck(*, json: Json = False) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(
-        console.run(app, interrupted="interrupted; `python -m flows resume` goes on from here")
-    )
+    raise SystemExit(console.run(app))

@@ -1,6 +1,8 @@
 """Models on the evaluation suite between the fixed rows, and which of two is better."""
 
 import logging
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -43,6 +45,10 @@ log = logging.getLogger("sentemb_core.run")
 LONGEST = 256
 """Tokens of a text for a model that a name describes: all-MiniLM-L6-v2's own limit, with which its
 published numbers were made. A folder keeps its own."""
+
+
+ARTIFACT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}(/data)?/?$")
+"""How the folder of an artifact ends."""
 
 
 @flow(name="benchmark", flow_run_name="benchmark")
@@ -105,23 +111,29 @@ def results(
 
 
 def labelled(models: Sequence[str]) -> dict[str, str]:
-    """Models by their names in a table: NAME@ALIAS, the last part of a folder or a name."""
-    short = [
-        model.removeprefix("models:/") if model.startswith("models:/") else Path(model).name
-        for model in models
-    ]
-    return {
-        name if name and short.count(name) == 1 else model: model
-        for name, model in zip(short, models, strict=True)
-    }
+    """Models by their names in a table: the shortest end of each that is no end of another."""
+    taken = Counter(end for model in models for end in ends(model))
+    return {next((end for end in ends(model) if taken[end] == 1), model): model for model in models}
+
+
+def ends(model: str) -> list[str]:
+    """NAME@ALIAS, or the last part of a folder or a name, the last two, and so on.
+
+    An artifact of the store is its folder, by the first letters of its digest.
+    """
+    if model.startswith("models:/"):
+        return [model.removeprefix("models:/"), model]
+    parts = Path(ARTIFACT.sub(r"\1", model)).parts
+    return [str(Path(*parts[-n:])) for n in range(1, len(parts) + 1)]
 
 
 def encoder_of(model: str) -> ArtifactRef:
-    """A registered model or a folder as it is; any other name as a start encoder."""
+    """A registered model or a folder as it is; any other name, or a file, as a start encoder."""
     if model.startswith("models:") or Path(model).is_dir():
         folder = str(resolve(model))
         return kept_encoder(folder, digest_of_encoder(EncoderConfig(name=folder)))
-    return start_encoder(EncoderConfig(name=model, max_length=LONGEST), "", None)
+    named = EncoderConfig(name=model, max_length=LONGEST)
+    return start_encoder(named, digest_of_encoder(named), None)
 
 
 @sub_flow(name="system", flow_run_name="{label}")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.environment import prepare
-from flows.plan_table import show_told
+from flows.plan_table import goes_on, show_told
 from flows.presets import slow_trainings
-from flows.records import found_run, unfinished_run
+from flows.records import found_run, unfinished_run, waiting_run
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
 from flows.table_commands import (
@@ -24,6 +24,7 @@ from tasks.checks import check_run
 
 if TYPE_CHECKING:
     from sentemb_core.store.runs import Run
+    from tasks.caching import Plan
     from tasks.publish import Outcome
 
 
@@ -76,19 +77,23 @@ def examined(config: AnyRun) -> None:
         remark(f"warning {warning}")
 
 
-def run_config(config: AnyRun, as_json: bool) -> int:
+def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:
     examined(config)
+    if resumed:
+        remark(goes_on(plan_of(config)))
+    elif config.register_model:
+        remark(f"The encoder will be registered as models:/{config.name} (--name: another name).")
     with running():
         outcome = run_of(config)
-    from tasks.publish import notes_of, verdict_of
+    from tasks.publish import gain_of, notes_of
     from tasks.tables import outcome_table
 
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
-        told = [verdict_of(outcome), *notes_of(outcome.training, config.training.seed)]
-        landing = outcome.landing
-        told += [f"Registered: {landing.uri}, the {landing.alias}."] if landing else []
+        training, landing = outcome.training, outcome.landing
+        told = [gain_of(training), *notes_of(training, config.training.seed)]
+        told += [f"Registry: {landing.told}"] if landing else []
         show(outcome_table(outcome), *told, f"Report: {outcome.report}")
     return 0
 
@@ -96,12 +101,17 @@ def run_config(config: AnyRun, as_json: bool) -> int:
 def show_plan(config: AnyRun, as_json: bool) -> int:
     """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
     examined(config)
+    return show_told(plan_of(config), as_json)
+
+
+def plan_of(config: AnyRun) -> "Plan":
+    """What every stage of a run would do, found by walking its flow."""
     from sentemb_core.store.objects import Store
     from tasks.caching import making_plan
 
-    with making_plan(Store.default()) as plan:
+    with making_plan(Store.default(), config) as plan:
         walk(config)
-    return show_told(plan, as_json)
+    return plan
 
 
 def run_of(config: AnyRun) -> "Outcome":
@@ -156,7 +166,7 @@ def resume_command(run: str | None, as_json: bool) -> int:
             return run_table(table, as_json)
         if suite := benchmark_of(found.config):
             return run_benchmark(suite, as_json)
-        return run_config(checked(found.config), as_json)
+        return run_config(checked(found.config), as_json, resumed=True)
 
 
 def state_of(run: "Run") -> str:
@@ -174,6 +184,9 @@ def status_command(run: str | None, as_json: bool) -> int:
     if not as_json:
         name = f" of {config['name']!r}" if "name" in config else ""
         show(f"Run {found.id}{name}{'' if run else ', the last'}: {state_of(found)}")
+        waiting = None if run else waiting_run()
+        if waiting and waiting != found:
+            show(f"Run {waiting.id} waits: {state_of(waiting)}")
     if table := table_of(config):
         return table_plan(table, as_json)
     if suite := benchmark_of(config):

@@ -82,8 +82,13 @@ def shorten_console() -> None:
             handler.setFormatter(OneLine(handler.formatter or logging.Formatter()))
 
 
-REPEATS = ("Finished in state Failed", "Finished in state Crashed")
-"""How lines begin that tell what another line has told."""
+REPEATS = (
+    "Finished in state Failed",
+    "Finished in state Crashed",
+    "Crash detected! Execution was aborted by an interrupt signal",
+    "Crash detected! Execution was aborted by a termination signal",
+)
+"""How lines begin that tell what another line tells: who ends a run is told how to go on."""
 
 
 class Once(logging.Filter):

@@ -1,8 +1,10 @@
 """Runs that are on record, by name or the last of a kind."""
 
+import re
 from typing import TYPE_CHECKING
 
 from sentemb_core.errors import UsageError
+from sentemb_core.types import Json
 
 if TYPE_CHECKING:
     from sentemb_core.store.runs import Run, State
@@ -28,11 +30,39 @@ def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
         and (run or not made or made in {ref.kind for ref in one.outputs})
     ]
     if not wanted:
-        names = ", ".join(f"{one.id} ({one.state})" for one in known[:5])
         asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
-        there = f"The last: {names}." if known else FIRST
-        raise UsageError(f"There is no run {asked} in {Store.default().root}. {there}")
+        raise UsageError(
+            f"There is no run {asked} in {Store.default().root}. {there_are(known, run)}"
+        )
     return wanted[0]
+
+
+def there_are(known: "list[Run]", asked: str | None) -> str:
+    """Which runs a person may have meant: those of a name, else the last."""
+    if not known:
+        return FIRST
+    name = re.fullmatch(r"(?:models:/)?([\w-]+)(?:[@/][\w-]+)?", asked or "")
+    named = [one for one in known if name and one.config.get("name") == name[1]]
+    listed = ", ".join(f"{one.id} ({one.state})" for one in (named or known)[:5])
+    rule = "A run is named by its id, not by its model or its name. " if named else ""
+    return f"{rule}{f'Those of {name[1]!r}' if name and named else 'The last'}: {listed}."
+
+
+def waiting_run() -> "Run | None":
+    """The last run that failed or was killed, and that no later one with its settings made up for.
+
+    `resume` goes on with it, however many others came after it.
+    """
+    from sentemb_core.store.objects import Store
+    from sentemb_core.store.runs import last_runs
+
+    finished: list[Json] = []
+    for run in last_runs(Store.default()):
+        if run.state in ("failed", "killed") and run.config not in finished:
+            return run
+        if run.state == "completed":
+            finished.append(run.config)
+    return None
 
 
 def unfinished_run(run: str | None) -> "Run":

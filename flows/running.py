@@ -1,9 +1,10 @@
 """What every run of the command line stands in: its log, and a server to be watched on."""
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from flows.environment import log_file
+from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
@@ -11,8 +12,28 @@ from sentemb_core.console import remark
 
 @contextmanager
 def running() -> Generator[None, None, None]:
-    """Keep all that the block says; give its flows a server."""
-    log = log_file()
+    """Keep all that the block says; give its flows a server; say how an ended one goes on."""
+    log, began = log_file(), time.time()
     remark("Starting; Prefect, its server and MLflow take some seconds to load.")
-    with logged(log), served(log.with_name("server.log")):
-        yield
+    if not (home() / "mlflow.db").exists():
+        remark("The first run of this home makes their databases, too.")
+    try:
+        with logged(log), served(log.with_name("server.log")):
+            yield
+    except KeyboardInterrupt:
+        remark(kept_since(began))
+        raise
+
+
+def kept_since(began: float) -> str:
+    """What an interrupted run leaves, in a sentence."""
+    from sentemb_core.store.objects import Store
+    from sentemb_core.store.runs import last_runs
+
+    run = next((run for run in last_runs(Store.default(), 1) if run.began >= began), None)
+    if run is None:
+        return "What is finished is kept: the same command goes on from there."
+    return (
+        f"The {len(run.stages)} stages that are finished are kept, and a training up to its last "
+        f"checkpoint: `python -m flows resume {run.id}` goes on from there."
+    )

@@ -35,8 +35,8 @@ PATIENCE = 120
 GRACE = 5.0
 """Seconds in which the server may close its database."""
 
-MEANWHILE = "sentemb_core.encoder.checkpoint"
-"""Loads torch and transformers, which every run needs in the end: seconds, as the start takes."""
+MEANWHILE = ("sentemb_core.encoder.checkpoint", "mlflow")
+"""Load torch, transformers and MLflow, which every run needs: seconds, as the start takes."""
 
 _kept: list["subprocess.Popen[bytes]"] = []
 """Their pipes stay open as long as this process lives: Prefect sends its last lines at the exit."""
@@ -57,12 +57,16 @@ def served(log: Path) -> Generator[None, None, None]:
         temporary_settings,
     )
 
+    from tasks.mlflow_client import set_environment
+
     if PREFECT_API_URL.value():
         yield
         return
     url = os.environ[PREFECT_API_URL.name] = start_server(log)
     refresh_global_settings_context()  # Prefect's threads know no other
-    import_module(MEANWHILE)
+    set_environment()  # of MLflow
+    for name in MEANWHILE:
+        import_module(name)
     wait_for(url, log)
     # nobody waits for heartbeats here, and their thread costs each flow a second at its end
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None, PREFECT_UI_URL: ""}):

@@ -71,7 +71,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     """Preset of the start encoder, file, options, `--set a.b=value`: the later one wins.
 
     A method's preset, if `preset` names one, comes second. The method says which kind of run it is.
-    `initialiser.method = none` leaves the initialiser out.
+    `initialiser.method = none` leaves the initialiser out. A run without a name has its corpus's.
 
     Raises:
         UsageError: an unreadable file, an unknown or a wrong setting (with its path).
@@ -97,7 +97,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
     require_initialiser(tree, given, name)
-    return checked(placed(tree if seed is None else seeded(tree, seed, own)))
+    return checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
 
 
 def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
@@ -112,6 +112,19 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
             f"initialiser.{next(iter(given['initialiser']))}: this run has no initialiser, since "
             f"{encoder!r} has learnt already. Leave it out, or name one: --initialiser conpono."
         )
+
+
+def called(tree: Json) -> Json:
+    """With a name: models of two corpora under one would compete on texts that one never saw."""
+    source = as_table(tree.get("corpus")).get("source")
+    if not isinstance(source, str) or not (name := name_after(source)):
+        return tree
+    return {"name": name} | tree
+
+
+def name_after(source: str) -> str:
+    """The name of a file, a folder or a data set, in the letters that a model's name may have."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", Path(source).absolute().stem).strip("-_")[:64]
 
 
 def placed(tree: Json) -> Json:
@@ -297,6 +310,9 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{told} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
         case "union_tag_not_found":
             return f"{told}: name it, as in --set {path}.name=conpono; {found}"
+        case "tuple_type":
+            typed = json.dumps(str(fault["input"]).split(","))
+            return f"{told} is a list, even of one: --set '{path}={typed}'; {found}"
         case "value_error":  # a validator's own sentence, which says what it found
             return f"{told}: {sentence}" if path else sentence
         case _:

@@ -14,6 +14,7 @@ from sentemb_core.types import ArtifactRef
 
 def lineage_command(model: str, as_json: bool) -> int:
     prepare()
+    from flows.lineage_table import lineage_table
     from sentemb_core.store.lineage import lineage
     from sentemb_core.store.objects import Store
 
@@ -21,7 +22,7 @@ def lineage_command(model: str, as_json: bool) -> int:
     if as_json:
         emit(found.model_dump(mode="json"))
     else:
-        show(found.tree())
+        show(lineage_table(found), "--json has every parameter, and the digests of keys and code.")
     return 0
 
 
@@ -66,16 +67,19 @@ def register_command(run: str | None, as_json: bool) -> int:
 
 def promote_command(run: str | None, as_json: bool) -> int:
     prepare()
+    from sentemb_core.store.objects import Store
+    from tasks.caching import without_prefect
     from tasks.gating import landed
 
     found, outcome = outcome_of(run)
-    landing = landed(checked(found.config), outcome.training, outcome.encoder)
+    with without_prefect(Store.default()):  # one question is not worth a server
+        landing = landed(checked(found.config), outcome.training, outcome.encoder)
     if as_json:
         emit(landing.model_dump(mode="json"))
     elif landing.alias == "champion":
-        show(f"{landing.uri} is the champion. {landing.reason}")
+        show(landing.told)
     if landing.alias != "champion":
-        raise GateRefusedError(f"{landing.uri} is a challenger. {landing.reason}")
+        raise GateRefusedError(landing.told)
     return 0
 
 

@@ -61,7 +61,7 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
 
 def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
-    from flows.experiments.index import EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+    from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
 
     folder = data or os.environ.get("SENTEMB_DATA")
     told: list[Json] = []
@@ -80,6 +80,8 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
     table.add_row("methods-small", "every method in cells of equal budget (ours)", "ready")
     table.add_row("few-shot", "methods, each fine-tuned on more and more labels (ours)", "ready")
+    for name, other in ALSO.items():
+        table.add_row(name, f"the same as {other}", "")
     for name, reason in NOT_SERVED.items():
         table.add_row(name, f"not served: {reason}", "")
     show(table)
@@ -211,6 +213,8 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
     if config.corpus:
         check_corpus(config.corpus)
     for model in config.models:
+        if Path(model).is_file():
+            continue  # of word vectors: the start of its encoder reads it
         if Path(model).is_absolute() or model.startswith(("models:", ".")):
             resolved(model)
     return config

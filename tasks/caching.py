@@ -27,6 +27,7 @@ from prefect.serializers import Serializer
 from prefect.settings import PREFECT_TASKS_REFRESH_CACHE
 from pydantic import BaseModel, Field
 
+from sentemb_core.configs import RunConfig
 from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.store import records, runs
 from sentemb_core.store.objects import Store, canonical
@@ -34,6 +35,7 @@ from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, running
 from sentemb_core.store.status import Status, verdict
 from sentemb_core.types import ArtifactRef
+from tasks.setting_names import in_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -227,12 +229,18 @@ class Undecided(BaseException):
 
 
 class Plan:
-    """What the stages of a flow would do, collected while its code is walked."""
+    """What the stages of a flow would do, collected while its code is walked.
 
-    def __init__(self, store: Store) -> None:
+    `config` is the run's, by whose settings it tells why.
+    """
+
+    def __init__(self, store: Store, config: RunConfig | None = None) -> None:
         self.store = store
+        self.config = config
         self.told: list[Status] = []
         self.undecided = False
+        self.next_key = ""
+        """Digest of the first stage's key that misses."""
 
     def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
         """The recorded result on a hit; else a stand-in, by which later stages know their place.
@@ -244,8 +252,12 @@ class Plan:
         if waiting_for:
             self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
             return _pending(stage)
-        self.told.append(replace(verdict(self.store, stage, arguments), part=_part.get()))
+        told = verdict(self.store, stage, arguments)
+        why = in_settings(told.why, stage.name, arguments, self.config)
+        self.told.append(replace(told, why=why, part=_part.get()))
         found = stage.found(self.store, arguments)
+        if found is None and not self.next_key:
+            self.next_key = stage.key(arguments).digest
         return stage.result(found) if found else _pending(stage)
 
 
@@ -293,9 +305,9 @@ def part(label: str) -> Generator[None, None, None]:
 
 
 @contextmanager
-def making_plan(store: Store) -> Generator[Plan, None, None]:
+def making_plan(store: Store, config: RunConfig | None = None) -> Generator[Plan, None, None]:
     """In this block a task tells what it would do; the block ends where that is undecided."""
-    token = _walker.set(plan := Plan(store))
+    token = _walker.set(plan := Plan(store, config))
     try:
         yield plan
     except Undecided:

@@ -15,6 +15,7 @@ from sentemb_core.configs import (
     RunConfig,
     TrainingConfig,
 )
+from sentemb_core.encoder.names import is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
 from sentemb_core.methods.listing import (
@@ -140,9 +141,9 @@ def check_encoders(config: RunConfig) -> None:
 
 
 def starts_static(encoder: str) -> bool:
-    """Whether a start encoder is a table of token vectors: a fresh one, or that of a folder."""
+    """Whether a start encoder is a table of token vectors: fresh, of a folder, or word vectors."""
     if encoder == "static" or not Path(encoder).is_dir():
-        return encoder == "static"
+        return encoder == "static" or is_word_file(encoder)
     from sentemb_core.encoder.modules import is_static
 
     return is_static(Path(encoder))

@@ -6,7 +6,7 @@ from sentemb_core.console import plain
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
-from tasks.scoreboard import Score, lengths_note, max_lengths, not_run, refused
+from tasks.scoreboard import Score, lengths_note, max_lengths, models_told, not_run, refused
 from tasks.scoreboard_tables import empty_table
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         table,
         *(f"{where}: {note}" for where, note in notes.items()),
         conclusion(rows, first, second),
+        *models_told(duel.models),
         *filter(None, [lengths_note(duel.encoders)]),
     ]
 

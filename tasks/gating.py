@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.configs import RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
-from tasks.registry import ModelVersion, fingerprint_of, promote, register, resolve
+from tasks.registry import ModelVersion, Promotion, fingerprint_of, promote, register, resolve
 from tasks.rows import Row, SelfTraining, Texts, Value
 from tasks.storing import opened
 from tasks.validate import scores_of, validate_encoder
@@ -25,11 +25,17 @@ LABEL_SHARE = "label_share"
 
 
 class Landing(Value):
-    """What became of a registered encoder, in words."""
+    """What became of a registered encoder, in words: why, and which version serves now."""
 
     uri: str
     alias: str
     reason: str
+    standing: str = ""  # not in the outcomes of older versions
+
+    @property
+    def told(self) -> str:
+        """Both, for a person."""
+        return f"{self.standing} {self.reason}".strip()
 
 
 def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> Landing:
@@ -37,7 +43,28 @@ def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> L
     log.info("registering the encoder as %s and asking the gate", config.name)
     version = registered(config, training, encoder)
     promotion = promote(version, lambda champion: verdict(config, training, champion))
-    return Landing(uri=version.uri, alias=promotion.alias, reason=promotion.reason)
+    return Landing(
+        uri=version.uri,
+        alias=promotion.alias,
+        reason=promotion.reason,
+        standing=standing(promotion),
+    )
+
+
+def standing(promotion: Promotion) -> str:
+    """What the version is now, and what serves: the gate's verdict alone does not say it."""
+    uri, before = promotion.version.uri, promotion.before
+    match promotion.alias:
+        case "champion" if before == promotion.version:
+            return f"{uri} is the champion already, and nothing changes."
+        case "champion" if before:
+            return f"{uri} is the champion now; {before.uri}, which was, is @previous."
+        case "champion":
+            return f"{uri} is the champion now, the first of its name."
+        case "challenger" if before:
+            return f"{uri} is registered as the challenger; {before.uri} stays the champion."
+        case "challenger":
+            return f"{uri} is registered as the challenger; there is no champion of this name yet."
 
 
 def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> ModelVersion:

@@ -1,14 +1,18 @@
-"""Which number of a paper stands beside one of ours."""
+"""Which number of a paper stands beside one of ours: of the same arm, and of the same measure."""
 
 from collections.abc import Sequence
 from statistics import mean
 
 from sentemb_core.evaluation.tables.index import paper_table
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import Arm, Column, Experiment
+from sentemb_core.experiments import SECONDS, Arm, Column, Experiment
+from sentemb_core.suite import SUITE
 
 AVERAGE = "average"
 """Of the columns that hold scores, where several judges gave them."""
+
+MAIN = {"sts": "Spearman", "retrieval": "nDCG@"}
+"""Group of the suite -> how papers name its main measure; of the others it is accuracy."""
 
 
 class Printed:
@@ -27,24 +31,41 @@ class Printed:
 
     def beside(self, arm: Arm, column: Column) -> float | None:
         """The paper's number for a cell."""
+        return self.of_row(arm, column) if self.is_alike(column) else None
+
+    def of_row(self, arm: Arm, column: Column) -> float | None:
+        """The same, whatever it measures."""
         alone = self.single if len(self.what.columns) == 1 else None
         return number(self.of_measure(column), arm, alone or column.label)
+
+    def heading(self, column: Column) -> str:
+        """The column's, or what the paper judged in its place."""
+        if not self.table or self.is_alike(column):
+            return column.heading
+        return f"{self.single or column.label} {self.table.measure.split(',')[0]}"
 
     def beside_average(self, arm: Arm, columns: Sequence[Column]) -> float | None:
         """The single column's, else the mean of what stands beside these columns."""
         if self.single:
-            return number(self.table, arm, self.single)
+            alike = all(map(self.is_alike, columns))
+            return number(self.table, arm, self.single) if alike else None
         values = [self.beside(arm, column) for column in columns]
         known = [value for value in values if value is not None]
         return mean(known) if known and len(known) == len(values) else None
 
     def elsewhere(self) -> str:
-        """The paper's averages, which are over columns of its own, if they stand nowhere yet."""
-        if self.single:
+        """What the paper has of our arms in a column of its own, if it stands nowhere yet."""
+        if self.single and all(map(self.is_alike, self.what.scored)):
             return ""
-        values = {arm.label: number(self.table, arm, AVERAGE) for arm in self.what.arms}
+        name = self.single or AVERAGE
+        values = {arm.label: number(self.table, arm, name) for arm in self.what.arms}
         listed = [f"{label} {value:g}" for label, value in values.items() if value is not None]
-        return f"Its averages over all its sets: {', '.join(listed)}." if listed else ""
+        of = f"On {self.single}" if self.single else "Its averages over all its sets"
+        return f"{of}: {', '.join(listed)}." if listed else ""
+
+    def is_alike(self, column: Column) -> bool:
+        """Whether the paper measures what the column holds; recall at any depth is recall."""
+        return self.table is not None and self.table.measure.startswith(measured(column))
 
     def of_measure(self, column: Column) -> PaperTable | None:
         """The paper's table; of a recall at another depth the table of that depth, or none."""
@@ -54,6 +75,16 @@ class Printed:
         if self.table.measure == measure:
             return self.table
         return paper_table(f"{self.what.id}.r{measure.removeprefix('R@')}")
+
+
+def measured(column: Column) -> str:
+    """How the papers' names of what a column holds begin."""
+    if column.judge == SECONDS:
+        return "minutes"
+    if column.measure:
+        return "".join(column.measure.partition("@")[:2])
+    group = next((task.group for task in SUITE if task.name == column.judge), "retrieval")
+    return MAIN.get(group, "accuracy")
 
 
 def is_recall(measure: str) -> bool:

@@ -71,13 +71,14 @@ class ModelVersion(BaseModel):
 
 
 class Promotion(BaseModel):
-    """What became of a candidate, and why, in words."""
+    """What became of a candidate, and why, in words; `before` was the champion until then."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: ModelVersion
     alias: Alias
     reason: str
+    before: ModelVersion | None
 
 
 def fingerprint_of(data: str, parent: str, config: Json, round_: int) -> str:
@@ -153,8 +154,9 @@ def promote(
     with writing(home), readable(home) as client:
         champion = one_version(client, version.name, "champion")
         if champion and champion.version == version.version:
-            reason = champion.tags.get("verdict", "It is the champion already.")
-            return Promotion(version=champion, alias="champion", reason=reason)
+            verdict_then = champion.tags.get("verdict", "")
+            reason = verdict_then.replace("Promoted:", "When it was promoted:", 1)
+            return Promotion(version=champion, alias="champion", reason=reason, before=champion)
         verdict = judge(champion)
         alias: Alias = "champion" if verdict.promote else "challenger"
         number = str(version.version)
@@ -166,7 +168,7 @@ def promote(
             if challenger and challenger.version == version.version:
                 client.delete_registered_model_alias(version.name, "challenger")
         client.set_registered_model_alias(version.name, alias, number)
-    return Promotion(version=version, alias=alias, reason=verdict.reason)
+    return Promotion(version=version, alias=alias, reason=verdict.reason, before=champion)
 
 
 def resolve(uri: str) -> Path:

@@ -98,6 +98,11 @@ def lengths_note(encoders: Mapping[str, ArtifactRef]) -> str:
     return f"Tokens read of a text that is encoded, the rest is cut: {told}." if told else ""
 
 
+def models_told(models: Mapping[str, str]) -> list[str]:
+    """A line for every model whose name in a table is not what was asked for."""
+    return [f"{name}: {model}" for name, model in models.items() if name != model]
+
+
 def not_run(tasks: Iterable[Placed]) -> dict[str, str]:
     """Tasks whose files are absent, and what they want."""
     return {

@@ -27,6 +27,8 @@ def write_page(
             "At a glance",
             [f"Models: {models}.", lengths_note(board.encoders), *absences(board)],
             drawing,
+            "A mark is a system's score times 100, its bar the 95 % interval; grey is what no "
+            "training moves.",
         ),
         *(group_panel(board, cells, group) for group in groups),
         *(diagnosis_panel(board, cells, sample) for sample in board.diagnoses),
@@ -75,6 +77,7 @@ def shown(cell: Cell | None) -> str:
 
 def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "Panel":
     """What needs no label, and how it goes with the scores from three models on."""
+    from sentemb_core.report.legends import DIAGNOSES
     from sentemb_core.report.panels import Panel
 
     agreed = agreements(board, cells, sample)
@@ -86,6 +89,7 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "P
         caption="rho: rank correlation over the models with the group's average"
         if agreed
         else "What the vectors are like, without any score",
+        legend=DIAGNOSES,
     )
 
 

@@ -20,6 +20,7 @@ from tasks.scoreboard import (
     cells_of,
     lengths_note,
     max_lengths,
+    models_told,
     not_run,
     refused,
 )
@@ -173,6 +174,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
     told: list[Table | str] = [
         "Main measures, times 100; CSV and JSON have shares, intervals and every measure.",
         scores_table(board, cells),
+        *models_told(board.models),
         lengths_note(board.encoders),
         *(f"{where}: {error}" for where, error in refused(board.scores).items()),
     ]

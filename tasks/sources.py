@@ -21,8 +21,10 @@ def digest_of_labels(config: LabelsConfig) -> str:
 
 
 def digest_of_encoder(config: EncoderConfig) -> str:
-    """Of a given folder's files; empty for an encoder that a name describes."""
+    """Of a given folder's files, or of one file; empty for an encoder that a name describes."""
     folder = Path(config.name)
+    if folder.is_file():
+        return file_digest(folder)
     if not folder.is_dir():
         return ""
     names = list_files(folder)

@@ -75,6 +75,6 @@ def test_the_open_data_serve_what_they_should():
     lacking = [
         task.name for task in SUITE if not all((folder / file).is_file() for file in task.files)
     ]
-    known = {"STS13", "STS15", "SUBJ", "MPQA", "TREC"}
+    known = {"STS13", "STS15", "SUBJ", "MPQA", "TREC", "SNLI"}
     assert {name for name in lacking if "_" not in name} == known
     assert (folder / POSITIVES).is_file()

@@ -28,7 +28,7 @@ from tasks.benchmark import comparison_of
 from tasks.caching import making_plan, without_prefect
 from tasks.duel import Duel, duel_json, duel_tables
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.scoreboard import Scoreboard, averages, cells_of
+from tasks.scoreboard import Scoreboard, averages, cells_of, models_told
 from tasks.scoreboard_lines import diagnosis_lines, overlap_lines
 from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
 from tests import tiny
@@ -346,10 +346,12 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
 
 
 def test_names_in_a_table_are_short_where_they_are_clear():
-    models = ["models:/news@champion", "runs/a/model", "runs/b/model", "minilm", "org/name"]
-    assert list(labelled(models)) == [
-        *("news@champion", "runs/a/model", "runs/b/model", "minilm", "name")
-    ]
+    models = ["models:/news@champion", "/runs/a/model", "/runs/b/model", "minilm", "org/name"]
+    assert list(labelled(models)) == ["news@champion", "a/model", "b/model", "minilm", "name"]
+    assert list(labelled(["model", "old/model"])) == ["model", "old/model"]
+    folder = f"/home/objects/sha256/ab/{'ab12' * 16}/data"
+    assert labelled([folder, "other/data"]) == {"ab12ab12ab12": folder, "data": "other/data"}
+    assert models_told(labelled(["/runs/a/model", "minilm"])) == ["model: /runs/a/model"]
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
         *("models:/news@champion", "out/news@champion", ".")
     ]

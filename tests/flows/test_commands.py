@@ -5,8 +5,11 @@ import logging
 import os
 import subprocess
 import sys
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 from unittest import mock
 
 import pyarrow as pa
@@ -14,12 +17,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.__main__ import RunOptions, app
+from flows.commands import plan_of
+from flows.infocse_idc import self_train
 from flows.settings import PATHS, settings
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
+from sentemb_core.types import Json
+from tasks.caching import Local, walking, without_prefect
 from tasks.checks import check_run
+from tasks.gating import Landing
 from tests.flows.corpora import tiny_run
 from tests.tiny import static
 
@@ -62,9 +70,15 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --seed -1", 2, "--seed. Must be >= 0"),
         ("run CORPUS --set =3", 2, "--set wants KEY=VALUE"),
         ("run CORPUS --set initialiser=conpono", 2, "as in --set initialiser.KEY=VALUE"),
-        ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, 'minilm', the"),
-        ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name; './nosuch'"),
+        ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, a file of word v"),
+        ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name, or a f"),
         ("run CORPUS --encoder models:/x@champion", 2, "`python -m flows where models:/x@champi"),
+        ("run CORPUS --encoder CORPUS", 2, "documents.jsonl' is a file of another kind"),
+        (
+            "run CORPUS --method consert --encoder minilm --set training.method.first=shuffle",
+            2,
+            """training.method.first is a list, even of one: --set 'training.method.first=["shuf""",
+        ),
         ("run CORPUS --encoder nosuch --dry-run", 2, "or set HF_HUB_OFFLINE=0"),
         ("run CORPUS --encoder flows", 2, "flows has none. Check the path; a model pub"),
         ("run", 2, "python -m flows run documents.jsonl"),
@@ -99,7 +113,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("lineage abcdef", 2, "'abcdef' begins 0 of those in"),
         ("where /nosuch", 2, "E401 "),
         ("where flows", 2, "E401 An encoder's weights lie in a safetensors file"),
-        ("search CORPUS budget --model models:/x@champion", 2, "takes the QUERY and then the SO"),
+        ("search CORPUS budget --model models:/x@champion", 2, "The order is QUERY SOURCE; found"),
         ("canary nosuch.parquet --model models:/x@champion", 2, "nosuch.parquet is none"),
         ("canary flows --model models:/x@champion", 2, "It has: nothing yet"),
         ("canary flows --model x", 2, "A registered model is models:/NAME@ALIAS"),
@@ -278,6 +292,134 @@ def test_a_run_that_somebody_ended_did_not_fail_and_says_how_to_go_on(call, corp
         raise KeyboardInterrupt
     assert last_runs(Store.default())[0].state == "killed"
     assert ": killed\n`python -m flows resume ended` goes on with it.\n" in call("status")[1]
+
+
+def ended(run: str, config: Json, error: type[BaseException] = KeyboardInterrupt) -> None:
+    """A record of a run that a person, or a fault, ended."""
+    with pytest.raises(error), recording(Store.default(), run, [], config):
+        raise error
+
+
+def test_status_names_a_run_that_waits_behind_a_later_one_until_it_is_made_up_for(
+    call, corpus_file
+):
+    waiting = tiny_run(corpus_file, name="waiting").model_dump(mode="json")
+    ended("first", waiting)
+    with recording(Store.default(), "second", [], tiny_run(corpus_file).model_dump(mode="json")):
+        pass
+    told = call("status")[1].splitlines()
+    assert told[:3] == [
+        "Run second of 'tiny', the last: completed.",
+        "Run first waits: killed",
+        "`python -m flows resume first` goes on with it.",
+    ]
+    assert "waits" not in call("status", "second")[1]
+    with recording(Store.default(), "third", [], waiting):
+        pass
+    assert "waits" not in call("status")[1]
+
+
+@pytest.mark.parametrize(
+    ("step", "how"),
+    [(0, "starts anew: no checkpoint of it is kept."), (1_400, "goes on after its step 1,400.")],
+)
+def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int, how: str):
+    config = tiny_run(corpus_file)
+
+    def stop(row: object) -> None:
+        raise KeyboardInterrupt
+
+    with without_prefect(Store.default()), suppress(KeyboardInterrupt):
+        self_train(config, stop)
+    ended("half", config.model_dump(mode="json"))
+    if step:
+        work = Store.default().work(f"train_encoder-{plan_of(config).next_key}")
+        (work / f"step-{step:08d}.json").write_text("{}")
+    monkeypatch.setattr("flows.commands.running", nullcontext)
+    monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
+    told = call("resume")[2].splitlines()
+    assert told[:2] == [
+        "Going on with run half, the last that did not finish (killed).",
+        f"8 finished stages are kept. train_encoder (after conpono) {how}",
+    ]
+
+
+def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file, monkeypatch):
+    config = tiny_run(corpus_file)
+    file = Path(os.environ["SENTEMB_HOME"]) / "config.json"
+    file.parent.mkdir()
+    file.write_text(config.model_dump_json())
+    monkeypatch.setattr("flows.running.served", lambda _: nullcontext())
+    monkeypatch.setattr(
+        "flows.commands.run_of", lambda _: ended_by_hand(config.model_dump(mode="json"))
+    )
+    code, _, told = call("run", "--config", str(file))
+    assert code == 130
+    assert told.splitlines()[0] == (
+        "The encoder will be registered as models:/tiny (--name: another name)."
+    )
+    assert told.splitlines()[-2:] == [
+        "The 0 stages that are finished are kept, and a training up to its last checkpoint: "
+        "`python -m flows resume half` goes on from there.",
+        "error interrupted",
+    ]
+
+
+def ended_by_hand(config: Json) -> NoReturn:
+    ended("half", config)
+    raise KeyboardInterrupt
+
+
+def test_who_ends_a_run_before_it_began_has_nothing_to_resume(call, corpus_file, monkeypatch):
+    monkeypatch.setattr("flows.running.served", lambda _: raises_interrupt())
+    told = call("run", str(corpus_file), "--id-column", "id")[2]
+    assert "the same command goes on from there" in told
+    assert "resume" not in told
+
+
+def raises_interrupt() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            "models:/tiny@champion",
+            "not by its model or its name. Those of 'tiny': one (completed).",
+        ),
+        ("models:/tiny", "not by its model or its name. Those of 'tiny': one (completed)."),
+        ("tiny", "not by its model or its name. Those of 'tiny': one (completed)."),
+        ("other", "The last: two (completed), one (completed)."),
+    ],
+)
+def test_a_model_or_a_name_in_place_of_an_id_is_told_the_ids(call, tmp_path, asked, told):
+    for run, name in (("one", "tiny"), ("two", "news")):
+        config = tiny_run(tmp_path / "a.jsonl", name=name).model_dump(mode="json")
+        with recording(Store.default(), run, [], config):
+            pass
+    for verb in ("promote", "register", "report", "status", "resume"):
+        code, _, error = call(verb, asked)
+        assert (code, told in error) == (2, True)
+
+
+@pytest.mark.parametrize(("alias", "code"), [("champion", 0), ("challenger", 4)])
+def test_the_gate_is_asked_without_a_server_and_its_answer_says_what_serves(
+    call, monkeypatch, alias: str, code: int
+):
+    def landed(*_: object) -> Landing:
+        assert isinstance(walking(), Local)
+        return Landing(uri="models:/tiny/2", alias=alias, reason="Why.", standing="It stands.")
+
+    run = SimpleNamespace(config={"corpus": {"source": "a.jsonl"}})
+    outcome = SimpleNamespace(training=None, encoder=None)
+    monkeypatch.setattr("flows.store_commands.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("tasks.gating.landed", landed)
+    found, said, told = call("promote")
+    assert (found, said or told) == (
+        code,
+        "It stands. Why.\n" if code == 0 else "error E701 It stands. Why.\n",
+    )
 
 
 def test_a_home_without_runs_says_how_to_begin_one(call, tmp_path):

@@ -257,16 +257,20 @@ def test_no_secret_of_the_environment_is_in_anything_that_a_run_wrote(first):
 def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
     card = (resolve("models:/tiny@champion") / "README.md").read_text()
     training = first.outcome.training
-    assert f"- Corpus: {training.texts.documents.digest}" in card
+    digest = training.texts.documents.digest[:12]
+    corpus = rf"- Corpus: [\w.-]+, [\d,]+ documents, [\d,]+ sentences \(documents:{digest}\)"
+    assert re.search(corpus, card)
     assert f"- Parent: {training.rows[0].encoder.digest}" in card
     assert "- Start: static" in card
-    assert "- Method: infocse_idc: after conpono, then round 1" in card
+    assert "- Method: infocse_idc: conpono, then round 1" in card
     *before, best = [row.label for row in training.rows[: training.best + 1]]
     control = "control: the same number of steps on plain neighbours"
     for label in (*before, rf"{best} \(this encoder\)", "BM25", control):
         assert re.search(rf"^\| {label} \| [01]\.\d+ \| [01]\.\d+ \| [01]\.\d+ \|$", card, re.M)
     assert "test R@5" in card
     assert "SentenceTransformer(" in card
+    assert "AutoModel" not in card, "it is static"
+    assert "models:/tiny@champion" in card
     assert "## Licence\n\nIts weights began as random numbers" in card
     assert str(first.home) not in card
 
@@ -313,13 +317,22 @@ def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
     tasks = client.read_task_runs(flow_run_filter=FlowRunFilter(id={"any_": [again.id]}))
     assert {task.state.name for task in tasks if task.name in STAGES} == {"Cached"}
     assert again.outcome.landing.uri == first.outcome.landing.uri, "registered once"
+    assert again.outcome.landing.told.startswith(
+        f"{again.outcome.landing.uri} is the champion already, and nothing changes. When it was "
+        "promoted: better than "
+    )
     page = Path(again.outcome.report).read_text("utf-8")
     assert "0 stages ran in 0.00 s" in page
 
 
 def test_a_worse_encoder_is_a_challenger_and_the_champion_stays(worse, first, capsys):
     assert worse.outcome.landing.alias == "challenger"
-    assert "Refused: not better than the champion" in worse.outcome.landing.reason
+    landing = worse.outcome.landing
+    assert landing.reason.startswith("Not promoted: it is not better than the champion by more")
+    assert landing.standing == (
+        f"{landing.uri} is registered as the challenger; {first.outcome.landing.uri} stays the "
+        "champion."
+    )
     assert call("promote", worse.outcome.run) == 4
     assert "E701" in capsys.readouterr().err
     assert call("promote", first.outcome.run) == 0

@@ -63,9 +63,10 @@ def tuned(config: FineTuneRun) -> SelfTraining:
 
 
 def test_fine_tuning_follows_the_initialised_encoder(corpus_file: Path):
-    rows = tuned(tuning_run(corpus_file)).rows
-    assert [row.label for row in rows] == ["start", "after conpono", "after fine_tune"]
-    assert [row.kind for row in rows] == ["start", "trained", "fine-tuned"]
+    found = tuned(tuning_run(corpus_file, labels=LABELS | {"count": 8}))
+    assert [row.label for row in found.rows] == ["start", "after conpono", "after fine_tune"]
+    assert [row.kind for row in found.rows] == ["start", "trained", "fine-tuned"]
+    assert found.labels == 8, "which its card tells"
 
 
 def test_an_epoch_is_a_pass_over_the_labels():
@@ -93,6 +94,7 @@ def test_every_cycle_starts_from_the_last_fine_tuned_encoder(corpus_file: Path):
         "cycle 2, fine-tuned",
     ]
     assert found.rows[found.best].kind == "fine-tuned"
+    assert found.labels > 0
     assert [row.label for row in found.controls] == ["control: labels only"]
     assert "nothing to compare" in notes_of(found, 0)[0], "no round of this small run grows"
 

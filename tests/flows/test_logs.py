@@ -92,6 +92,15 @@ def test_another_error_is_told_too(console):
     assert out.getvalue() == "ERROR attempt 0\nERROR attempt 1\n"
 
 
+def test_who_ends_a_run_reads_nothing_of_a_crash_and_who_did_not_does(console):
+    logger, out = console
+    for why in ("aborted by an interrupt signal", "aborted by a termination signal"):
+        logger.error("Crash detected! Execution was %s.", why)
+    logger.error("Crash detected! Execution was interrupted by an unexpected exception: X")
+    assert out.getvalue().count("Crash detected!") == 1
+    assert "unexpected exception: X" in out.getvalue()
+
+
 def test_the_file_is_named_only_when_something_failed(tmp_path: Path, capsys):
     file = tmp_path / "all.log"
     with logged(file):

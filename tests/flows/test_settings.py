@@ -24,6 +24,33 @@ def test_a_source_alone_is_a_run_from_nothing():
     assert config.initialiser.learning_rate == STATIC["initialiser"]["learning_rate"]
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("corpora/My posts.v2.jsonl", "My-posts-v2"),
+        ("owner/ag_news", "ag_news"),
+        ("_x-.csv", "x"),
+        ("9" * 80, "9" * 64),
+        ("日本.jsonl", "sentemb"),
+    ],
+)
+def test_a_run_without_a_name_is_called_as_its_corpus_is(source: str, name: str):
+    assert made(**{"corpus.source": source}).name == name
+
+
+def test_a_folder_has_its_name_however_it_is_written(tmp_path: Path, monkeypatch):
+    (tmp_path / "news").mkdir()
+    monkeypatch.chdir(tmp_path / "news")
+    assert made(**{"corpus.source": "."}).name == "news"
+
+
+def test_a_name_that_is_given_stays(tmp_path: Path):
+    file = tmp_path / "run.toml"
+    file.write_text('name = "mine"\n')
+    assert made(file=file).name == "mine"
+    assert made(file=file, name="ours").name == "ours"
+
+
 def test_a_pretrained_encoder_annotates_at_once():
     config = made(**{"encoder.name": "minilm"})
     assert config.initialiser is None

@@ -3,22 +3,25 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from flows.settings import checked, settings
 from flows.train_method import train_method, trained_once
 from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
-from sentemb_core.errors import RecipeError, UsageError
+from sentemb_core.encoder import start
+from sentemb_core.errors import BadDataError, RecipeError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.caching import making_plan, without_prefect
+from tasks.checks import check_run
 from tasks.gating import collapsed
 from tasks.publish import full_report, write_report_of
 from tasks.rows import SelfTraining
 from tasks.tables import outcome_table
 from tasks.validate import recall_at_5
-from tests.flows.corpora import outcome_of, tiny_run
+from tests.flows.corpora import TOPICS, outcome_of, tiny_run
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -46,6 +49,48 @@ def test_a_run_trains_once_and_keeps_what_validation_prefers(corpus_file: Path):
 def test_a_training_that_harms_leaves_the_start_encoder(corpus_file: Path):
     hardly = {"method": "conpono", "steps": 1, "batch_size": 16, "learning_rate": 1e-9}
     assert trained(tiny_method(corpus_file, training=hardly)).best == 0
+
+
+def word_vectors(folder: Path, broken: str = "") -> Path:
+    """A file of word vectors, each topic of the corpus in a direction of its own."""
+    file = folder / "words.vec"
+    words = [(word, k) for k, topic in enumerate(TOPICS) for word in topic.split()]
+    rows = [" ".join([word, *map(str, np.eye(6)[k])]) for word, k in words]
+    file.write_text("\n".join([f"{len(rows)} 6", *rows]) + broken, encoding="utf-8")
+    return file
+
+
+def test_a_run_may_start_from_a_file_of_word_vectors(corpus_file: Path, tmp_path: Path):
+    config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path))})
+    check_run(config)
+    found = trained(config)
+    rows = [recall_at_5(row.scores) for row in found.rows]
+    assert [row.label for row in found.rows] == ["start", "after conpono"]
+    assert rows[0] > 0.3  # a sixth of the titles is of a document's topic
+
+
+def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
+    corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path, "\nlate 1 2 3"))})
+    told = r"E100 .*6 numbers.*vector 31 has 3"
+    with pytest.raises(BadDataError, match=told):
+        check_run(config)
+    monkeypatch.setattr(start, "FIRST_WORDS", 10)  # behind those that are looked at before a run
+    check_run(config)
+    with (
+        recording(Store.default(), "probe", [], {}) as log,
+        pytest.raises(BadDataError, match=told),
+    ):
+        trained(config)
+    assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_benchmark"}
+
+
+def test_edited_word_vectors_start_another_encoder(corpus_file: Path, tmp_path: Path):
+    config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path))})
+    first = trained(config).rows[0].encoder
+    word_vectors(tmp_path).write_text("river 1 0\nflood 0 1\n")
+    assert trained(config).rows[0].encoder != first
 
 
 def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
@@ -193,4 +238,4 @@ def test_a_whole_run_is_reported_recorded_and_registered(prefect_server, corpus_
     assert "than the start encoder" in outcome.landing.reason
     assert "On the gate split (few: 15 queries)" in outcome.landing.reason
     card = (Store.default().path(outcome.encoder) / "README.md").read_text()
-    assert "conpono: after conpono" in card
+    assert "- Method: conpono\n" in card

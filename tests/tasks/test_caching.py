@@ -219,7 +219,7 @@ def test_a_plan_tells_every_stage_and_runs_none(home):
         pipeline.fn(top_k=2)
     assert [str(told) for told in plan.told] == [
         "test_encode: HIT",
-        "test_graph: MISS (arguments.top_k 1 -> 2)",
+        "test_graph: MISS (top_k 1 -> 2)",
         "test_score: after test_graph",
     ]
     assert RAN == []

@@ -11,7 +11,7 @@ from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.types import ArtifactRef
 from tasks import gating
-from tasks.registry import ModelVersion
+from tasks.registry import Alias, ModelVersion, Promotion
 
 REF = ArtifactRef(kind="model", digest="0" * 64, size=1)
 
@@ -26,8 +26,8 @@ def gate_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return Benchmark.open(tmp_path).only("gate").query_doc_id
 
 
-def champion(**tags: str) -> ModelVersion:
-    return ModelVersion(name="news", version=1, artifact=REF, tags=tags)
+def champion(number: int = 1, **tags: str) -> ModelVersion:
+    return ModelVersion(name="news", version=number, artifact=REF, tags=tags)
 
 
 def kept(version: ModelVersion | None) -> list[bool]:
@@ -55,3 +55,28 @@ def rows(*kinds: str, best: int) -> Any:
 def test_an_encoder_has_learnt_labels_if_any_on_its_path_was_fine_tuned():
     assert gating.learnt_labels(rows("start", "fine-tuned", "round", best=2))
     assert not gating.learnt_labels(rows("start", "round", "fine-tuned", best=1))
+
+
+@pytest.mark.parametrize(
+    ("alias", "before", "told"),
+    [
+        ("champion", None, "models:/news/2 is the champion now, the first of its name."),
+        ("champion", 1, "models:/news/2 is the champion now; models:/news/1, which was, is @prev"),
+        ("champion", 2, "models:/news/2 is the champion already, and nothing changes."),
+        ("challenger", None, "models:/news/2 is registered as the challenger; there is no champi"),
+        ("challenger", 1, "models:/news/2 is registered as the challenger; models:/news/1 stays "),
+    ],
+)
+def test_what_serves_after_the_gate_is_said(alias: Alias, before: int | None, told: str):
+    promotion = Promotion(
+        version=champion(2),
+        alias=alias,
+        reason="Because.",
+        before=champion(before) if before else None,
+    )
+    assert gating.standing(promotion).startswith(told)
+
+
+def test_an_outcome_of_an_older_version_has_no_standing():
+    landing = gating.Landing.model_validate({"uri": "u", "alias": "champion", "reason": "Why."})
+    assert landing.told == "Why."

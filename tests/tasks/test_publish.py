@@ -1,11 +1,14 @@
 """What a run says of itself: on which split, against what, and what it did not learn."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from sentemb_core.corpus.benchmark import BenchmarkReport, Kind
 from sentemb_core.types import ArtifactRef
 from tasks import publish
-from tasks.publish import Outcome, beside, notes_of, verdict_of
+from tasks.publish import Outcome, beside, judged_on, notes_of, verdict_of, way
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 
 RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "bm25": 0.899}
@@ -81,6 +84,31 @@ def test_a_card_holds_an_encoder_against_words_and_against_its_own_control():
     assert list(beside(training(rounds, 1, controls=controls))) == ["BM25"], "no round was chosen"
     without = training(rounds, 2).model_copy(update={"bm25": None})
     assert beside(without) == {}
+
+
+def test_a_card_says_a_method_once_and_every_training_on_the_way():
+    assert way("infocse_idc", []) is None
+    assert way("simcse", ["after simcse"]) == "simcse"
+    assert way("infocse_idc", ["after ict", "round 1"]) == "infocse_idc: ict, then round 1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "sides"),
+    [
+        ("counterpart", "title", ("document", "title")),
+        ("counterpart", None, ("document", "counterpart")),
+        ("halves", "title", ("first half", "second half")),
+    ],
+)
+def test_a_card_names_both_sides_of_the_test_split_and_its_size(
+    kind: Kind, column: str | None, sides: tuple[str, str], tmp_path: Path
+):
+    counts = {"validation": 7, "gate": 8, "test": 9}
+    told = BenchmarkReport(kind=kind, n_candidates=24, n_queries=counts, merged=0)
+    (tmp_path / "benchmark.json").write_text(told.model_dump_json())
+    judged = judged_on(tmp_path, column)
+    assert (judged.query, judged.candidate) == sides
+    assert (judged.queries, judged.candidates) == (9, 24)
 
 
 def test_an_encoder_that_no_round_made_is_said_not_to_learn_from_annotation(

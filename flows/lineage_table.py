@@ -1,0 +1,90 @@
+"""The way back from an artifact for the terminal: a line each, indented under what it went into."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sentemb_core.console import plain
+from sentemb_core.store.status import short
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sentemb_core.store.lineage import Lineage, Origin
+
+TOLD: Mapping[str, str] = {
+    "read_corpus": "source %(config.source)s",
+    "read_labels": "labels of %(config.source)s",
+    "draw_labels": "count %(count)s",
+    "start_encoder": "%(config.name)s, seed %(config.seed)s",
+    "prune_graph": "top_k %(top_k)s",
+    "cluster_by_kmeans": "%(n_clusters)s clusters",
+    "train_encoder": "%(config.method.name)s, %(config.steps)s steps, seed %(config.seed)s",
+    "publish_encoder": "named %(name)s",
+}
+"""What tells artifacts of a stage apart, of its parameters; `--json` has all."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An artifact, how far it is indented, and the lines of what else it was made of."""
+
+    origin: "Origin"
+    depth: int
+    also: list[int] = field(default_factory=list[int])
+
+
+def lineage_table(found: "Lineage") -> "Table":
+    """Every artifact once, in the line under the first one that was made of it."""
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("", "artifact", "made by", "when"):
+        table.add_column(name, no_wrap=True)
+    for name in ("with", "of, too"):
+        table.add_column(name)
+    for number, line in enumerate(lines_of(found), 1):
+        origin = line.origin
+        table.add_row(
+            str(number),
+            f"{'  ' * line.depth}{origin.ref.kind} {origin.ref.digest[:12]}",
+            origin.stage or "(no record)",
+            f"{datetime.fromtimestamp(origin.created):%Y-%m-%d %H:%M}" if origin.created else "",
+            plain(parameters(origin)),
+            " ".join(map(str, line.also)),
+        )
+    return table
+
+
+def lines_of(found: "Lineage") -> list[Line]:
+    """The artifacts in the order of the table."""
+    origins = {origin.ref.digest: origin for origin in found.origins}
+    numbers: dict[str, int] = {}
+    lines: list[Line] = []
+
+    def tell(origin: "Origin", depth: int) -> None:
+        lines.append(line := Line(origin, depth))
+        numbers[origin.ref.digest] = len(lines)
+        for ref in origin.inputs:
+            if ref.digest in numbers:
+                line.also.append(numbers[ref.digest])
+            else:
+                tell(origins[ref.digest], depth + 1)
+
+    tell(found.origins[0], 0)
+    return lines
+
+
+def parameters(origin: "Origin") -> str:
+    """A few of them, in words; `?` for one that an older record does not have."""
+    known = {name: in_brief(value) for name, value in origin.parameters.items()}
+    return TOLD.get(origin.stage or "", "") % defaultdict(lambda: "?", known)
+
+
+def in_brief(value: Any) -> str:
+    """A value in a few characters; of a digest as many as `lineage` wants of one."""
+    digest = re.fullmatch(r"[0-9a-f]{64}", str(value))
+    return str(value)[:12] if digest else short(value)
