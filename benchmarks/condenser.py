@@ -24,11 +24,11 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.masked_language import MaskedLanguage, masked_language
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.caching import without_prefect
 from tasks.cells import write_between_marks
 from tasks.corpus import tokenise_sentences
 from tasks.storing import opened
 from tasks.train import HEAD_FILE
+from tasks.walking import without_prefect
 
 UNSEEN: Json = {"text_column": "sentence1", "splitter": "none"}
 RESULTS = Path(__file__).parent.parent / "RESULTS.md"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sentemb_core.errors import SentembError
-from tasks.caching import each_undecided
+from tasks.walking import each_undecided
 
 R = TypeVar("R")
 

@@ -28,7 +28,6 @@ from tasks.benchmark import (
     measure_overlap,
     placed,
 )
-from tasks.caching import part
 from tasks.duel import Duel
 from tasks.encode import start_encoder
 from tasks.following import recorded
@@ -39,6 +38,7 @@ from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of
 from tasks.scoreboard_tables import write_board
 from tasks.sources import digest_of_encoder
 from tasks.tracking import tracked_run
+from tasks.walking import part
 
 log = logging.getLogger("sentemb_core.run")
 

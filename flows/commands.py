@@ -24,8 +24,8 @@ from tasks.checks import check_run
 
 if TYPE_CHECKING:
     from sentemb_core.store.runs import Run
-    from tasks.caching import Plan
     from tasks.publish import Outcome
+    from tasks.walking import Plan
 
 
 def demo_command(only: str | None, as_json: bool) -> int:
@@ -107,7 +107,7 @@ def show_plan(config: AnyRun, as_json: bool) -> int:
 def plan_of(config: AnyRun) -> "Plan":
     """What every stage of a run would do, found by walking its flow."""
     from sentemb_core.store.objects import Store
-    from tasks.caching import making_plan
+    from tasks.walking import making_plan
 
     with making_plan(Store.default(), config) as plan:
         walk(config)

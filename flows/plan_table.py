@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.console import emit, plain, show
 
 if TYPE_CHECKING:
-    from tasks.caching import Plan
+    from tasks.walking import Plan
 
 
 def show_told(plan: "Plan", as_json: bool) -> int:

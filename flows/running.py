@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from flows.environment import home, log_file
 from flows.logs import logged
-from flows.server import served
+from flows.server import served, started_early
 from sentemb_core.console import remark
 
 
@@ -18,7 +18,8 @@ def running() -> Generator[None, None, None]:
     if not (home() / "mlflow.db").exists():
         remark("The first run of this home makes their databases, too.")
     try:
-        with logged(log), served(log.with_name("server.log")):
+        early = started_early(server_log := log.with_name("server.log"))
+        with logged(log), served(server_log, early):
             yield
     except KeyboardInterrupt:
         remark(kept_since(began))

@@ -68,8 +68,8 @@ def register_command(run: str | None, as_json: bool) -> int:
 def promote_command(run: str | None, as_json: bool) -> int:
     prepare()
     from sentemb_core.store.objects import Store
-    from tasks.caching import without_prefect
     from tasks.gating import landed
+    from tasks.walking import without_prefect
 
     found, outcome = outcome_of(run)
     with without_prefect(Store.default()):  # one question is not worth a server

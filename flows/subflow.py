@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 
 from prefect import flow
 
-from tasks.caching import part, walking
+from tasks.walking import part, walking
 
 P = ParamSpec("P")
 R = TypeVar("R")

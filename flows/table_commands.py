@@ -97,9 +97,9 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     """The table beside the paper's, what becomes of the claims, and the files."""
     from flows.experiment import experiment
     from sentemb_core.store.objects import Store
-    from tasks.caching import without_prefect
     from tasks.cells import around_marks, write_between_marks
     from tasks.findings_table import Told
+    from tasks.walking import without_prefect
 
     if markdown:
         around_marks(markdown, asked.experiment)
@@ -168,7 +168,7 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
     from sentemb_core.store.objects import Store
-    from tasks.caching import making_plan
+    from tasks.walking import making_plan
 
     with making_plan(Store.default()) as plan:
         match table:
@@ -225,7 +225,7 @@ def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import scoreboard
     from sentemb_core.store.objects import Store
-    from tasks.caching import making_plan
+    from tasks.walking import making_plan
 
     with making_plan(Store.default()) as plan:
         scoreboard(config, "plan")

@@ -10,10 +10,7 @@ artifacts through `.stage.run(store, arguments)`, without any server.
 
 import inspect
 import json
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import replace
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
@@ -25,17 +22,14 @@ from prefect.context import TaskRunContext
 from prefect.filesystems import WritableFileSystem
 from prefect.serializers import Serializer
 from prefect.settings import PREFECT_TASKS_REFRESH_CACHE
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from sentemb_core.configs import RunConfig
 from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.store import records, runs
 from sentemb_core.store.objects import Store, canonical
-from sentemb_core.store.records import Record, refs_in
+from sentemb_core.store.records import Record
 from sentemb_core.store.stages import Stage, running
-from sentemb_core.store.status import Status, verdict
-from sentemb_core.types import ArtifactRef
-from tasks.setting_names import in_settings
+from tasks.walking import walking
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -218,120 +212,3 @@ def _recorded(path: str) -> tuple[Stage, Record]:
     if not isinstance(found, Record):
         raise KeyError(f"{path}: {found.reason if found else 'no such stage'}")
     return STAGES[name], found
-
-
-PENDING = "0" * 64
-"""Digest of an artifact that a plan does not know yet."""
-
-
-class Undecided(BaseException):
-    """The flow depends on a value that a stage has yet to compute."""
-
-
-class Plan:
-    """What the stages of a flow would do, collected while its code is walked.
-
-    `config` is the run's, by whose settings it tells why.
-    """
-
-    def __init__(self, store: Store, config: RunConfig | None = None) -> None:
-        self.store = store
-        self.config = config
-        self.told: list[Status] = []
-        self.undecided = False
-        self.next_key = ""
-        """Digest of the first stage's key that misses."""
-
-    def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
-        """The recorded result on a hit; else a stand-in, by which later stages know their place.
-
-        Raises:
-            Undecided: the stage misses and gives out more than references.
-        """
-        waiting_for = [ref.kind for ref in refs_in(arguments) if ref.digest == PENDING]
-        if waiting_for:
-            self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
-            return _pending(stage)
-        told = verdict(self.store, stage, arguments)
-        why = in_settings(told.why, stage.name, arguments, self.config)
-        self.told.append(replace(told, why=why, part=_part.get()))
-        found = stage.found(self.store, arguments)
-        if found is None and not self.next_key:
-            self.next_key = stage.key(arguments).digest
-        return stage.result(found) if found else _pending(stage)
-
-
-def _pending(stage: Stage) -> Any:
-    ref = ArtifactRef(kind=stage.name[:40], digest=PENDING, size=0)
-    if stage.returns is ArtifactRef:
-        return ref
-    if isinstance(stage.returns, type) and issubclass(stage.returns, BaseModel):
-        fields = stage.returns.model_fields
-        if not any(field.annotation is int for field in fields.values()):
-            return stage.returns.model_construct(**dict.fromkeys(fields, ref))
-    raise Undecided(stage.name)
-
-
-class Local:
-    """Stages computed here and now, with the same records and no Prefect."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
-        """The recorded result, or a computed one."""
-        return stage.run(self.store, arguments)
-
-
-_walker: ContextVar[Plan | Local | None] = ContextVar("walker", default=None)
-
-
-def walking() -> Plan | Local | None:
-    """Who takes the calls of tasks in this context in place of Prefect."""
-    return _walker.get()
-
-
-_part: ContextVar[str] = ContextVar("part", default="")
-
-
-@contextmanager
-def part(label: str) -> Generator[None, None, None]:
-    """A plan tells the stages of this block as those of a round, a cell, a training."""
-    token = _part.set(label)
-    try:
-        yield
-    finally:
-        _part.reset(token)
-
-
-@contextmanager
-def making_plan(store: Store, config: RunConfig | None = None) -> Generator[Plan, None, None]:
-    """In this block a task tells what it would do; the block ends where that is undecided."""
-    token = _walker.set(plan := Plan(store, config))
-    try:
-        yield plan
-    except Undecided:
-        plan.undecided = True
-    finally:
-        _walker.reset(token)
-
-
-@contextmanager
-def each_undecided() -> Generator[None, None, None]:
-    """Of a plan this block alone ends where it is undecided, and what comes after it is told."""
-    try:
-        yield
-    except Undecided:
-        plan = walking()
-        assert isinstance(plan, Plan), "stages that run decide"
-        plan.undecided = True
-
-
-@contextmanager
-def without_prefect(store: Store) -> Generator[None, None, None]:
-    """In this block tasks run as plain functions over the store: no server, the same artifacts."""
-    token = _walker.set(Local(store))
-    try:
-        yield
-    finally:
-        _walker.reset(token)

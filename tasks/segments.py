@@ -6,8 +6,8 @@ import numpy as np
 
 from sentemb_core.method_settings import HiCL, MethodSettings
 from sentemb_core.types import ArtifactRef
-from tasks.caching import Plan, walking
 from tasks.storing import opened
+from tasks.walking import Plan, walking
 
 log = logging.getLogger("sentemb_core.run")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sentemb_core.store.objects import Draft, Store
 from sentemb_core.types import ArtifactRef
-from tasks.caching import PENDING, Undecided
+from tasks.walking import PENDING, Undecided
 
 
 def opened(artifact: ArtifactRef) -> Path:

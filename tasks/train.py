@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import Plan, stage, walking, working_folder
+from tasks.caching import stage, working_folder
 from tasks.checks import headless, silent
 from tasks.rows import Trained
 from tasks.storing import opened, written
+from tasks.walking import Plan, walking
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.card import CardFacts

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import PENDING, stage
+from tasks.caching import stage
 from tasks.rows import Row
 from tasks.storing import opened, written
+from tasks.walking import PENDING
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.scores import Scores

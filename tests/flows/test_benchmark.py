@@ -25,12 +25,12 @@ from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.benchmark import comparison_of
-from tasks.caching import making_plan, without_prefect
 from tasks.duel import Duel, duel_json, duel_tables
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.scoreboard import Scoreboard, averages, cells_of, models_told
 from tasks.scoreboard_lines import diagnosis_lines, overlap_lines
 from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
+from tasks.walking import making_plan, without_prefect
 from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
 

@@ -25,9 +25,9 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
-from tasks.caching import Local, walking, without_prefect
 from tasks.checks import check_run
 from tasks.gating import Landing
+from tasks.walking import Local, walking, without_prefect
 from tests.flows.corpora import tiny_run
 from tests.tiny import static
 

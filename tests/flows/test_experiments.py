@@ -37,11 +37,11 @@ from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import CONPONO, FineTune, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
-from tasks.caching import making_plan, without_prefect
 from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
 from tasks.rows import Trained
 from tasks.storing import opened
+from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")

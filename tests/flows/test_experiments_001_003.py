@@ -16,9 +16,9 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.tables.index import paper_table
 from sentemb_core.experiments import Arm, Experiment, Train
 from sentemb_core.store.objects import Store
-from tasks.caching import without_prefect
 from tasks.encode import word_vectors
 from tasks.storing import opened
+from tasks.walking import without_prefect
 
 OURS = (*seed_001.EXPERIMENTS, *seed_003.EXPERIMENTS)
 

@@ -19,11 +19,11 @@ from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
 from tasks import printed as printed_numbers
-from tasks.caching import without_prefect
 from tasks.findings import Finding, cells_of, value_of
 from tasks.findings_table import Told
 from tasks.storing import opened
 from tasks.validate import recall_at_5
+from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder
 from tests.flows.suites import write_beir
 

@@ -22,9 +22,9 @@ from sentemb_core.configs import (
 )
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store.objects import Store
-from tasks.caching import making_plan, without_prefect
 from tasks.publish import full_report, notes_of
 from tasks.rows import SelfTraining
+from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import outcome_of, tiny_run
 
 pytestmark = pytest.mark.usefixtures("home")

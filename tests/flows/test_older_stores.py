@@ -20,9 +20,9 @@ from sentemb_core.store.fsck import fsck
 from sentemb_core.store.lineage import lineage
 from sentemb_core.store.objects import Store
 from sentemb_core.store.status import Status
-from tasks.caching import making_plan
 from tasks.publish import write_report_of
 from tasks.validate import scores_of
+from tasks.walking import making_plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STORES = sorted(GOLDEN.glob("store-*.tar.xz"))

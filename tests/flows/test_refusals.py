@@ -22,8 +22,8 @@ from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
-from tasks.caching import without_prefect
 from tasks.checks import check_run
+from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -10,9 +10,9 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.scores import read_ranks
 from sentemb_core.report.data import RunReport
 from sentemb_core.store.objects import Store
-from tasks.caching import without_prefect
 from tasks.publish import Outcome, full_report
 from tasks.storing import opened
+from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -15,7 +15,6 @@ from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
-from tasks.caching import making_plan, without_prefect
 from tasks.cells import (
     Cell,
     cells_json,
@@ -28,6 +27,7 @@ from tasks.cells import (
 )
 from tasks.curves import write_curves
 from tasks.following import resuming
+from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")

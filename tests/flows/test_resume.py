@@ -25,10 +25,10 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import answers
-from tasks.caching import without_prefect
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
 from tasks.rows import SelfTraining
+from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
 
 ROOT = Path(__file__).parents[2]

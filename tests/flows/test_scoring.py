@@ -9,7 +9,7 @@ from sentemb_core.evaluation import bootstrap
 from sentemb_core.store.objects import Store
 from sentemb_core.suite import chosen
 from tasks.benchmark import placed, result_of
-from tasks.caching import without_prefect
+from tasks.walking import without_prefect
 from tests.flows.suites import write_data
 
 SEEDS = (42, 43, 44)

@@ -10,10 +10,10 @@ from flows.infocse_idc import neighbours_only, self_train
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
-from tasks.caching import making_plan, without_prefect
 from tasks.rows import SelfTraining
 from tasks.storing import opened
 from tasks.validate import annotation_of, recall_at_5, scores_of
+from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")

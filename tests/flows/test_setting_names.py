@@ -13,8 +13,8 @@ from flows.settings import checked, merged, plant
 from sentemb_core.configs import FineTuneRun, InfoCSEPlus, RunConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.caching import without_prefect
 from tasks.setting_names import in_settings
+from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
 
 ROUND = {"rounds": {"max_rounds": 1, "patience": 1}, "control": False}

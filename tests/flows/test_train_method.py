@@ -14,13 +14,13 @@ from sentemb_core.encoder import start
 from sentemb_core.errors import BadDataError, RecipeError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
-from tasks.caching import making_plan, without_prefect
 from tasks.checks import check_run
 from tasks.gating import collapsed
 from tasks.publish import full_report, write_report_of
 from tasks.rows import SelfTraining
 from tasks.tables import outcome_table
 from tasks.validate import recall_at_5
+from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -14,11 +14,11 @@ from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import printed as printed_numbers
 from tasks.benchmark import kept_result
-from tasks.caching import without_prefect
 from tasks.claims import Fated, Rival, fate_of, fated
 from tasks.findings import Finding, cells_of
 from tasks.findings_table import Told, evidence
 from tasks.printed import Printed
+from tasks.walking import without_prefect
 
 pytestmark = pytest.mark.usefixtures("home", "here")
 

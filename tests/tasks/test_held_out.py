@@ -14,10 +14,10 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.postprocess.finished import whitened
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks.caching import without_prefect
 from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, word_vectors
 from tasks.storing import opened
+from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
 
 
