@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from flows.environment import home, log_file
 from flows.logs import logged
-from flows.server import served, started_early
+from flows.server import served
 from sentemb_core.console import remark
 
 
@@ -18,8 +18,7 @@ def running() -> Generator[None, None, None]:
     if not (home() / "mlflow.db").exists():
         remark("The first run of this home makes their databases, too.")
     try:
-        early = started_early(server_log := log.with_name("server.log"))
-        with logged(log), served(server_log, early):
+        with logged(log), served(log.with_name("server.log")):
             yield
     except KeyboardInterrupt:
         remark(kept_since(began))

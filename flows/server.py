@@ -42,23 +42,9 @@ _kept: list["subprocess.Popen[bytes]"] = []
 """Their pipes stay open as long as this process lives: Prefect sends its last lines at the exit."""
 
 
-def started_early(log: Path) -> str | None:
-    """The API of a server that comes up while Prefect itself is loaded; none if that is there.
-
-    Then, and where the environment names a server, `served` knows better.
-    """
-    if "prefect" in sys.modules or os.environ.get("PREFECT_API_URL"):
-        return None
-    return start_server(log)
-
-
 @contextmanager
-def served(log: Path, early: str | None = None) -> Generator[None, None, None]:
+def served(log: Path) -> Generator[None, None, None]:
     """Flows of this block have a server; what one of their own says is appended to `log`.
-
-    Args:
-        log: A file.
-        early: The API of one that was started (`started_early`).
 
     Raises:
         ServerLostError: it does not come up.
@@ -74,7 +60,7 @@ def served(log: Path, early: str | None = None) -> Generator[None, None, None]:
     if PREFECT_API_URL.value():
         yield
         return
-    url = os.environ[PREFECT_API_URL.name] = early or start_server(log)
+    url = os.environ[PREFECT_API_URL.name] = start_server(log)
     refresh_global_settings_context()  # Prefect's threads know no other
     import_module(MEANWHILE)
     wait_for(url, log)
@@ -99,7 +85,6 @@ def wait_for(url: str, log: Path) -> None:
 
 def start_server(log: Path) -> str:
     """The API of a server that is about to come up."""
-    log.parent.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as listening, log.open("ab") as output:
         _kept.append(
             subprocess.Popen(

@@ -98,7 +98,6 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
         [row.scores for row in path],
         beside=beside(training),
         taught=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
-        corpus=base_of(config.corpus.source),
         counterpart=None if config.labels.source else config.corpus.counterpart_column,
     )
 
@@ -127,7 +126,6 @@ def publish_encoder(
     *,
     beside: dict[str, ArtifactRef],
     taught: int,
-    corpus: str,
     counterpart: str | None,
 ) -> ArtifactRef:
     """The same weights under their own card: what taught them, scores per round, how to load."""
@@ -149,7 +147,7 @@ def publish_encoder(
         base=base,
         method=way(method, labels[1:]),
         parent=start.digest if labels[1:] else None,
-        corpus=corpus_words(corpus, opened(documents), documents.digest),
+        corpus=corpus_words(opened(documents), documents.digest),
         labels=taught,
         kind="static" if is_static(opened(encoder)) else "transformer",
         max_length=learner.max_length,
@@ -176,11 +174,11 @@ def way(method: str, labels: list[str]) -> str | None:
     return method if steps == [method] else f"{method}: {', then '.join(steps)}"
 
 
-def corpus_words(name: str, documents: Path, digest: str) -> str:
-    """A corpus by its name, its size and its digest."""
+def corpus_words(documents: Path, digest: str) -> str:
+    """A corpus by its size and its digest: a file of another name gives the same encoder."""
     told = json.loads((documents / "report.json").read_text("utf-8"))
     return (
-        f"{name}, {told['documents']:,} documents, {told['sentences']:,} sentences "
+        f"{told['documents']:,} documents, {told['sentences']:,} sentences "
         f"(documents:{digest[:12]})"
     )
 

@@ -98,10 +98,10 @@ SEARCH = Experiment(
 )
 
 
-def sized(label: str, size: int, *, epochs: int = 1) -> Arm:
+def sized(label: str, size: int, *, epochs: int = 1, curve: str = "") -> Arm:
     """SimCSE that reads a sample of the corpus so many times."""
     step = Train(method=SimCSE(), times=size * epochs / EPOCH)
-    return Arm(label=label, steps=(step,), max_documents=size, x=size)
+    return Arm(label=label, steps=(step,), max_documents=size, x=size, curve=curve)
 
 
 SIZES = {"10k": 10_000, "20k": 20_000, "50k": 50_000, "100k": 100_000}
@@ -145,7 +145,7 @@ FEW_TITLES = Experiment(
     id="s002.e2c",
     title="Experiment II as far as open titles go: corpus size by epochs",
     arms=tuple(
-        sized(f"{label}, {times}", size, epochs=epochs)
+        sized(f"{label}, {times}", size, epochs=epochs, curve=times)
         for times, epochs in (("one epoch", 1), ("three epochs", 3), ("ten epochs", 10))
         for label, size in TITLE_SIZES.items()
     ),
@@ -162,6 +162,7 @@ FEW_TITLES = Experiment(
             than=("1k, ten epochs",),
         ),
     ),
+    axis="titles",
     small=SMALL_OF_TITLES,
     paper=PAPER_SIZES,
     differs=DIFFERS,

@@ -9,6 +9,7 @@ from flows.experiments.seed_004 import (
     HICL,
     LONGEST,
     NEWS,
+    ON_STS,
     PAPER,
     STS,
     arm,
@@ -35,7 +36,7 @@ POOLING = Experiment(
         ),
     ),
     paper=PAPER,
-    differs=DIFFERS,
+    differs=ON_STS,
 )
 
 RELATION = Experiment(
@@ -111,7 +112,7 @@ PRE_SLICED = Experiment(
         ),
     ),
     paper=PAPER,
-    differs=f"{DIFFERS} Pre-sliced texts are sentences, not slices of 32 tokens.",
+    differs=f"{ON_STS} Pre-sliced texts are sentences, not slices of 32 tokens.",
 )
 
 ALPHAS = (0.0, 0.01, 0.05, 0.15, 0.5, 1.0)
@@ -174,7 +175,8 @@ BATCHES = (16, 64, 256)
 
 def batched(label: str, method: HiCL | SimCSE, size: int) -> Arm:
     """As many texts as every other size, in more or in fewer steps."""
-    return arm(f"{label}, {size} a batch", method, batch_size=size, times=64 / size)
+    made = arm(f"{label}, {size} a batch", method, batch_size=size, times=64 / size, x=size)
+    return made.model_copy(update={"curve": label})
 
 
 BATCH = Experiment(
@@ -201,6 +203,7 @@ BATCH = Experiment(
             than=("simcse, 256 a batch",),
         ),
     ),
+    axis="texts of a batch",
     paper=PAPER,
     differs=f"{DIFFERS} 16, 64 and 256 a batch in place of 64, 256 and 1,024.",
 )

@@ -43,7 +43,7 @@ class CardFacts(BaseModel):
     parent: str | None = Field(
         default=None, description="Artifact of the encoder before this training."
     )
-    corpus: str | None = Field(default=None, description="What was read: its name, size, digest.")
+    corpus: str | None = Field(default=None, description="What was read: its size, its digest.")
     labels: int = Field(default=0, description="Labelled pairs that taught it, too.")
     kind: Literal["static", "transformer"] | None = None
     max_length: int | None = Field(default=None, description="Tokens it reads of a sentence.")

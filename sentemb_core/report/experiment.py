@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.report.figures import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
@@ -16,6 +16,9 @@ WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
 
 ACROSS = 3
 """Panels side by side; more would be too small to read on a page."""
+
+MOST_TICKS = 8
+"""On an axis: settings that lie further apart than so many would have one each."""
 
 PAPER = "the paper"
 
@@ -105,8 +108,9 @@ def _curves(axes: Axes, marks: Sequence[Mark]) -> None:
     for name in names:
         hue = VERMILLION if name == PAPER else next(hues)
         _curve(axes, [mark for mark in placed if mark.curve == name], hue)
-    if all(float(mark.x or 0).is_integer() for mark in placed) and axes.get_xscale() == "linear":
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    where = np.array(sorted({mark.x for mark in placed if mark.x is not None}))
+    if len(where) > 1 and np.diff(where).min() > np.ptp(where) / MOST_TICKS:
+        axes.set_xticks(where)
     for mark in marks:
         if mark.x is None:
             level, label = float(np.mean(mark.values)), drawable(mark.arm)

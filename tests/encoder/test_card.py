@@ -16,7 +16,7 @@ TRAINED = CardFacts(
     base="minilm",
     method="infocse_idc",
     parent="model:0123456789ab",
-    corpus="blog.jsonl, 2,306 documents (documents:ba9876543210)",
+    corpus="2,306 documents (documents:ba9876543210)",
     labels=1200,
     kind="transformer",
     max_length=32,
@@ -31,7 +31,7 @@ def test_the_card_names_corpus_parent_scores_loading_and_licence():
     for part in (
         "from its documents and 1,200 labelled pairs.",
         "- Labelled pairs: 1,200",
-        "- Corpus: blog.jsonl, 2,306 documents (documents:ba9876543210)",
+        "- Corpus: 2,306 documents (documents:ba9876543210)",
         "model:0123456789ab",
         "| start | 0.7250 |  |",
         "| round 1 | 0.8061 | 0.5000 |",

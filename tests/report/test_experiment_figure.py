@@ -56,10 +56,13 @@ def test_more_columns_than_fit_a_line_stand_on_the_next():
     assert named == [True, False, False, True, False]
 
 
-def test_counts_have_no_ticks_between_them():
-    marks = [mark(str(count), count, 0.5) for count in (1, 2)]
+@pytest.mark.parametrize(
+    ("settings", "each"), [((1, 2), True), ((16, 24, 32, 40), True), ((32, 64, 128, 512), False)]
+)
+def test_settings_have_a_tick_each_where_there_is_room(settings: tuple[int, ...], each: bool):
+    marks = [mark(str(one), one, 0.5) for one in settings]
     (axes,) = experiment_figure(marks, "t", "anchors of a document").axes
-    assert [tick for tick in axes.get_xticks() if 1 <= tick <= 2] == [1, 2]
+    assert (axes.get_xticks().tolist() == list(settings)) is each
 
 
 def test_settings_that_lie_far_apart_stand_on_a_logarithm():
