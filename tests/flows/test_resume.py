@@ -60,7 +60,7 @@ def killed(home: Path, *arguments: str) -> None:
         trainings = (line for line in process.stderr if "train_encoder runs" in line)
         assert [next(trainings, None) for _ in range(2)][-1], "the run ended by itself"
         known = len(list(home.glob("work/train_encoder-*/*.json")))
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while len(list(home.glob("work/train_encoder-*/*.json"))) == known:
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGKILL)
