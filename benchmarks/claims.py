@@ -2,7 +2,8 @@
 
     python -m benchmarks.claims --write
 
-Reads the table.json that every `python -m flows reproduce ID` leaves below the home.
+Reads the table.json that every `python -m flows reproduce ID` leaves below the home; what stands
+there of experiments that ran elsewhere stays.
 """
 
 import argparse
@@ -11,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.main_job import RESULTS
+from flows.experiments.index import EXPERIMENTS
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.cells import write_between_marks
+from tasks.cells import around_marks, write_between_marks
 
 HEAD = (
     "| experiment | claim | at our scale "
@@ -39,12 +41,31 @@ def lines(table: Json) -> Iterator[str]:
             )
 
 
+def stood(ran: set[str]) -> Iterator[str]:
+    """Rows of RESULTS.md whose experiments are not among those."""
+    before, after = around_marks(RESULTS, "claims")
+    text = RESULTS.read_text("utf-8")[len(before) : -len(after)]
+    for row in text.splitlines():
+        if row.startswith("| s00") and row.split("|")[1].strip() not in ran:
+            yield row
+
+
+def place(row: str) -> int:
+    """Where the row's experiment stands in `reproduce list`."""
+    return list(EXPERIMENTS).index(row.split("|")[1].strip())
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reports", type=Path, default=Store.default().root / "reports")
     parser.add_argument("--write", action="store_true", help="between the marks of RESULTS.md")
     asked = parser.parse_args()
-    told = "\n".join([HEAD, *(line for table in tables(asked.reports) for line in lines(table))])
+    found = list(tables(asked.reports))
+    rows = [
+        *stood({one["experiment"] for one in found}),
+        *(row for one in found for row in lines(one)),
+    ]
+    told = "\n".join([HEAD, *sorted(rows, key=place)])
     if asked.write:
         write_between_marks(RESULTS, "claims", told)
     print(told)
