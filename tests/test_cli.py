@@ -377,6 +377,16 @@ def test_an_unknown_document_is_told_before_an_encoder_is_loaded(tmp_path):
     assert done.stdout == "False\n"
 
 
+def test_a_static_encoder_searches_without_waiting_for_transformers(model, corpus):
+    code = (
+        "import sys\nfrom sentemb_core import console\nfrom sentemb_core.cli import app\n"
+        "assert console.run(app, sys.argv[1:]) == 0\nassert 'transformers' not in sys.modules"
+    )
+    words = ["search", model, "word", corpus, *COLUMNS]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
     require_order("QUERY SOURCE", "a long question " * 400, str(tmp_path))
     require_order("QUERY SOURCE", "a\0b", str(tmp_path))

@@ -7,13 +7,11 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
@@ -31,7 +29,10 @@ from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import BadDataError, SentembError
 from sentemb_core.types import Json
 
-Parts = tuple[PreTrainedModel | StaticTable, Tokenizer, Json]
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+Parts = tuple["PreTrainedModel | StaticTable", Tokenizer, Json]
 """Backbone, tokenizer, and what AutoTokenizer must know beside tokenizer.json."""
 
 
@@ -104,6 +105,8 @@ def _parts_of(folder: Path) -> Parts:
         weights = load_file(folder / "model.safetensors")["embedding.weight"]
         table = StaticTable(weights.to(torch.float32, copy=True))
         return table, Tokenizer.from_file(str(folder / "tokenizer.json")), {}
+    from transformers import AutoTokenizer
+
     with _quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         backbone = _read_backbone(folder)
@@ -120,7 +123,9 @@ def tokenizer_settings(tokenizer: Any) -> Json:
     }
 
 
-def _read_backbone(folder: Path) -> PreTrainedModel:
+def _read_backbone(folder: Path) -> "PreTrainedModel":
+    from transformers import AutoModel
+
     with torch.random.fork_rng(devices=[]):  # weights that are missing are drawn, then refused
         backbone, report = cast(
             tuple[Any, dict[str, Any]],
@@ -146,7 +151,7 @@ def _read_backbone(folder: Path) -> PreTrainedModel:
     return backbone
 
 
-def _backbone_config(backbone: PreTrainedModel, pooling: str) -> Json:
+def _backbone_config(backbone: "PreTrainedModel", pooling: str) -> Json:
     config: Json = json.loads(backbone.config.to_json_string())
     config.pop("_name_or_path", None)  # a path on the machine that trained it
     config["architectures"] = [type(backbone).__name__]
@@ -175,15 +180,14 @@ def _write_json(path: Path, content: Json | list[Json]) -> None:
 @contextmanager
 def _quiet_transformers() -> Generator[None]:
     """No bars and no load reports: what they tell of matters here is raised as an error."""
-    bars, verbosity = (
-        transformers_logging.is_progress_bar_enabled(),
-        transformers_logging.get_verbosity(),
-    )
-    transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()
+    from transformers.utils import logging
+
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
     try:
         yield
     finally:
-        transformers_logging.set_verbosity(verbosity)
+        logging.set_verbosity(verbosity)
         if bars:
-            transformers_logging.enable_progress_bar()
+            logging.enable_progress_bar()

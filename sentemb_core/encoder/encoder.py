@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -11,13 +11,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from sentemb_core.encoder.dense import require_dense
 from sentemb_core.encoder.pooling import TWO_LAYERS, mean_pool, two_layer_mean
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import RecipeError
 from sentemb_core.types import Json, Pooling, Similarity
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel  # its import takes as long as torch's
 
 Edit = Callable[[Tensor], Tensor]
 """From the embedding layer's output [batch, time, dim] to what the layers shall see instead."""
@@ -57,7 +59,7 @@ class Encoder(nn.Module):
 
     def __init__(
         self,
-        backbone: PreTrainedModel | StaticTable,
+        backbone: "PreTrainedModel | StaticTable",
         tokenizer: Tokenizer,
         *,
         pooling: Pooling,

@@ -15,7 +15,6 @@ import torch
 from huggingface_hub import constants
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
@@ -117,6 +116,8 @@ def _random_static(config: EncoderConfig, sentences: Iterator[str] | None) -> Pa
 
 def _random_transformer(config: EncoderConfig, sentences: Iterator[str] | None) -> Parts:
     """A BERT with one head per 64 dimensions, at least four, and the positions asked for."""
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
     heads = max(4, config.dim // 64)
     if config.dim % heads:
         raise UsageError(f"The width must be a multiple of its {heads} heads: dim is {config.dim}.")

@@ -4,7 +4,6 @@ from typing import Any, cast
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers.models.bert.modeling_bert import BertAttention
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.language_head import LanguageHead
@@ -33,6 +32,8 @@ class CausalDecoder(nn.Module):
     """
 
     def __init__(self, encoder: Encoder, layers: int | None = 2) -> None:
+        from transformers.models.bert.modeling_bert import BertAttention
+
         super().__init__()
         shape = shape_of(encoder)
         count = len(layers_of(encoder)) if layers is None else layers

@@ -1,16 +1,17 @@
 """The transformer inside an encoder, for networks that sit on it: its layers, embeddings, masks."""
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import BertConfig
-from transformers.models.bert.modeling_bert import BertLayer
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.weights import draw_weights
+
+if TYPE_CHECKING:
+    from transformers import BertConfig
 
 
 def layers_of(encoder: Encoder) -> nn.ModuleList:
@@ -46,8 +47,10 @@ def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
     return layer
 
 
-def shape_of(encoder: Encoder) -> BertConfig:
+def shape_of(encoder: Encoder) -> "BertConfig":
     """Of a new BERT layer on top of this encoder: its width, heads, dropout and vocabulary."""
+    from transformers import BertConfig
+
     layers_of(encoder)
     config = cast(Any, encoder.backbone).config
     return cast(Any, BertConfig)(
@@ -65,6 +68,8 @@ def shape_of(encoder: Encoder) -> BertConfig:
 
 def new_layers(encoder: Encoder, count: int) -> nn.ModuleList:
     """Layers [rows, time, dim] to the same, for states of this encoder."""
+    from transformers.models.bert.modeling_bert import BertLayer
+
     shape = shape_of(encoder)
     return nn.ModuleList(BertLayer(shape) for _ in range(count))
 

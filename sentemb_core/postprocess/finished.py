@@ -4,16 +4,20 @@ Vectors to fit on are pooled and not normalised (`encoder.batching.pooled_vector
 stays what it was: the papers compare by cosine.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import nn
-from transformers import PreTrainedModel
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import Whitening, fitted_whitening
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def whitened(
@@ -76,7 +80,7 @@ def _with_layers(encoder: Encoder, *layers: nn.Module) -> Encoder:
 
 
 def _rebuilt(
-    encoder: Encoder, backbone: PreTrainedModel | StaticTable, layers: nn.Sequential | None
+    encoder: Encoder, backbone: "PreTrainedModel | StaticTable", layers: nn.Sequential | None
 ) -> Encoder:
     made = Encoder(
         backbone,
