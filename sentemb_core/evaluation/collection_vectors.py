@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.console import lines_of_progress
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
@@ -14,6 +13,7 @@ from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.vectors import span_means
+from sentemb_core.progress import lines_of_progress
 
 DocumentVector = Literal["text", "sentence_mean", "unit_sentence_mean"]
 """The vector of title and text as one; or the mean of those of title and sentences, as the encoder

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.console import lines_of_progress
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
@@ -12,6 +11,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import benchmark_vectors
+from sentemb_core.progress import lines_of_progress
 
 
 def encoder_scorers(

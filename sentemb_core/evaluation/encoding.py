@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float32
 
-from sentemb_core.console import lines_of_progress
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.progress import lines_of_progress
 
 
 def told_vectors(

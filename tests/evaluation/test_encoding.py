@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from sentemb_core.console import lines_of_progress
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.evaluation.collection_scores import retrieval_result
 from sentemb_core.evaluation.collections import read_beir
 from sentemb_core.evaluation.label_free import halves_diagnosis
+from sentemb_core.progress import lines_of_progress
 from tests import tiny
 from tests.evaluation.made import beir_folder
 
@@ -22,7 +22,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> N
     caplog.set_level(logging.INFO, "sentemb_core")
     minutes = count(0, 60)
     clock = SimpleNamespace(monotonic=lambda: float(next(minutes)))
-    monkeypatch.setattr("sentemb_core.console.time", clock)
+    monkeypatch.setattr("sentemb_core.progress.time", clock)
 
 
 def written(folder: Path) -> Path:
