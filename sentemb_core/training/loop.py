@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from sentemb_core.configs import TrainingConfig
+from sentemb_core.corpus.heap import warm_heap
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError
 from sentemb_core.methods.method import Learner, Method, require_chunks
@@ -70,6 +71,7 @@ def train(
     """
     require_chunks(method, config.chunk)
     with ExitStack() as stack:
+        stack.enter_context(warm_heap())
         stack.enter_context(_threads(config.threads))
         stack.enter_context(torch.random.fork_rng())
         stack.enter_context(_frozen(learner.encoder, method.frozen))

@@ -9,7 +9,7 @@ import pytest
 FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 PROBE = f"""
 import ctypes
-from sentemb_core.corpus.heap import HIGHEST, LARGE, steady_heap
+from sentemb_core.corpus.heap import HIGHEST, LARGE, steady_heap, warm_heap
 
 libc = ctypes.CDLL(None)
 Mallinfo = type("Mallinfo", (ctypes.Structure,),
@@ -43,10 +43,38 @@ def test_large_blocks_are_mapped_inside_and_only_the_largest_after():
     assert told == "True False\nFalse True"
 
 
-def test_a_failed_pass_leaves_the_thresholds_as_a_finished_one_does():
+def test_nothing_is_mapped_while_the_heap_is_warm():
+    told = printed(
+        "with warm_heap(): print(mapped(2 * LARGE), mapped(2 * HIGHEST))\n"
+        "print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
+    )
+    assert told == "False False\nFalse True"
+
+
+def test_a_warm_heap_finds_its_pages_again():
+    told = printed(
+        "import resource\n"
+        "libc.free.argtypes = [ctypes.c_void_p]\n"
+        "def faults():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    block = libc.malloc(ctypes.c_size_t(2 * HIGHEST))\n"
+        "    ctypes.memset(block, 1, 2 * HIGHEST)\n"
+        "    libc.free(block)\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "faults()\n"
+        "cold = faults()\n"
+        "with warm_heap():\n"
+        "    faults()\n"
+        "    print(cold > 1_000, faults() < 100)"
+    )
+    assert told == "True True"
+
+
+@pytest.mark.parametrize("way", ["steady_heap", "warm_heap"])
+def test_a_failed_pass_leaves_the_thresholds_as_a_finished_one_does(way):
     told = printed(
         "try:\n"
-        "    with steady_heap(): raise ValueError\n"
+        f"    with {way}(): raise ValueError\n"
         "except ValueError: print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
     )
     assert told == "False True"
