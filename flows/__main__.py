@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter, validators
 
+from flows.table_options import AS_THE_TABLE_SAYS, Count, TableOptions
 from sentemb_core import console
 from sentemb_core.options import (
     CORPUS,
@@ -63,8 +64,6 @@ Vectors = Annotated[
         "sentences', as they are or of length 1."
     ),
 ]
-Count = validators.Number(gte=1)
-Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
 
 
 @Parameter(name="*", group=RUN)
@@ -184,81 +183,7 @@ def reproduce(
         ),
     ],
     *,
-    preset: Annotated[
-        Literal["small", "paper"] | None,
-        Parameter(
-            help="Of a paper's experiment: what two CPU cores and open corpora allow, or the "
-            "paper's own settings, for whoever has its data. Default: small."
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        Parameter(
-            help="Folder of the corpora and STS files. Default: $SENTEMB_DATA; for few-shot, "
-            "whose corpus is shipped, the repository's."
-        ),
-    ] = None,
-    corpora: Annotated[
-        Names,
-        Parameter(
-            help="Of methods-small and few-shot. Default: blog_usgov news_reuters21578 "
-            "plain_sentences; few-shot: blog_usgov."
-        ),
-    ] = None,
-    encoders: Annotated[
-        Names,
-        Parameter(
-            help="Of methods-small and few-shot. Default: transformer minilm; few-shot: static."
-        ),
-    ] = None,
-    methods: Annotated[
-        Names,
-        Parameter(
-            help="Rows of methods-small and few-shot (`sentemb methods`). Default: all; few-shot: "
-            "conpono infocse_idc."
-        ),
-    ] = None,
-    counts: Annotated[
-        list[int] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="Numbers of labels, of few-shot alone. Default: 100 250 1000.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        list[int] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="Each row is their mean. Default: 42 43 44; methods-small: 42.",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        Parameter(
-            validator=Count,
-            help="Of each training. Default: 1,000; minilm: 200; a paper's table: 300.",
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        Parameter(validator=Count, help="Of methods-small and few-shot, each step. Default: 64."),
-    ] = None,
-    dim: Annotated[
-        int | None,
-        Parameter(
-            validator=Count,
-            help="Of methods-small and few-shot: width of the transformer from nothing. Default: "
-            "128.",
-        ),
-    ] = None,
-    candidates: Annotated[
-        int | None, Parameter(validator=Count, help="Documents in a pool. Default: 1,000.")
-    ] = None,
-    max_documents: Annotated[
-        int | None, Parameter(validator=Count, help="A sample of each corpus. Default: all.")
-    ] = None,
+    options: TableOptions = AS_THE_TABLE_SAYS,
     markdown: Annotated[
         Path | None,
         Parameter(help="A file whose text between the table's marks the table replaces."),
@@ -272,22 +197,8 @@ def reproduce(
     from flows.table_commands import list_experiments, reproduce_command
 
     if table == "list":
-        return list_experiments(data, json)
-    given = {
-        "preset": preset,
-        "data": data,
-        "corpora": corpora,
-        "encoders": encoders,
-        "methods": methods,
-        "seeds": seeds,
-        "steps": steps,
-        "batch_size": batch_size,
-        "dim": dim,
-        "candidates": candidates,
-        "max_documents": max_documents,
-        "counts": counts,
-    }
-    return reproduce_command(table, given, markdown, dry_run=dry_run, as_json=json)
+        return list_experiments(options.data, json)
+    return reproduce_command(table, vars(options), markdown, dry_run=dry_run, as_json=json)
 
 
 @app.command
