@@ -25,7 +25,16 @@ app = console.door(
     "Documents in, a better sentence encoder out: runs, their store, the model registry.",
 )
 RUN = Group("The run", sort_key=2)
-Model = Annotated[str, Parameter(help="models:/NAME@ALIAS, models:/NAME/VERSION, or a folder.")]
+Registered = Annotated[
+    str, Parameter(help="models:/NAME@ALIAS, models:/NAME/VERSION, or a folder.")
+]
+Model = Annotated[
+    str,
+    Parameter(
+        help="models:/NAME@ALIAS, models:/NAME/VERSION, a folder, minilm, a Hugging Face name, or "
+        "a file of word vectors."
+    ),
+]
 RunId = Annotated[str | None, Parameter(help="Its id. Default: the last one.")]
 FinishedId = Annotated[str | None, Parameter(help="Its id. Default: the last that finished.")]
 Config = Annotated[
@@ -203,13 +212,7 @@ def reproduce(
 
 @app.command
 def benchmark(
-    *models: Annotated[
-        str,
-        Parameter(
-            help="models:/NAME@ALIAS, a folder, minilm, a Hugging Face name, or a file of word "
-            "vectors."
-        ),
-    ],
+    *models: Model,
     tasks: Tasks = None,
     data: Data = None,
     beir: Beir = None,
@@ -347,11 +350,11 @@ def encode(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Encode a corpus with a registered model (or a folder) into a Parquet file."""
-    from flows.store_commands import resolved
+    """Encode a corpus with a registered model, or with any other, into a Parquet file."""
+    from flows.store_commands import named
     from sentemb_core import cli
 
-    return cli.encode(str(resolved(model)), source, out, by=by, corpus=corpus, json=json)
+    return cli.encode(named(model), source, out, by=by, corpus=corpus, json=json)
 
 
 @app.command
@@ -365,11 +368,11 @@ def search(
     json: Json = False,
 ) -> int:
     """Find the documents nearest to a query, in a corpus or in what `encode` wrote of it."""
-    from flows.store_commands import resolved
+    from flows.store_commands import named
     from sentemb_core import cli
 
     cli.require_order("QUERY SOURCE", query, source)
-    return cli.search(str(resolved(model)), query, source, top=top, corpus=corpus, json=json)
+    return cli.search(named(model), query, source, top=top, corpus=corpus, json=json)
 
 
 @app.command
@@ -392,7 +395,7 @@ def canary(
 
 
 @app.command
-def where(model: Model) -> int:
+def where(model: Registered) -> int:
     """Print the verified folder of a registered model (models:/NAME@champion)."""
     from flows.store_commands import resolved
 

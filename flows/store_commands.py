@@ -101,6 +101,12 @@ def resolved(model: str) -> Path:
     return resolve(model)
 
 
+def named(model: str) -> str:
+    """What `sentemb` calls a model: a registered one's verified folder, others as they are."""
+    prepare()
+    return str(resolved(model)) if model.startswith("models:") else model
+
+
 def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
     """The roof stands on the flows, so it is started as a program of its own."""
     prepare()

@@ -181,6 +181,18 @@ def test_an_index_of_documents_is_refused_before_mlflow_is_loaded(tmp_path):
     assert "no column sentence: write it with `encode --by sentence`" in told
 
 
+def test_a_file_of_word_vectors_searches_as_a_registered_model_does(call, corpus_file, tmp_path):
+    words = tmp_path / "words.vec"
+    words.write_text("2 3\nbudget 1 0 0\nbenefit 0 1 0\n")
+    index = tmp_path / "index.parquet"
+    options = ["--model", str(words), "--id-column", "id"]
+    assert call("encode", str(corpus_file), str(index), "--by", "sentence", *options)[0] == 0
+    code, said, _ = call("search", "budget", str(index), *options[:2], "--json")
+    best = json.loads(said)[0]
+    assert code == 0
+    assert "budget" in best["sentence"].lower()
+
+
 def test_the_folder_of_an_encoder_is_told_without_loading_torch(tmp_path):
     assert loaded_by("where", str(tmp_path))[0] == "[]\n"
 
