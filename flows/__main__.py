@@ -152,12 +152,15 @@ def demo(
     only: Annotated[
         Literal["nothing", "minilm"] | None, Parameter(help="One of the two ways.")
     ] = None,
+    dry_run: Annotated[
+        bool, Parameter(negative="", help="Say what would run and why, then stop.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Both ways to begin, on a fixed sample of the shipped corpus: one table and two reports."""
     from flows.commands import demo_command
 
-    return demo_command(only, json)
+    return demo_command(only, dry_run=dry_run, as_json=json)
 
 
 @app.command

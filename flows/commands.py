@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from tasks.walking import Plan
 
 
-def demo_command(only: str | None, as_json: bool) -> int:
+def demo_command(only: str | None, *, dry_run: bool, as_json: bool) -> int:
     prepare()
     from flows.demo import WAYS, demo, demo_table
 
+    ways = [only] if only else list(WAYS)
+    if dry_run:
+        return show_plans([WAYS[way] for way in ways], as_json)
     with running():
-        outcomes = demo([only] if only else list(WAYS))
+        outcomes = demo(ways)
     if as_json:
         emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
     else:
@@ -95,6 +98,18 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:
         told = [gain_of(training), *notes_of(training, config.training.seed)]
         told += [f"Registry: {landing.told}"] if landing else []
         show(outcome_table(outcome), *told, f"Report: {outcome.report}")
+    return 0
+
+
+def show_plans(configs: list[InfoCSEIDC], as_json: bool) -> int:
+    """`show_plan` of several runs, each under its name."""
+    plans = {config.name: plan_of(config) for config in configs}
+    if as_json:
+        emit({name: [vars(told) for told in plan.told] for name, plan in plans.items()})
+        return 0
+    for name, plan in plans.items():
+        show(name)
+        show_told(plan, as_json=False)
     return 0
 
 

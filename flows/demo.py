@@ -62,8 +62,8 @@ def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
 
 def demo_table(outcomes: Mapping[Way, Outcome]) -> "Table":
     """Both ways between the fixed rows, on the test split."""
-    table = scores_table("R@k on the test split, 1,000 candidates; * the returned encoder")
     fixed = next(iter(outcomes.values())).training
+    table = scores_table(fixed.texts.benchmark)
     add_row(table, "random encoder", fixed.random, None)
     add_row(table, "BM25", fixed.bm25, None)
     for way, outcome in outcomes.items():

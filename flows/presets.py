@@ -1,7 +1,6 @@
 """Settings that go with each kind of start encoder; a file or an option wins over them.
 
-Learning rates were swept on blog_usgov (RESULTS.md); a table of random vectors needs a hundred
-times the rate of a pretrained transformer.
+A table of random vectors needs a hundred times the learning rate of a pretrained transformer.
 """
 
 from copy import deepcopy

@@ -104,7 +104,7 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
 
 def beside(training: SelfTraining) -> dict[str, ArtifactRef]:
     """Scores to hold those of the best encoder against: words alone, and its control."""
-    told = {"BM25": training.bm25} if training.bm25 else {}
+    told = {"BM25": training.bm25}
     if training.controls:
         chosen, control, what = compared(training)
         if chosen == training.rows[training.best]:
@@ -300,8 +300,6 @@ def standing(training: SelfTraining) -> str:
 
 def below_words(training: SelfTraining) -> str:
     """A clause that says so if words alone (BM25) find more of the test split; else nothing."""
-    if training.bm25 is None:
-        return ""
     words, best = (
         recall(scores, "test") for scores in (training.bm25, training.rows[training.best].scores)
     )

@@ -67,7 +67,7 @@ class SelfTraining(Value):
     texts: Texts
     rows: list[Row]
     controls: list[Row]
-    bm25: ArtifactRef | None
+    bm25: ArtifactRef
     random: ArtifactRef
     best: int
     labels: int = 0  # those that it learnt from; not in the outcomes of older versions

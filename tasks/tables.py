@@ -11,22 +11,24 @@ from tasks.validate import scores_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.corpus.benchmark import Kind
     from tasks.publish import Outcome
 
 SHOWN = (1, 5, 10)
 """k of the recalls in a table."""
 
 
-def scores_table(title: str, kind: "Kind" = "counterpart") -> "Table":
+def scores_table(benchmark: ArtifactRef) -> "Table":
     """An empty table of encoders: both directions, R@1/5/10, the seconds each took."""
     from rich.table import Table
 
-    from sentemb_core.corpus.benchmark import SIDES
+    from sentemb_core.corpus.benchmark import SIDES, Benchmark
 
-    table = Table(title=title, box=None, padding=(0, 1), header_style="bold")
+    pool = Benchmark.open(opened(benchmark))
+    title = f"R@k on the test split (never decided on), {pool.n_candidates:,} candidates"
+    told = f"{title}; * the returned encoder"
+    table = Table(title=told, box=None, padding=(0, 1), header_style="bold")
     table.add_column("encoder")
-    for way in (SIDES[kind], SIDES[kind][::-1]):
+    for way in (SIDES[pool.kind], SIDES[pool.kind][::-1]):
         for k in SHOWN:
             table.add_column(f"{' → '.join(way) if k == SHOWN[0] else ''}\nR@{k}", justify="right")
     table.add_column("\nseconds", justify="right")
@@ -61,10 +63,7 @@ def seconds(timings: Iterable[StageTiming], label: str) -> float:
 
 def outcome_table(outcome: "Outcome") -> "Table":
     """One run between its fixed rows."""
-    from sentemb_core.corpus.benchmark import Benchmark
-
-    kind = Benchmark.open(opened(outcome.training.texts.benchmark)).kind
-    table = scores_table("test split (never decided on); * the returned encoder", kind)
+    table = scores_table(outcome.training.texts.benchmark)
     add_row(table, "random encoder", outcome.training.random, None)
     add_row(table, "BM25", outcome.training.bm25, None)
     add_run(table, outcome)

@@ -77,6 +77,10 @@ def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_a
     for way, config in ways.items():
         assert f"Report of {config.name}: {outcomes[way].report}\n" in said
 
+    planned = json.loads(answer(app, "demo", "--only", "nothing", "--dry-run", "--json")[1])
+    assert list(planned) == [ways["nothing"].name]
+    assert {told["verdict"] for told in planned[ways["nothing"].name]} == {"HIT"}
+
     monkeypatch.setattr(demo, "demo", lambda ways: {way: outcomes[way] for way in ways})
     told = json.loads(answer(app, "demo", "--only", "minilm", "--json")[1])
     assert list(told) == ["minilm"]
