@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from heapq import nsmallest
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -227,7 +229,8 @@ def refused_labels(documents: Path) -> Refusals | None:
 
 def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
     """With the first refused rows in the source's order: a repeated id is found late."""
-    rows = pq.read_table(refused).sort_by("row").slice(0, QUARANTINED).to_pylist()
+    told = (row for batch in pq.ParquetFile(refused).iter_batches() for row in batch.to_pylist())
+    rows = nsmallest(QUARANTINED, told, key=itemgetter("row"))
     return Refusals(
         read=read,
         counts=dict(counts),
