@@ -71,7 +71,8 @@ def train(
     """
     require_chunks(method, config.chunk)
     with ExitStack() as stack:
-        stack.enter_context(warm_heap())
+        if config.chunk is None:  # whoever asks for chunks is short of memory
+            stack.enter_context(warm_heap())
         stack.enter_context(_threads(config.threads))
         stack.enter_context(torch.random.fork_rng())
         stack.enter_context(_frozen(learner.encoder, method.frozen))
