@@ -1,5 +1,6 @@
 """What every test stands on: no network, no telemetry, a home of its own, one Prefect server."""
 
+import logging
 import os
 
 os.environ |= {
@@ -42,14 +43,22 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def answer(capsys: pytest.CaptureFixture[str]):
-    """Exit code, stdout and stderr of a command line's verb, in this process."""
+    """Exit code, stdout and stderr of a command line's verb, in this process.
+
+    A verb sends the core's log to stderr; the next test has it as it was.
+    """
     from sentemb_core import console
+
+    ours = logging.getLogger("sentemb_core")
+    handlers, propagate, level = ours.handlers, ours.propagate, ours.level
 
     def answered(app: "App", *arguments: str) -> tuple[int, str, str]:
         code = console.run(app, arguments)
         return code, *capsys.readouterr()
 
-    return answered
+    yield answered
+    ours.handlers, ours.propagate = handlers, propagate
+    ours.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The door `sentemb`: results on stdout, words on stderr, a person's mistakes told in one line."""
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -46,16 +45,6 @@ def corpus(tmp_path_factory) -> str:
             }
             file.write(json.dumps(row) + "\n")
     return str(path)
-
-
-@pytest.fixture(autouse=True)
-def _own_log():
-    """The door sends the core's log to stderr; other tests have it as it was."""
-    logger = logging.getLogger("sentemb_core")
-    handlers, propagate, level = logger.handlers, logger.propagate, logger.level
-    yield
-    logger.handlers, logger.propagate = handlers, propagate
-    logger.setLevel(level)
 
 
 @pytest.fixture
