@@ -46,13 +46,17 @@ def stood(ran: set[str]) -> Iterator[str]:
     before, after = around_marks(RESULTS, "claims")
     text = RESULTS.read_text("utf-8")[len(before) : -len(after)]
     for row in text.splitlines():
-        if row.startswith("| s00") and row.split("|")[1].strip() not in ran:
+        if row.startswith("| s00") and experiment_of(row) not in ran:
             yield row
+
+
+def experiment_of(row: str) -> str:
+    return row.split("|")[1].strip()
 
 
 def place(row: str) -> int:
     """Where the row's experiment stands in `reproduce list`."""
-    return list(EXPERIMENTS).index(row.split("|")[1].strip())
+    return list(EXPERIMENTS).index(experiment_of(row))
 
 
 if __name__ == "__main__":

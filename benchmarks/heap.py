@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.training import DATA, tokenised
 from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.corpus.heap import warm_heap
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training.batches import sampler_for
@@ -45,11 +46,8 @@ def print_step(start: str, heap: str) -> None:
         def on_step(_: int, __: dict[str, float]) -> None:
             told.append((time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt))
 
-        with (
-            patch("sentemb_core.training.loop.warm_heap", nullcontext)
-            if heap == "own"
-            else (nullcontext())
-        ):
+        kept = warm_heap if heap == "warm" else nullcontext
+        with patch("sentemb_core.training.loop.warm_heap", kept):
             learner = learner_of(method, encoder, config.seed)
             train(learner, method, sampler, config, Path(folder) / "work", on_step=on_step)
     steps = list(zip(told[SETTLED:], told[SETTLED + 1 :], strict=False))

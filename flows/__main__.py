@@ -52,6 +52,7 @@ Overrides = Annotated[
         help="Any setting by its path, as in --set training.batch_size=256. Repeatable.",
     ),
 ]
+DryRun = Annotated[bool, Parameter(negative="", help="Say what would run and why, then stop.")]
 Data = Annotated[str | None, Parameter(help="Folder of the suite's files. Default: $SENTEMB_DATA.")]
 Tasks = Annotated[
     list[str] | None,
@@ -152,9 +153,7 @@ def demo(
     only: Annotated[
         Literal["nothing", "minilm"] | None, Parameter(help="One of the two ways.")
     ] = None,
-    dry_run: Annotated[
-        bool, Parameter(negative="", help="Say what would run and why, then stop.")
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
     """Both ways to begin, on a fixed sample of the shipped corpus: one table and two reports."""
@@ -171,9 +170,7 @@ def run(
     config: Config = None,
     options: RunOptions = UNCHANGED,
     set_: Overrides = None,
-    dry_run: Annotated[
-        bool, Parameter(group=RUN, negative="", help="Say what would run and why, then stop.")
-    ] = False,
+    dry_run: Annotated[DryRun, Parameter(group=RUN)] = False,
     json: Json = False,
 ) -> int:
     """Self-train on your documents: annotate, train, validate, until validation stops growing."""
@@ -200,9 +197,7 @@ def reproduce(
         Path | None,
         Parameter(help="A file whose text between the table's marks the table replaces."),
     ] = None,
-    dry_run: Annotated[
-        bool, Parameter(negative="", help="Say what would run and why, then stop.")
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
     """A table of the papers from our runs, each cell cached; repeat the command to go on."""
@@ -240,9 +235,7 @@ def benchmark(
     out: Annotated[
         str | None, Parameter(help="Folder of table and figure. Default: one below the home.")
     ] = None,
-    dry_run: Annotated[
-        bool, Parameter(negative="", help="Say what would run and why, then stop.")
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
     """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""

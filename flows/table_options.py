@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter, validators
 
+SEVERAL = Parameter(consume_multiple=True, negative="")
 OF_CELLS = Group("Of methods-small and few-shot", sort_key=2)
 Count = validators.Number(gte=1)
 
@@ -30,11 +31,8 @@ class TableOptions:
     ] = None
     seeds: Annotated[
         list[int] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="Each row is their mean. Default: 42 43 44; methods-small: 42.",
-        ),
+        SEVERAL,
+        Parameter(help="Each row is their mean. Default: 42 43 44; methods-small: 42."),
     ] = None
     steps: Annotated[
         int | None,
@@ -51,37 +49,33 @@ class TableOptions:
     ] = None
     corpora: Annotated[
         list[str] | None,
+        SEVERAL,
         Parameter(
             group=OF_CELLS,
-            consume_multiple=True,
-            negative="",
             help="Default: blog_usgov news_reuters21578 plain_sentences; few-shot: blog_usgov.",
         ),
     ] = None
     encoders: Annotated[
         list[str] | None,
+        SEVERAL,
         Parameter(
             group=OF_CELLS,
-            consume_multiple=True,
-            negative="",
             help="Default: transformer minilm; few-shot: static.",
         ),
     ] = None
     methods: Annotated[
         list[str] | None,
+        SEVERAL,
         Parameter(
             group=OF_CELLS,
-            consume_multiple=True,
-            negative="",
             help="Rows (`sentemb methods`). Default: all; few-shot: conpono infocse_idc.",
         ),
     ] = None
     counts: Annotated[
         list[int] | None,
+        SEVERAL,
         Parameter(
             group=OF_CELLS,
-            consume_multiple=True,
-            negative="",
             help="Numbers of labels, of few-shot alone. Default: 100 250 1000.",
         ),
     ] = None
