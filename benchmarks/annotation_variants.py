@@ -17,7 +17,7 @@ from sentemb_core.annotation.related import SAMPLE
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pairs import cluster_pairs
+from sentemb_core.idc.pairs import Chunk, cluster_pairs
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.relatedness import (
     Relatedness,
@@ -61,14 +61,18 @@ class Seen:
     ) -> Float32[np.ndarray, " n"]:
         return np.einsum("nd,nd->n", self.vectors[i], self.vectors[j])
 
+    def drawn(self, pairs: Callable[..., Chunk], count: int) -> Chunk:
+        """So many of `distant_pairs` or `strangers`."""
+        return pairs(self.corpus.spans_of, len(self.corpus), count, self.rng)
+
     @cached_property
     def across(self) -> Float32[np.ndarray, " n"]:
         """Similarities of sentences of different documents."""
-        return self.cosines(*strangers(self.corpus.offsets, SAMPLE, self.rng))
+        return self.cosines(*self.drawn(strangers, SAMPLE))
 
     @cached_property
     def relatedness(self) -> Relatedness:
-        within = distant_pairs(self.corpus.offsets, SAMPLE, self.rng)
+        within = self.drawn(distant_pairs, SAMPLE)
         return relatedness(self.cosines(*within), self.across)
 
     def some(self, table: PairTable, count: int) -> PairTable:
@@ -120,7 +124,7 @@ def in_one_cluster(seen: Seen) -> PairTable:
 
 def same_document(seen: Seen) -> PairTable:
     """Any two sentences of a document that are no neighbours."""
-    return PairTable(*distant_pairs(seen.corpus.offsets, seen.count, seen.rng))
+    return PairTable(*seen.drawn(distant_pairs, seen.count))
 
 
 def weighted(seen: Seen) -> PairTable:
@@ -189,10 +193,8 @@ def order_share(seen: Seen) -> float:
         products = (words[i] * words[j]).sum(axis=1)
         return float((products / np.maximum(norms[i] * norms[j], 1e-9)).mean())
 
-    offsets, near = seen.corpus.offsets, alike(seen.neighbours.i, seen.neighbours.j)
-    far, unrelated = (
-        alike(*drawn(offsets, SAMPLE, seen.rng)) for drawn in (distant_pairs, strangers)
-    )
+    near = alike(seen.neighbours.i, seen.neighbours.j)
+    far, unrelated = (alike(*seen.drawn(pairs, SAMPLE)) for pairs in (distant_pairs, strangers))
     return float(np.clip((near - far) / max(near - unrelated, 1e-9), 0, 1))
 
 

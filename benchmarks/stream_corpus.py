@@ -1,17 +1,18 @@
-"""Peak memory of every stage from documents to pairs, at N bytes of input and at ten times N.
+"""Peak memory of every stage from documents to the report, at N bytes of input and at 10 N.
 
-    python benchmarks/stream_corpus.py                    # 0.4 and 4 GB: an hour, 20 GB of disk
-    python benchmarks/stream_corpus.py --gigabytes 0.1    # 10 and 100 MB: a look in two minutes
+    python benchmarks/stream_corpus.py                    # 0.4 and 4 GB: an hour, 30 GB of disk
+    python benchmarks/stream_corpus.py --gigabytes 0.1    # 10 and 100 MB: a look in four minutes
 
 Memory counts from the moment the imports of a stage are done and includes the pages of files it
 maps; growth = (peak above that baseline at 10 N) / (the same at N) - 1. The promise is at most 5 %
-once N fills the buffers: a shard of the token cache takes about 9 MB of input, and the allocators
-need some tens of shards to settle, so that growth reads too high below N = 200 MB.
+once N fills the buffers: a shard of the token cache takes about 9 MB of input, the allocators need
+some tens of shards to settle, and training reads 16 of them at a time, so that growth reads too
+high below N = 400 MB.
 Every stage runs in a process of its own, on two threads; Linux only, since it reads /proc.
 
 The input is JSONL made of the shipped blog_usgov: documents of 4 to 20 real sentences, one word of
-each replaced by another of the corpus, so that no document repeats. Splitter regex, a static
-encoder of 128 dimensions from random weights.
+each replaced by another of the corpus, so that no document repeats; every 500th row is a bad one.
+Splitter regex, a static encoder of 128 dimensions from random weights.
 """
 
 import argparse
@@ -28,17 +29,38 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow.parquet as pq
 
-from sentemb_core.annotation.clusters import write_clusters
+from sentemb_core.annotation.clusters import Clusters, write_clusters, write_kmeans_clusters
 from sentemb_core.annotation.embeddings import Embeddings, write_embeddings
 from sentemb_core.annotation.graph import write_edges, write_graph, write_graph_fused
-from sentemb_core.annotation.pairs import write_pairs
-from sentemb_core.configs import AnnotationConfig, CorpusConfig, EncoderConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import write_benchmark
+from sentemb_core.annotation.pairs import Pairs, write_pairs
+from sentemb_core.annotation.stored import StoredAnnotation
+from sentemb_core.configs import (
+    AnnotationConfig,
+    CorpusConfig,
+    EncoderConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.tokens import TokenCorpus, vocabulary_texts, write_tokens
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder
+from sentemb_core.evaluation.encoder import encoder_scorers
+from sentemb_core.evaluation.random_encoder import random_scorers
+from sentemb_core.evaluation.retrieval import bm25_scorers
+from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
+from sentemb_core.evaluation.scores import write_scores
+from sentemb_core.evaluation.texts import benchmark_texts
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.report.collect import report_of
+from sentemb_core.report.data import RunReport
+from sentemb_core.report.folders import RoundFolders, RunFolders
+from sentemb_core.report.write import write_report
+from sentemb_core.training.log import LossLog
+from sentemb_core.training.loop import learner_of, train
+from sentemb_core.training.parts import corpus_sampler
 
 SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
 DIM = 128
@@ -49,6 +71,18 @@ ENVIRONMENT = {
 }
 """Two threads; the rest as flows/environment.py sets it."""
 SETTINGS = AnnotationConfig()
+STEPS = 300
+BAD = 500
+"""A row in so many is bad."""
+BAD_ROWS = (
+    "no JSON\n",
+    '{"id": "x", "title": "t", "text": "\udcff"}\n',
+    '{"id": "x", "title": "t", "text": "a \\u0000 b"}\n',
+    '{"id": "x", "title": "t", "text": 5}\n',
+    '{"id": "x", "title": "t", "text": ""}\n',
+    '{"id": "d0", "title": "t", "text": "The id of an earlier row."}\n',
+)
+"""Broken, of another encoding, with NUL, not text, empty, a repeated id: in turn."""
 
 
 def read_corpus(folder: Path, out: Path) -> None:
@@ -105,6 +139,89 @@ def export_pairs(folder: Path, out: Path) -> None:
     write_pairs(corpus(folder), folder / "cluster_sentences", SETTINGS.max_partners, 42, out)
 
 
+def cluster_by_kmeans(folder: Path, out: Path) -> None:
+    vectors = Embeddings.open(folder / "encode_sentences")
+    write_kmeans_clusters(corpus(folder), vectors, SETTINGS.n_clusters, "cosine", 42, out)
+
+
+def train_on_pairs(folder: Path, out: Path) -> None:
+    trained(folder, out, "pair")
+
+
+def train_on_clusters(folder: Path, out: Path) -> None:
+    trained(folder, out, "cluster")
+
+
+def trained(folder: Path, out: Path, batches: str) -> None:
+    """The next encoder from the first part of the corpus; it validates twice."""
+    encoder, tokens = load_encoder(folder / "start_static"), corpus(folder)
+    config = TrainingConfig.model_validate({
+        "method": {"name": "infocse_idc", "batches": batches},
+        "steps": STEPS, "batch_size": 256, "learning_rate": 0.02,
+    })  # fmt: skip
+    found = StoredAnnotation(
+        tokens,
+        Clusters.open(folder / "cluster_sentences"),
+        Pairs.open(folder / "export_pairs"),
+    )
+    method, log = method_for(config.method, encoder), LossLog(out / "steps.jsonl")
+    learner = learner_of(method, encoder, config.seed)
+    sampler = corpus_sampler(config, method, tokens, found)
+    log.write(out, train(learner, method, sampler, config, out / "work", on_step=log.add))
+    save_encoder(encoder, out, model_card(CardFacts(name="static", base="static")))
+
+
+def validate_encoder(folder: Path, out: Path) -> None:
+    pool = Benchmark.open(folder / "draw_benchmark")
+    scorers = encoder_scorers(load_encoder(folder / "train_on_pairs"), corpus(folder), pool)
+    write_scores(pool, scorers, out)
+
+
+def fixed_rows(folder: Path, out: Path) -> None:
+    """BM25 and the random encoder."""
+    pool = Benchmark.open(folder / "draw_benchmark")
+    texts = benchmark_texts(folder / "read_corpus", pool)
+    for name, scorers in (
+        ("bm25", bm25_scorers(*texts)), ("random", random_scorers(corpus(folder), pool, 42)),
+    ):  # fmt: skip
+        (out / name).mkdir()
+        write_scores(pool, scorers, out / name)
+
+
+def diagnose_round(folder: Path, out: Path) -> None:
+    """With the same vectors and clusters before and after: only memory is looked at."""
+    clusters, vectors = (
+        Clusters.open(folder / "cluster_sentences"),
+        Embeddings.open(folder / "encode_sentences"),
+    )
+    pairs = Pairs.open(folder / "export_pairs")
+    found = diagnostics(corpus(folder), pairs, clusters, clusters, vectors, vectors, 42)
+    write_diagnostics(found, out)
+
+
+def write_page(folder: Path, out: Path) -> None:
+    """The report, with every panel."""
+    start = RoundFolders(
+        "start", "start", folder / "start_static", folder / "validate_encoder",
+        folder / "encode_sentences",
+    )  # fmt: skip
+    learnt = RoundFolders(
+        "round 1", "round", folder / "train_on_pairs", folder / "validate_encoder",
+        folder / "encode_sentences", folder / "train_on_pairs", folder / "cluster_sentences",
+        folder / "export_pairs", folder / "diagnose_round",
+    )  # fmt: skip
+    run = RunFolders(
+        documents=folder / "read_corpus",
+        benchmark=folder / "draw_benchmark",
+        sentences=folder / "tokenise",
+        rounds=[start, learnt],
+        fixed={"BM25": folder / "fixed_rows" / "bm25"},
+        best=1,
+        annotation=SETTINGS,
+    )
+    write_report(report_of(run, RunReport(title="stream", verdict="", command="")), out)
+
+
 def documents(folder: Path) -> Path:
     return folder / "read_corpus" / "documents.parquet"
 
@@ -117,15 +234,15 @@ STAGES: dict[str, Callable[[Path, Path], None]] = {
     stage.__name__: stage
     for stage in (
         read_corpus, draw_benchmark, start_static, tokenise, encode_sentences, build_graph,
-        encode_and_build_graph, prune_graph, cluster_sentences, export_pairs,
+        encode_and_build_graph, prune_graph, cluster_sentences, export_pairs, cluster_by_kmeans,
+        train_on_pairs, train_on_clusters, validate_encoder, fixed_rows, diagnose_round, write_page,
     )
 }  # fmt: skip
 """In their order; each reads what earlier ones left in the folder and writes into a new one."""
 
 NOT_READ_AFTER = {
     "read_corpus": ["input"],
-    "tokenise": ["read_corpus"],
-    "build_graph": ["encode_sentences", "build_graph"],
+    "build_graph": ["build_graph"],
     "prune_graph": ["encode_and_build_graph"],
 }
 """Folders that go when a stage is done: the disk would not hold them all."""
@@ -177,11 +294,11 @@ def write_input(folder: Path, size: int) -> None:
     words = np.array([word for text in texts for sentence in text for word in sentence])
     draw = np.random.default_rng(0)
     number = 0
-    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8", errors="surrogateescape") as file:
         while file.tell() < size:
-            lines = [line(number + k, texts, words, draw) for k in range(1_000)]
-            file.writelines(lines)
-            number += len(lines)
+            file.writelines(line(number + k, texts, words, draw) for k in range(BAD - 1))
+            file.write(BAD_ROWS[number // BAD % len(BAD_ROWS)])
+            number += BAD
 
 
 def line(

@@ -97,9 +97,10 @@ def finished_encoder(
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.postprocess.finished import flowed, whitened
+    from sentemb_core.training.parts import some
 
     before = load_encoder(opened(encoder))
-    corpus = TokenCorpus.open(opened(sentences))
+    corpus = some(TokenCorpus.open(opened(sentences)), seed)
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
     vectors = pooled_vectors(before, corpus.tokens(seen))
     made = whitened(before, vectors) if kind == "whitening" else flowed(before, vectors, seed)

@@ -13,10 +13,11 @@ from tasks.storing import opened, written
 from tasks.walking import Plan, walking
 
 if TYPE_CHECKING:
+    from sentemb_core.annotation.stored import StoredAnnotation
+    from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.method import Learner
-    from sentemb_core.pairs.table import Annotation
 
 HEAD_FILE = "head.safetensors"
 CONDENSER = "condenser"
@@ -46,15 +47,15 @@ def train_encoder(
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.training.batches import sampler_for
     from sentemb_core.training.log import LossLog
     from sentemb_core.training.loop import learner_of, train
+    from sentemb_core.training.parts import corpus_sampler
     from tasks.following import step_logger
     from tasks.progress import progress
 
     corpus = TokenCorpus.open(opened(sentences))
     start = load_encoder(opened(encoder))
-    found = annotation_in(clusters, pairs) if clusters and pairs else None
+    found = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
     pretrained = load_file(opened(head) / HEAD_FILE) if head else None
     method = method_for(config.method, start, pretrained)
     learner = learner_of(method, start, config.seed)
@@ -70,7 +71,7 @@ def train_encoder(
         report = train(
             learner,
             method,
-            sampler_for(config, method, corpus, found),
+            corpus_sampler(config, method, corpus, found),
             config,
             working_folder(),
             validate=validator(opened(judged or sentences), opened(benchmark))
@@ -100,21 +101,22 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.training.batches import sampler_for
+    from sentemb_core.training.parts import corpus_sampler
 
     with silent("sentemb_core"):  # the training will tell
         method = method_for(headless(config.method), load_encoder(opened(encoder)))
-        sampler_for(config, method, TokenCorpus.open(opened(sentences)))
+        corpus_sampler(config, method, TokenCorpus.open(opened(sentences)))
 
 
-def annotation_in(clusters: ArtifactRef, pairs: ArtifactRef) -> "Annotation":
+def annotation_in(
+    corpus: "TokenCorpus", clusters: ArtifactRef, pairs: ArtifactRef
+) -> "StoredAnnotation":
     """What an encoder found, as the pair source of self-annotation reads it."""
     from sentemb_core.annotation.clusters import Clusters
     from sentemb_core.annotation.pairs import Pairs
-    from sentemb_core.pairs.table import Annotation
+    from sentemb_core.annotation.stored import StoredAnnotation
 
-    table = Pairs.open(opened(pairs))
-    return Annotation(table.i, table.j, Clusters.open(opened(clusters)).labels)
+    return StoredAnnotation(corpus, Clusters.open(opened(clusters)), Pairs.open(opened(pairs)))
 
 
 def kept(learner: "Learner", facts: "CardFacts", log: ArtifactRef) -> Trained:

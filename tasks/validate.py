@@ -146,17 +146,17 @@ def diagnose_round(
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 
     vectors = [Embeddings.open(opened(ref)) if ref else None for ref in (before, after)]
-    corpus, labels = TokenCorpus.open(opened(sentences)), Clusters.open(opened(clusters)).labels
+    corpus, annotated = TokenCorpus.open(opened(sentences)), Clusters.open(opened(clusters))
     found = diagnostics(
         corpus,
         Pairs.open(opened(pairs)),
-        labels,
-        Clusters.open(opened(previous)).labels if previous else None,
+        annotated,
+        Clusters.open(opened(previous)) if previous else None,
         *vectors,
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        drift = pair_drift(load_encoder(opened(annotator)), corpus, labels, config)
+        drift = pair_drift(load_encoder(opened(annotator)), corpus, annotated, config)
         found = found.model_copy(update={"drift": drift})
     with written("diagnostics") as draft:
         write_diagnostics(found, draft.path)

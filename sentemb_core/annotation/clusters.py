@@ -1,13 +1,12 @@
 """Clusters of a corpus on disk: a label a sentence, one Parquet file a shard of the token cache."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Int32
+from jaxtyping import Int32, Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus, Shard
@@ -21,6 +20,7 @@ from sentemb_core.idc.kmeans import (
     nearest_centroid,
     training_sample,
 )
+from sentemb_core.idc.stats import Agreement, adjusted_rand
 from sentemb_core.types import Similarity
 
 
@@ -29,7 +29,7 @@ def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
     stored = PrunedGraph.open(edges)
     for shard in corpus.shards:
         labels = clusters(stored.shard(shard.index), corpus.shard_offsets(shard.index))
-        _write_labels(labels, shard, out)
+        write_labels(labels, shard, out)
 
 
 def write_kmeans_clusters(
@@ -54,7 +54,7 @@ def write_kmeans_clusters(
     middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
     for shard in corpus.shards:
         nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
-        _write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)
+        write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,28 @@ class Clusters:
     def shard(self, k: int) -> Int32[np.ndarray, " sentences"]:
         return pq.read_table(self.files[k], columns=["cluster"])["cluster"].to_numpy()
 
-    @cached_property
-    def labels(self) -> Int32[np.ndarray, " sentences"]:
-        """The label of every sentence of the corpus: 4 bytes a sentence."""
-        return np.concatenate([self.shard(k) for k in range(len(self.files))])
+    def of(self, sentences: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, " n"]:
+        """The labels of these sentences, in the order asked for."""
+        ends = np.cumsum([pq.read_metadata(file).num_rows for file in self.files])
+        shard_of = np.searchsorted(ends, sentences, side="right")
+        found = np.empty(len(sentences), np.int32)
+        for k in np.unique(shard_of).tolist():
+            labels, places = self.shard(k), np.flatnonzero(shard_of == k)
+            found[places] = labels[sentences[places] - (ends[k] - len(labels))]
+        return found
 
 
-def _write_labels(labels: Int32[np.ndarray, " sentences"], shard: Shard, out: Path) -> None:
+def churn(corpus: Corpus, one: Clusters, other: Clusters) -> float:
+    """Adjusted Rand index of two annotations of a corpus (`stats.Agreement`), shard by shard."""
+    above = room = 0.0
+    for k in range(len(corpus.shards)):
+        found = adjusted_rand(one.shard(k), other.shard(k), corpus.shard_offsets(k))
+        above, room = above + found.above.sum(), room + found.room.sum()
+    return Agreement(np.array([above]), np.array([room])).overall
+
+
+def write_labels(labels: Int32[np.ndarray, " sentences"], shard: Shard, out: Path) -> None:
+    """A label for each of the shard's sentences."""
     sentences = np.arange(shard.sentences.start, shard.sentences.stop)
     with delta_writer(out / f"clusters-{shard.index:05d}.parquet", schemas.CLUSTERS) as file:
         file.write_table(pa.table([sentences, labels], schema=schemas.CLUSTERS))

@@ -1,8 +1,8 @@
 """What bfloat16 changes in an annotation: some documents annotated once more in float32."""
 
 import numpy as np
-from jaxtyping import Int32
 
+from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
@@ -19,7 +19,7 @@ DOCUMENTS = 64
 def pair_drift(
     annotator: Encoder,
     corpus: TokenCorpus,
-    labels: Int32[np.ndarray, " sentences"],
+    found: Clusters,
     config: AnnotationConfig,
 ) -> float:
     """Share of the pairs of a sample that only one of the two precisions finds, in [0, 1].
@@ -27,14 +27,14 @@ def pair_drift(
     Args:
         annotator: Whose vectors in `config.dtype` gave the clusters.
         corpus: In its tokens.
-        labels: Clusters by partition (seed 000, Eq. 3), of the whole corpus.
+        found: Clusters by partition (seed 000, Eq. 3), of the whole corpus.
         config: How they were made; its seed draws the sample.
     """
     drawn = np.random.default_rng(config.seed).permutation(corpus.n_documents)[:DOCUMENTS]
-    bounds = [(int(corpus.offsets[d]), int(corpus.offsets[d + 1])) for d in np.sort(drawn)]
-    rows = np.concatenate([np.arange(start, end) for start, end in bounds])
-    offsets = np.cumsum([0, *(end - start for start, end in bounds)])
+    first, last = corpus.spans(np.sort(drawn))
+    rows = np.concatenate([np.arange(*span) for span in zip(first, last, strict=True)])
+    offsets = np.cumsum(np.append(0, last - first))
     vectors = encode(annotator, corpus.tokens(rows))
     near = neighbours(vectors, offsets, config.degree, config.min_distance)
     exact = clusters(prune_to_top_k(near, config.top_k, mutual=config.mutual), offsets)
-    return pairs_of_one_alone(labels[rows], exact, offsets)
+    return pairs_of_one_alone(found.of(rows), exact, offsets)

@@ -83,7 +83,7 @@ def write_pairs(
 
 @dataclass(frozen=True)
 class Pairs:
-    """What `write_pairs` wrote: about a byte a pair on disk, 16 in memory once `i` is read."""
+    """What `write_pairs` wrote: about a byte a pair on disk, 16 in memory."""
 
     files: list[Path]
 
@@ -120,27 +120,14 @@ class Pairs:
         adjacent = sum(int((j - i == 1).sum()) for i, j in self.chunks())
         return adjacent / max(len(self), 1)
 
-    @property
-    def i(self) -> Int64[np.ndarray, " pairs"]:
-        """The earlier sentence of every pair."""
-        return self._columns[0]
-
-    @property
-    def j(self) -> Int64[np.ndarray, " pairs"]:
-        """The later sentence of every pair."""
-        return self._columns[1]
+    def shard(self, k: int) -> Chunk:
+        """The pairs of one shard of the corpus."""
+        both = pq.read_table(self.files[k], use_threads=False)
+        return both["i"].to_numpy(), both["j"].to_numpy()
 
     @cached_property
     def _count(self) -> int:
         return sum(pq.read_metadata(file).num_rows for file in self.files)
-
-    @cached_property
-    def _columns(self) -> Int64[np.ndarray, "two pairs"]:
-        both, begin = np.empty((2, len(self)), np.int64), 0
-        for i, j in self.chunks():
-            both[:, begin : begin + len(i)] = i, j
-            begin += len(i)
-        return both
 
 
 def _require_pairs(total: ClusterStatistics) -> None:

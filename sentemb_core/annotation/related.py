@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32
 
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus
@@ -31,9 +31,7 @@ def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, o
     What is drawn depends on where shards begin, which the token cache settles.
     """
     stored = PrunedGraph.open(edges)
-    bounds = [corpus.shard_offsets(shard.index)[1:] for shard in corpus.shards]
-    offsets = np.concatenate([np.zeros(1, np.int64), *bounds])
-    told = estimated(offsets, vectors, np.random.default_rng([seed, 0]))
+    told = estimated(corpus, vectors, np.random.default_rng([seed, 0]))
     for shard in corpus.shards:
         rng = np.random.default_rng([seed, 1, shard.index])
         kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
@@ -45,12 +43,10 @@ def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, o
         write_arrow(out / f"edges-{shard.index:05d}.arrow", columns, schemas.EDGES)
 
 
-def estimated(
-    offsets: Int64[np.ndarray, " bounds"], vectors: Embeddings, rng: np.random.Generator
-) -> Relatedness:
+def estimated(corpus: Corpus, vectors: Embeddings, rng: np.random.Generator) -> Relatedness:
     """How probably a pair inside a document is related, by the similarity of these vectors."""
-    within = distant_pairs(offsets, SAMPLE, rng)
-    across = strangers(offsets, SAMPLE, rng)
+    within = distant_pairs(corpus.spans_of, len(corpus), SAMPLE, rng)
+    across = strangers(corpus.spans_of, len(corpus), SAMPLE, rng)
     return relatedness(_similarities(vectors, within), _similarities(vectors, across))
 
 

@@ -21,6 +21,7 @@ from sentemb_core import schemas
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
 from sentemb_core.corpus.table import document_batches, sentence_count
+from sentemb_core.pairs.documents import Spans, spans_in
 
 log = logging.getLogger(__name__)
 
@@ -268,17 +269,19 @@ class TokenCorpus:
     """Read-only token cache, memory-mapped; sentences are indexed in canonical order.
 
     Canonical order: by document as in documents.parquet, then by position in the document.
-    `shard_tokens` and `shard_offsets` serve a pass over the corpus in flat memory. What holds a
-    number for every document or sentence is read when first asked for.
+    `shard_tokens` and `shard_offsets` serve a pass over the corpus in flat memory, `spans` and
+    `spans_of` a look at some documents. What holds a number for every document or sentence is read
+    when first asked for; of a corpus larger than memory a `part` has few enough of them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Sequence[Path]) -> None:
         self.path = path
         self.meta = TokenReport.model_validate_json((path / "meta.json").read_text("utf-8"))
-        self.n_documents = self.meta.documents
-        self._files = sorted(path.glob("sentences-*.arrow"))
+        """Of the whole cache."""
+        self._files = files
         self._kept: dict[int, Any] = {}
-        self.shards = list(_shards(self._files))
+        self.shards = list(_shards(files))
+        self.n_documents = self.shards[-1].documents.stop if self.shards else 0
         self._starts: Int64[np.ndarray, " bounds"] = np.array(
             [0, *(shard.sentences.stop for shard in self.shards)]
         )
@@ -286,10 +289,14 @@ class TokenCorpus:
     @classmethod
     def open(cls, path: Path) -> "TokenCorpus":
         """The cache that `write_tokens` wrote into folder `path`."""
-        return cls(path)
+        return cls(path, sorted(path.glob("sentences-*.arrow")))
+
+    def part(self, shards: Sequence[int]) -> "TokenCorpus":
+        """These shards as a corpus of their own: documents and sentences count from 0 again."""
+        return TokenCorpus(self.path, [self._files[k] for k in shards])
 
     def __len__(self) -> int:
-        return self.meta.sentences
+        return int(self._starts[-1])
 
     @cached_property
     def doc_ids(self) -> list[str]:
@@ -298,7 +305,8 @@ class TokenCorpus:
     @cached_property
     def offsets(self) -> Int64[np.ndarray, " bounds"]:
         """First sentence of each document; last, the number of sentences."""
-        return np.append(self._index("first_sentence").to_numpy(), self.meta.sentences)
+        ends = [self.shard_offsets(shard.index)[1:] for shard in self.shards]
+        return np.concatenate([np.zeros(1, np.int64), *ends])
 
     @cached_property
     def held_out(self) -> Bool[np.ndarray, " documents"]:
@@ -338,6 +346,23 @@ class TokenCorpus:
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         return np.append(starts, len(documents)) + self._starts[k]
 
+    def spans(self, documents: Int64[np.ndarray, " n"]) -> Spans:
+        """The first sentence of each of these documents, and the first one behind it."""
+        first, last = np.empty((2, len(documents)), np.int64)
+        ends = np.array([shard.documents.stop for shard in self.shards])
+        for shard, places in _by_shard(documents, ends, "document"):
+            rows = documents[places] - self.shards[shard].documents.start
+            offsets = self.shard_offsets(shard)
+            first[places], last[places] = offsets[rows], offsets[rows + 1]
+        return first, last
+
+    def spans_of(self, sentences: Int64[np.ndarray, " n"]) -> Spans:
+        """The same of the document in which each of these sentences lies."""
+        first, last = np.empty((2, len(sentences)), np.int64)
+        for shard, places in _by_shard(sentences, self._starts[1:], "sentence"):
+            first[places], last[places] = spans_in(self.shard_offsets(shard), sentences[places])
+        return first, last
+
     def shard_held_out(self, k: int) -> Bool[np.ndarray, " documents"]:
         """Which of the shard's documents are held out."""
         documents = self.shards[k].documents
@@ -370,7 +395,7 @@ class TokenCorpus:
         """The sentences themselves, in the order asked for."""
         wanted = np.asarray(sentences, dtype=np.int64)
         found = [""] * len(wanted)
-        for shard, places in self._by_shard(wanted):
+        for shard, places in _by_shard(wanted, self._starts[1:], "sentence"):
             rows = pa.array(wanted[places] - self._starts[shard])
             texts = _mapped(self._files[shard]).column("text").take(rows).to_pylist()
             for place, text in zip(places.tolist(), texts, strict=True):
@@ -382,7 +407,7 @@ class TokenCorpus:
     ) -> list[Int64[np.ndarray, " tokens"]]:
         """A column of token ids, in the order asked for."""
         found: list[np.ndarray] = [wanted] * len(wanted)
-        for shard, places in self._by_shard(wanted):
+        for shard, places in _by_shard(wanted, self._starts[1:], "sentence"):
             if shard not in self._kept:
                 self._kept[shard] = _mapped(self._files[shard])
             ids = _taken_tokens(self._kept[shard], column, wanted[places] - self._starts[shard])
@@ -394,36 +419,48 @@ class TokenCorpus:
         bounds = (_token_bounds(_mapped(file), column) for file in self._files)
         return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
 
-    def _by_shard(
-        self, wanted: Int64[np.ndarray, " n"]
-    ) -> Iterator[tuple[int, Int64[np.ndarray, " places"]]]:
-        """For each shard that holds wanted sentences, their places in `wanted`."""
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
-            raise IndexError(
-                f"A sentence index lies in 0..{len(self) - 1}; found {wanted.min()}..{wanted.max()}"
-            )
-        shard_of = np.searchsorted(self._starts, wanted, side="right") - 1
-        for shard in np.unique(shard_of).tolist():
-            yield shard, np.flatnonzero(shard_of == shard)
-
     @cached_property
     def _held_out_bits(self) -> Any:
         """A bit a document, as Arrow reads them."""
         return self._index("held_out")
 
     def _index(self, column: str) -> Any:
-        """One column over all documents."""
-        return pq.read_table(self.path / "documents.parquet", columns=[column])[column]
+        """One column over the documents of these shards, whose rows in the index they name."""
+        rows = pq.read_table(self.path / "documents.parquet", columns=[column])[column]
+        return pa.chunked_array(
+            [chunk for file in self._files for chunk in rows[_documents_in(file)].chunks],
+            rows.type,
+        )
 
 
-def _shards(files: list[Path]) -> Iterator[Shard]:
-    first = 0
+def _shards(files: Sequence[Path]) -> Iterator[Shard]:
+    document = sentence = 0
     for k, file in enumerate(files):
-        documents = _mapped(file).column("document")
-        last = first + len(documents)
-        held = slice(documents[0].as_py(), documents[-1].as_py() + 1)
-        yield Shard(k, documents=held, sentences=slice(first, last))
-        first = last
+        rows = _documents_in(file)
+        documents = slice(document, document + rows.stop - rows.start)
+        sentences = slice(sentence, sentence + len(_mapped(file)))
+        yield Shard(k, documents, sentences)
+        document, sentence = documents.stop, sentences.stop
+
+
+def _documents_in(file: Path) -> slice:
+    """The documents of a shard, by their places in the whole corpus."""
+    documents = _mapped(file).column("document")
+    return slice(documents[0].as_py(), documents[-1].as_py() + 1)
+
+
+def _by_shard(
+    wanted: Int64[np.ndarray, " n"], ends: Int64[np.ndarray, " shards"], what: str
+) -> Iterator[tuple[int, Int64[np.ndarray, " places"]]]:
+    """For each shard that holds wanted sentences or documents, their places in `wanted`."""
+    count = int(ends[-1]) if len(ends) else 0
+    if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
+        raise IndexError(
+            f"A {what} index lies in 0..{count - 1}; found {wanted.min()}..{wanted.max()}"
+        )
+    shard_of = np.searchsorted(ends, wanted, side="right")
+    for shard in np.unique(shard_of).tolist():
+        yield shard, np.flatnonzero(shard_of == shard)
 
 
 def _taken_tokens(

@@ -148,13 +148,3 @@ def similarity_histogram(
     """How many pairs of directions have a cosine in each of the 40 bins of `BINS`."""
     cosines = np.einsum("pd,pd->p", first, second, dtype=np.float64)
     return np.histogram(cosines.clip(-1, 1), BINS)[0].astype(np.int64)
-
-
-def random_negatives(
-    document_of: Int64[np.ndarray, " sentences"], count: int, seed: int
-) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]:
-    """Pairs of sentences from different documents: `count` draws less those of one document."""
-    rng = np.random.default_rng(seed)
-    i, j = rng.integers(len(document_of), size=(2, count))
-    apart = document_of[i] != document_of[j]
-    return i[apart], j[apart]

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int32, Int64
+from jaxtyping import Float32, Int64
 from pydantic import BaseModel, ConfigDict
 
+from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.annotation.related import estimated
@@ -16,11 +17,11 @@ from sentemb_core.evaluation.diagnostics import (
     alignment,
     directed,
     directions,
-    random_negatives,
     shape_of,
     similarity_histogram,
 )
-from sentemb_core.idc.stats import adjusted_rand, jaccard
+from sentemb_core.idc.relatedness import strangers
+from sentemb_core.idc.stats import jaccard
 
 SAMPLE = 2_000
 """Pairs looked at."""
@@ -77,8 +78,8 @@ class Diagnostics(BaseModel):
 def diagnostics(
     corpus: TokenCorpus,
     pairs: Pairs,
-    labels: Int32[np.ndarray, " sentences"],
-    previous: Int32[np.ndarray, " sentences"] | None,
+    clusters: Clusters,
+    previous: Clusters | None,
     before: Embeddings | None,
     after: Embeddings | None,
     seed: int,
@@ -88,7 +89,7 @@ def diagnostics(
     Args:
         corpus: Texts and documents.
         pairs: What the annotation exported.
-        labels: Its clusters.
+        clusters: What it clustered.
         previous: The clusters of the round before.
         before: Sentence vectors of the annotator.
         after: Sentence vectors of the encoder that learnt the pairs.
@@ -96,12 +97,13 @@ def diagnostics(
     """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
-    positive, negative = pairs.take(rows), random_negatives(corpus.document_of, SAMPLE, seed)
+    positive = pairs.take(rows)
+    negative = strangers(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
     told = told_pairs(corpus, *positive, before)
     ranked = sorted(told, key=lambda pair: -pair.cosine)
     return Diagnostics(
-        churn=None if previous is None else adjusted_rand(labels, previous, corpus.offsets).overall,
-        related_share=estimated(corpus.offsets, before, rng).share if before else None,
+        churn=None if previous is None else churn(corpus, clusters, previous),
+        related_share=estimated(corpus, before, rng).share if before else None,
         before=similarities(before, positive, negative, seed) if before else None,
         after=similarities(after, positive, negative, seed) if after else None,
         cosine=[pair.cosine for pair in told],

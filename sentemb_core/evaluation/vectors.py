@@ -39,9 +39,9 @@ def benchmark_vectors(
         embed: Vectors of the counterparts' texts.
         similarity: The encoder's.
     """
-    first, last = _spans(corpus, benchmark.query_document)
+    first, last = corpus.spans(benchmark.query_document)
     if benchmark.kind == "halves":
-        start, end = _spans(corpus, benchmark.candidate_document)
+        start, end = corpus.spans(benchmark.candidate_document)
         documents = span_means(rows, first, _middle(first, last))
         candidates = span_means(rows, _middle(start, end), end)
     else:
@@ -84,12 +84,6 @@ def _block_means(
     sentences = np.arange(sizes.sum()) + np.repeat(first - starts, sizes)
     sums = np.add.reduceat(rows(sentences), starts, axis=0, dtype=np.float64)
     return (sums / sizes[:, None]).astype(np.float32)
-
-
-def _spans(
-    corpus: TokenCorpus, documents: Int64[np.ndarray, " n"]
-) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
-    return corpus.offsets[documents], corpus.offsets[documents + 1]
 
 
 def _middle(

@@ -5,13 +5,16 @@ null of a test, and 1 - the local false discovery rate (Efron 2004) of a pair of
 the probability that it is related. Documents that mix topics have a small share of such pairs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 from scipy.optimize import isotonic_regression
 
 from sentemb_core.idc.pairs import Chunk
+from sentemb_core.pairs.documents import Spans, spans_in
 
 BINS = 60
 """Of equal content. On sessions of known topics the top tenth is related with .76, and .73 are."""
@@ -24,6 +27,10 @@ DRAWS = 20
 
 CHUNK = 1 << 14
 """Pairs drawn at once."""
+
+
+SpansOf = Callable[[Int64[np.ndarray, " n"]], Spans]
+"""Of the document in which each of these sentences lies."""
 
 
 @dataclass(frozen=True)
@@ -58,26 +65,22 @@ def relatedness(
     return Relatedness(bounds, np.clip(rising, 0, 1), 1 - unrelated)
 
 
-def distant_pairs(
-    offsets: Int64[np.ndarray, " bounds"], count: int, rng: np.random.Generator
-) -> Chunk:
+def distant_pairs(spans_of: SpansOf, sentences: int, count: int, rng: np.random.Generator) -> Chunk:
     """Random pairs of one document that are no direct neighbours: `count` draws less those.
 
     An encoder that learnt from neighbours finds those alike whether they are related or not.
     """
-    length = np.repeat(np.diff(offsets), np.diff(offsets))
-    first = np.repeat(offsets[:-1], np.diff(offsets))
-    i = rng.integers(len(length), size=count)
-    j = first[i] + rng.integers(length[i])
+    i = rng.integers(sentences, size=count)
+    first, last = spans_of(i)
+    j = first + rng.integers(last - first)
     distant: Bool[np.ndarray, " pairs"] = np.abs(i - j) >= 2
     return i[distant], j[distant]
 
 
-def strangers(offsets: Int64[np.ndarray, " bounds"], count: int, rng: np.random.Generator) -> Chunk:
+def strangers(spans_of: SpansOf, sentences: int, count: int, rng: np.random.Generator) -> Chunk:
     """Random pairs of sentences of different documents: `count` draws less those of one."""
-    i, j = rng.integers(int(offsets[-1]), size=(2, count))
-    document_i, document_j = (np.searchsorted(offsets, end, side="right") for end in (i, j))
-    apart = document_i != document_j
+    i, j = rng.integers(sentences, size=(2, count))
+    apart = spans_of(i)[0] != spans_of(j)[0]
     return i[apart], j[apart]
 
 
@@ -94,10 +97,11 @@ def related_pairs(
     `similarity`.
     """
     first, found = int(offsets[0]), np.zeros((2, 0), np.int64)
+    spans_of = partial(spans_in, offsets - first)
     for start in range(0, DRAWS * count, CHUNK):
         if found.shape[1] >= count:
             break
-        i, j = distant_pairs(offsets - first, min(CHUNK, DRAWS * count - start), rng)
+        i, j = distant_pairs(spans_of, len(vectors), min(CHUNK, DRAWS * count - start), rng)
         kept = told.of(np.einsum("nd,nd->n", vectors[i], vectors[j])) >= PROBABLE
         found = np.append(found, np.sort([i[kept], j[kept]], axis=0), axis=1)
     return found[0, :count] + first, found[1, :count] + first

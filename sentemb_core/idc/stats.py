@@ -90,12 +90,26 @@ def cluster_statistics(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Adjusted Rand index of two annotations: 1 the same, 0 as alike as chance."""
+    """Adjusted Rand index of two annotations: 1 the same, 0 as alike as chance.
 
-    per_document: Float64[np.ndarray, " documents"]
-    overall: float
-    """Of the pairs of all documents together, chance drawn within each document: the sum of the
-    numerators over the sum of the denominators."""
+    Chance is drawn within each document.
+    """
+
+    above: Float64[np.ndarray, " documents"]
+    """Pairs that both have, above chance: the index's numerator."""
+    room: Float64[np.ndarray, " documents"]
+    """The most that could be: its denominator."""
+
+    @property
+    def per_document(self) -> Float64[np.ndarray, " documents"]:
+        """1 where no labelling could agree better or worse."""
+        room = self.room != 0
+        return np.divide(self.above, self.room, out=np.ones(len(room)), where=room)
+
+    @property
+    def overall(self) -> float:
+        """Of the pairs of all documents together."""
+        return float(self.above.sum() / self.room.sum()) if self.room.any() else 1.0
 
 
 def adjusted_rand(
@@ -105,8 +119,8 @@ def adjusted_rand(
 ) -> Agreement:
     """How far two labellings of the same sentences agree (Hubert and Arabie 1985).
 
-    A document in which no labelling could agree better or worse (one sentence, or both all one
-    cluster, or both all singletons) counts as 1.
+    A document in which no labelling could agree better or worse has one sentence, or both
+    labellings have it as one cluster, or both as singletons.
     """
     lengths = np.diff(offsets)
     documents = np.repeat(np.arange(len(lengths)), lengths)
@@ -116,10 +130,7 @@ def adjusted_rand(
     in_one = _pairs_per_document(a.inverse, a.document, len(lengths))
     in_other = _pairs_per_document(b.inverse, b.document, len(lengths))
     chance = in_one * in_other / np.maximum(lengths * (lengths - 1) / 2, 1)
-    above, room = together - chance, (in_one + in_other) / 2 - chance
-    per_document = np.divide(above, room, out=np.ones(len(lengths)), where=room != 0)
-    overall = float(above.sum() / room.sum()) if room.any() else 1.0
-    return Agreement(per_document, overall)
+    return Agreement(together - chance, (in_one + in_other) / 2 - chance)
 
 
 def pairs_of_one_alone(

@@ -8,6 +8,9 @@ from jaxtyping import Bool, Int32, Int64
 Tokens = Int64[np.ndarray, " _"]
 """Token ids of one text."""
 
+Spans = tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]
+"""First sentence of each of n documents, and the first one behind it."""
+
 
 @runtime_checkable
 class Documents(Protocol):
@@ -38,3 +41,9 @@ class Documents(Protocol):
     def uncut_lengths(self) -> Int32[np.ndarray, " sentences"]: ...
 
     def uncut_tokens(self, sentences: Int64[np.ndarray, " rows"]) -> list[Tokens]: ...
+
+
+def spans_in(offsets: Int64[np.ndarray, " bounds"], sentences: Int64[np.ndarray, " n"]) -> Spans:
+    """Of the document in which each sentence lies, where `offsets` bound the documents."""
+    document = np.searchsorted(offsets, sentences, side="right") - 1
+    return offsets[document], offsets[document + 1]

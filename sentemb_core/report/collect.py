@@ -179,10 +179,10 @@ def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Pro
     rng = np.random.default_rng(SEED)
     documents, others = PROJECTED
     drawn = rng.choice(corpus.n_documents, min(documents, corpus.n_documents), replace=False)
-    whole = [np.arange(int(corpus.offsets[d]), int(corpus.offsets[d + 1])) for d in drawn.tolist()]
+    whole = [np.arange(*span) for span in zip(*corpus.spans(drawn), strict=True)]
     around = rng.choice(len(corpus), min(others, len(corpus)), replace=False)
     rows = np.unique(np.concatenate([*whole, around]))
-    group = corpus.document_of[rows].tolist()
+    group = np.unique(corpus.spans_of(rows)[0], return_inverse=True)[1].tolist()
     places = common_axes([directions(vectors.rows(rows)) for _, vectors in opened])
     return [
         Projection(label=label, x=place[:, 0].tolist(), y=place[:, 1].tolist(), group=group)

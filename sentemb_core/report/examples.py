@@ -27,6 +27,9 @@ READABLE = (6, 14)
 LOOKED_AT = 100
 """Documents among which the one that changed most is sought."""
 
+SHARDS = 16
+"""Of the token cache, in which they lie, at most."""
+
 LOST_QUERIES = 10
 JUDGED: Split = "validation"
 """Lost queries come from the split that decides; who reads the test split soon tunes on it."""
@@ -42,8 +45,7 @@ View = Callable[[Rows], list[int]]
 def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentClusters | None:
     """The document of a readable size that the first and the best encoder see most differently."""
     views = views_of(run)
-    lengths = np.diff(corpus.offsets)
-    readable = np.flatnonzero((lengths >= READABLE[0]) & (lengths <= READABLE[1]))
+    readable = readable_documents(corpus)
     if not views or not len(readable):
         return None
     before, *others = views.values()
@@ -55,11 +57,21 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
     )
     rows = rows_of(corpus, document)
     return DocumentClusters(
-        name=corpus.doc_ids[document],
-        counterpart=counterpart_of(run.documents, document),
+        name=column_of(run.documents, document, "doc_id") or "",
+        counterpart=column_of(run.documents, document, "counterpart"),
         sentences=corpus.texts(rows),
         rounds=[Labelling(label=label, clusters=view(rows)) for label, view in views.items()],
     )
+
+
+def readable_documents(corpus: TokenCorpus) -> Int64[np.ndarray, " documents"]:
+    """Those of a size to read, of a large corpus in some of its shards."""
+    found: list[np.ndarray] = []
+    for shard in corpus.shards[:: 1 + len(corpus.shards) // SHARDS]:
+        lengths = np.diff(corpus.shard_offsets(shard.index))
+        fits = (lengths >= READABLE[0]) & (lengths <= READABLE[1])
+        found.append(shard.documents.start + np.flatnonzero(fits))
+    return np.concatenate(found)
 
 
 def views_of(run: RunFolders) -> dict[str, View]:
@@ -88,8 +100,8 @@ def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
 
 def annotation_in(clusters: Path) -> View:
     """Labels as a round's annotation stored them."""
-    labels = Clusters.open(clusters).labels
-    return lambda rows: labels[rows].tolist()
+    stored = Clusters.open(clusters)
+    return lambda rows: stored.of(rows).tolist()
 
 
 def parted(first: Sequence[int], second: Sequence[int]) -> float:
@@ -98,11 +110,11 @@ def parted(first: Sequence[int], second: Sequence[int]) -> float:
     return float((together[0] != together[1]).mean())
 
 
-def counterpart_of(documents: Path, document: int) -> str | None:
-    """A document's title, headline or query, if it has one."""
-    for batch in document_batches(documents / "documents.parquet", ["counterpart"]):
+def column_of(documents: Path, document: int, column: str) -> str | None:
+    """A document's id, or its title, headline or query, if it has one."""
+    for batch in document_batches(documents / "documents.parquet", [column]):
         if document < len(batch):
-            return batch.column("counterpart")[document].as_py()
+            return batch.column(column)[document].as_py()
         document -= len(batch)
     return None
 
@@ -156,7 +168,8 @@ def candidate_text(corpus: TokenCorpus, benchmark: Benchmark, candidate: int) ->
 
 def rows_of(corpus: TokenCorpus, document: int) -> Rows:
     """Indices of a document's sentences."""
-    return np.arange(corpus.offsets[document], corpus.offsets[document + 1])
+    (first,), (last,) = corpus.spans(np.array([document]))
+    return np.arange(first, last)
 
 
 def beginning(sentences: Sequence[str]) -> str:

@@ -31,6 +31,7 @@ from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pairs import cluster_pairs
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
+from sentemb_core.pairs.documents import spans_in
 from tests import tiny
 
 LENGTHS = [3, 1, 6, 4, 2, 9, 5]
@@ -64,6 +65,9 @@ class Corpus:
     def shard_offsets(self, k: int) -> np.ndarray:
         documents = self.shards[k].documents
         return self.offsets[documents.start : documents.stop + 1]
+
+    def spans_of(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return spans_in(self.offsets, sentences)
 
     def shard_held_out(self, k: int) -> np.ndarray:
         return self.held_out[self.shards[k].documents]
@@ -114,9 +118,9 @@ def test_the_stages_in_a_row_give_what_the_functions_give_at_once(tmp_path: Path
     labels = clusters(edges, corpus.offsets)
     pairs = Pairs.open(tmp_path / "pairs")
     ((i, j),) = cluster_pairs(labels, corpus.offsets)
-    np.testing.assert_array_equal(Clusters.open(tmp_path / "clusters").labels, labels)
-    np.testing.assert_array_equal(pairs.i, i)
-    np.testing.assert_array_equal(pairs.j, j)
+    stored = Clusters.open(tmp_path / "clusters")
+    np.testing.assert_array_equal(stored.of(np.arange(len(corpus))), labels)
+    np.testing.assert_array_equal(all_of(pairs), [i, j])
     assert report["pairs"] == len(pairs) == len(i)
 
 
@@ -129,10 +133,15 @@ def test_edges_alone_are_pairs_too_but_for_held_out_documents(tmp_path: Path):
     edges = prune_to_top_k(neighbours(drawn(corpus).vectors, corpus.offsets, 4), 1)
     held = (edges.i >= corpus.offsets[2]) & (edges.i < corpus.offsets[3])
     found = Pairs.open(pairs)
-    assert found.i.tolist() == edges.i[~held].tolist()
-    assert found.j.tolist() == edges.j[~held].tolist()
+    i, j = all_of(found)
+    assert i.tolist() == edges.i[~held].tolist()
+    assert j.tolist() == edges.j[~held].tolist()
     assert report["pairs"] == len(found)
-    assert report["adjacent_share"] == pytest.approx((found.j - found.i == 1).mean())
+    assert report["adjacent_share"] == pytest.approx((j - i == 1).mean())
+
+
+def all_of(pairs: Pairs) -> np.ndarray:
+    return np.concatenate([pairs.shard(k) for k in range(len(pairs.files))], axis=1)
 
 
 def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
@@ -189,11 +198,8 @@ def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap
     one = annotated(Corpus(), tmp_path / "one", cap=cap, top_k=2)
     other = annotated(Corpus(cuts=cuts), tmp_path / "other", cap=cap, top_k=2)
     assert one == other
-    for part in ("i", "j"):
-        np.testing.assert_array_equal(
-            getattr(Pairs.open(tmp_path / "one" / "pairs"), part),
-            getattr(Pairs.open(tmp_path / "other" / "pairs"), part),
-        )
+    found = [all_of(Pairs.open(tmp_path / name / "pairs")) for name in ("one", "other")]
+    np.testing.assert_array_equal(*found)
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path):
@@ -247,7 +253,7 @@ def test_kmeans_clusters_do_not_depend_on_the_shards(tmp_path, monkeypatch, samp
         corpus = Corpus(cuts=cuts)
         (out,) = folder(tmp_path, name)
         write_kmeans_clusters(corpus, drawn(corpus), 4, "cosine", 7, out)
-        found.append(Clusters.open(out).labels.tolist())
+        found.append(Clusters.open(out).of(np.arange(len(Corpus()))).tolist())
     assert found[0] == found[1] == found[2]
     assert max(found[0]) > 0
 
@@ -273,7 +279,7 @@ def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path
 def test_held_out_documents_give_no_pairs(tmp_path: Path):
     annotated(Corpus(held=(2, 5)), tmp_path)
     pairs = Pairs.open(tmp_path / "pairs")
-    documents = np.searchsorted(Corpus().offsets, pairs.i, side="right") - 1
+    documents = np.searchsorted(Corpus().offsets, all_of(pairs)[0], side="right") - 1
     assert not {2, 5} & {*documents.tolist()}
 
 
@@ -304,5 +310,4 @@ def test_pairs_can_be_taken_without_holding_them_all(tmp_path: Path):
     pairs = Pairs.open(tmp_path / "pairs")
     rows = np.array([0, 1, 5, len(pairs) - 1])
     i, j = pairs.take(rows)
-    np.testing.assert_array_equal(i, pairs.i[rows])
-    np.testing.assert_array_equal(j, pairs.j[rows])
+    np.testing.assert_array_equal([i, j], all_of(pairs)[:, rows])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
@@ -32,5 +33,8 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))
     near = neighbours(vectors, corpus.offsets, config.degree)
     own = clusters(prune_to_top_k(near, config.top_k), corpus.offsets)
-    assert pair_drift(encoder, corpus, own, config) == 0
-    assert pair_drift(encoder, corpus, np.zeros_like(own), config) > 0.3
+    (shard,) = corpus.shards
+    for labels, drifts in ((own, False), (np.zeros_like(own), True)):
+        write_labels(labels, shard, tmp_path)
+        drift = pair_drift(encoder, corpus, Clusters.open(tmp_path), config)
+        assert drift > 0.3 if drifts else drift == 0

@@ -129,6 +129,40 @@ def test_any_sentences_can_be_asked_for_in_any_order(tmp_path: Path) -> None:
     check()
 
 
+@pytest.mark.usefixtures("small_shards")
+def test_some_shards_are_a_corpus_of_their_own(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    part = corpus.part([0, 2])
+    assert (len(part), part.n_documents) == (7, 3)
+    assert part.doc_ids == ["d0", "d1", "d3"]
+    assert part.offsets.tolist() == [0, 3, 5, 7]
+    assert part.document_of.tolist() == [0] * 3 + [1] * 2 + [2] * 2
+    rows = [0, 1, 2, 3, 4, 10, 11]
+    assert part.texts(range(7)) == corpus.texts(rows)
+    assert part.uncut_lengths.tolist() == corpus.uncut_lengths[rows].tolist()
+    assert part.text_hashes.tolist() == corpus.text_hashes[rows].tolist()
+    assert list(map(list, part.tokens([6, 0]))) == list(map(list, corpus.tokens([11, 0])))
+    assert [shard.sentences for shard in part.shards] == [slice(0, 5), slice(5, 7)]
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_documents_are_found_by_their_index_and_by_their_sentences(tmp_path: Path) -> None:
+    _, corpus = cache(tmp_path)
+    for every in (corpus, corpus.part([2, 0, 1])):
+        documents = np.array([3, 0, 2, 0])
+        first, last = every.spans(documents)
+        assert first.tolist() == every.offsets[documents].tolist()
+        assert last.tolist() == every.offsets[documents + 1].tolist()
+        sentences = np.array([11, 0, 4, 5, 7])
+        found = every.spans_of(sentences)
+        assert [side.tolist() for side in found] == [
+            side.tolist() for side in every.spans(every.document_of[sentences])
+        ]
+        for outside in (4, -1):
+            with pytest.raises(IndexError, match=r"A document index lies in 0\.\.3"):
+                every.spans(np.array([outside]))
+
+
 def test_an_index_outside_the_corpus_is_an_error(tmp_path: Path) -> None:
     _, corpus = cache(tmp_path)
     for wanted in ([12], [-1], [0, 99]):
@@ -191,6 +225,7 @@ def test_shards_say_which_of_their_documents_are_held_out(tmp_path: Path) -> Non
     assert len(parts) > 1
     assert sum(int(part.sum()) for part in parts) == 4
     assert np.concatenate(parts).tolist() == corpus.held_out.tolist()
+    assert corpus.part([1, 3]).held_out.tolist() == [*parts[1], *parts[3]]
 
 
 @pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])

@@ -12,7 +12,6 @@ from sentemb_core.evaluation.diagnostics import (
     directions,
     effective_rank,
     mean_cosine,
-    random_negatives,
     shape_of,
     similarity_histogram,
     uniformity,
@@ -138,10 +137,3 @@ def test_every_pair_falls_into_one_bin_of_the_histogram_also_at_the_ends():
     assert counts.sum() == 3
     assert (counts[0], counts[-1], counts[20]) == (1, 1, 1)
     assert BINS[20] == pytest.approx(0)
-
-
-def test_random_negatives_are_never_of_one_document():
-    document_of = np.repeat(np.arange(4), 5)
-    i, j = random_negatives(document_of, 300, seed=0)
-    assert (document_of[i] != document_of[j]).all()
-    assert 150 < len(i) < 300  # three quarters of the draws

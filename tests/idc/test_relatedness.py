@@ -1,5 +1,7 @@
 """What similarities alone say of relatedness, on mixtures whose truth is known."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from sentemb_core.idc.relatedness import (
     relatedness,
     strangers,
 )
+from sentemb_core.pairs.documents import spans_in
 
 
 def mixture(share: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -58,7 +61,7 @@ def test_the_probability_never_falls_with_the_similarity():
 
 def test_distant_pairs_lie_in_one_document_and_are_no_neighbours():
     offsets = np.array([0, 1, 3, 9, 9, 20])
-    i, j = distant_pairs(offsets, 500, np.random.default_rng(0))
+    i, j = distant_pairs(partial(spans_in, offsets), 20, 500, np.random.default_rng(0))
     document = np.repeat(np.arange(5), np.diff(offsets))
     assert (document[i] == document[j]).all()
     assert np.abs(i - j).min() == 2
@@ -67,7 +70,7 @@ def test_distant_pairs_lie_in_one_document_and_are_no_neighbours():
 
 def test_strangers_are_of_different_documents():
     offsets = np.array([0, 1, 3, 9, 9, 20])
-    i, j = strangers(offsets, 500, np.random.default_rng(0))
+    i, j = strangers(partial(spans_in, offsets), 20, 500, np.random.default_rng(0))
     document = np.repeat(np.arange(5), np.diff(offsets))
     assert (document[i] != document[j]).all()
     assert {*i.tolist(), *j.tolist()} == {*range(20)}
@@ -86,7 +89,10 @@ def of_topics(documents: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
 def test_pairs_of_one_topic_are_found_in_documents_that_mix_two():
     vectors, offsets, topics = of_topics(400, 0)
     rng = np.random.default_rng(0)
-    within, across = distant_pairs(offsets, 20_000, rng), strangers(offsets, 20_000, rng)
+    within, across = (
+        pairs(partial(spans_in, offsets), len(vectors), 20_000, rng)
+        for pairs in (distant_pairs, strangers)
+    )
     told = relatedness(
         *(np.einsum("nd,nd->n", vectors[i], vectors[j]) for i, j in (within, across))
     )

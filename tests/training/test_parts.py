@@ -1,0 +1,158 @@
+"""A corpus of many shards is learnt from a part at a time: all of it, in any order of asking."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.annotation.clusters import Clusters, write_labels
+from sentemb_core.annotation.pairs import Pairs, write_pairs
+from sentemb_core.annotation.stored import StoredAnnotation
+from sentemb_core.configs import TrainingConfig
+from sentemb_core.corpus import tokens as tokens_module
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.errors import EmptyPairsError
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.training import parts as parts_module
+from sentemb_core.training.batches import PairBatches, sampler_for
+from sentemb_core.training.parts import PartBatches, corpus_sampler, some
+from sentemb_core.views.batch import Batch
+from tests import tiny
+
+DOCUMENTS, SENTENCES, SHARDS = 24, 3, 12
+"""Two documents a shard."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> TokenCorpus:
+    """Every sentence two words of its own."""
+    folder: Path = tmp_path_factory.mktemp("corpus")
+    (folder / "tokens").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens_module, "SHARD_SENTENCES", 2 * SENTENCES)
+        patch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
+        with DocumentWriter(folder / "documents.parquet") as writer:
+            for k in range(DOCUMENTS):
+                own = range(k * SENTENCES, (k + 1) * SENTENCES)
+                texts = [f"w{4 + number} w{5 + number}" for number in own]
+                writer.write(Document(f"d{k}", texts, None, k))
+        tiny.static().tokenizer.save(str(folder / "tokenizer.json"))
+        write_tokens(
+            folder / "documents.parquet", None, folder / "tokenizer.json", 12, folder / "tokens",
+            add_special_tokens=False,
+        )  # fmt: skip
+    opened = TokenCorpus.open(folder / "tokens")
+    assert len(opened.shards) == SHARDS
+    return opened
+
+
+@pytest.fixture(autouse=True)
+def five_at_once(monkeypatch):
+    monkeypatch.setattr(parts_module, "AT_ONCE", 5)
+
+
+def sampler(corpus: TokenCorpus, seed: int = 0, **changes) -> PartBatches:
+    config = TrainingConfig(batch_size=4, seed=seed, **({"method": "conpono"} | changes))
+    found = corpus_sampler(config, method_for(config.method, tiny.static()), corpus)
+    assert isinstance(found, PartBatches)
+    return found
+
+
+def pairs_of(batch: Batch) -> list[tuple[int, int]]:
+    """The sentences of each pair, by their first words."""
+    ends = [[int(text[0]) - 4 for text in batch.views[view].tokens] for view in batch.views]
+    return [(min(pair), max(pair)) for pair in zip(*ends, strict=True)]
+
+
+def test_an_epoch_passes_every_pair_of_the_corpus_once(corpus: TokenCorpus):
+    batches = sampler(corpus)
+    drawn = [pair for step in range(12) for pair in pairs_of(batches.batch(step))]
+    assert sorted(drawn) == [
+        (first, first + 1) for first in range(DOCUMENTS * SENTENCES) if first % SENTENCES != 2
+    ]
+    assert batches._number == 2  # sixteen pairs in each of three parts
+    again = [pair for step in range(12, 24) for pair in pairs_of(batches.batch(step))]
+    assert sorted(again) == sorted(drawn)
+    first, second = ([{*pairs[k : k + 16]} for k in (0, 16, 32)] for pairs in (drawn, again))
+    assert first != second
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(0, 3))
+@settings(deadline=None, max_examples=20)
+def test_a_batch_depends_on_seed_and_step_alone(corpus: TokenCorpus, steps: list[int], seed: int):
+    wandering = sampler(corpus, seed)
+    for step in steps:
+        assert pairs_of(wandering.batch(step)) == pairs_of(sampler(corpus, seed).batch(step))
+
+
+def test_seeds_deal_out_other_parts(corpus: TokenCorpus):
+    first = [pairs_of(sampler(corpus, seed).batch(0)) for seed in range(4)]
+    assert len({tuple(pairs) for pairs in first}) == 4
+
+
+def test_a_corpus_of_few_shards_is_one_part_as_it_always_was(corpus: TokenCorpus):
+    config = TrainingConfig(method="conpono", batch_size=4, seed=3)
+    few, method = corpus.part(range(5)), method_for(config.method, tiny.static())
+    found, known = corpus_sampler(config, method, few), sampler_for(config, method, few)
+    assert isinstance(found, PairBatches)
+    assert [pairs_of(found.batch(k)) for k in range(9)] == [
+        pairs_of(known.batch(k)) for k in range(9)
+    ]
+
+
+def test_what_an_encoder_found_comes_part_by_part(corpus: TokenCorpus, tmp_path: Path):
+    """First and last sentence of every document are a cluster."""
+    for name in ("clusters", "pairs"):
+        (tmp_path / name).mkdir()
+    for shard in corpus.shards:
+        write_labels(np.array([0, 1, 0] * 2, np.int32), shard, tmp_path / "clusters")
+    write_pairs(corpus, tmp_path / "clusters", None, 0, tmp_path / "pairs")
+    clusters, pairs = Clusters.open(tmp_path / "clusters"), Pairs.open(tmp_path / "pairs")
+    found = StoredAnnotation(corpus, clusters, pairs)
+    for batches, size in (("pair", 4), ("cluster", 8)):
+        config = TrainingConfig(method={"name": "infocse_idc", "batches": batches}, batch_size=size)
+        made = corpus_sampler(config, method_for(config.method, tiny.static()), corpus, found)
+        assert isinstance(made, PartBatches)
+        drawn = [made.batch(step) for step in range(6)]
+        if batches == "pair":
+            wanted = [(3 * k, 3 * k + 2) for k in range(DOCUMENTS)]
+            assert sorted(pair for batch in drawn for pair in pairs_of(batch)) == wanted
+        else:
+            views = [batch.views["sentence"] for batch in drawn]
+            texts = [int(text[0]) - 4 for view in views for text in view.tokens]
+            assert sorted(texts) == sorted([*range(0, 72, 3), *range(2, 72, 3)])
+
+
+def test_a_part_that_gives_nothing_is_passed_over_and_a_corpus_that_does_not_is_refused(
+    corpus: TokenCorpus, caplog
+):
+    def of(shards, seed):
+        if giving & {*shards}:
+            config = TrainingConfig(method="conpono", batch_size=4, seed=seed)
+            method = method_for(config.method, tiny.static())
+            return sampler_for(config, method, corpus.part(shards))
+        raise EmptyPairsError("nothing")
+
+    giving = {7}
+    with caplog.at_level(logging.WARNING):
+        batches = PartBatches(of, SHARDS, 0)
+        told = len(caplog.records)
+        epoch = [{*pairs_of(batches.batch(step))} for step in range(8)]
+    assert {*range(42, 44)} <= {first for pairs in epoch[:4] for first, _ in pairs}
+    assert {*range(42, 44)} <= {first for pairs in epoch[4:] for first, _ in pairs}
+    assert len(caplog.records) >= told > 0
+    giving = set()
+    with pytest.raises(EmptyPairsError):
+        PartBatches(of, SHARDS, 0)
+
+
+def test_some_of_a_large_corpus_is_drawn_by_the_seed(corpus: TokenCorpus):
+    parts = [some(corpus, seed) for seed in range(3)]
+    assert [len(part.shards) for part in parts] == [5, 5, 5]
+    assert len({tuple(part.texts(np.arange(len(part)))) for part in parts}) == 3
+    few = corpus.part([2, 9])
+    assert some(few, 0).texts(np.arange(12)) == few.texts(np.arange(12))
