@@ -25,6 +25,7 @@ check: $(READY)          ## lint, types, floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/pyright -p pyright-flows.json
 	$(BIN)/lint-imports
 
 fix: $(READY)

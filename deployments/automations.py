@@ -4,11 +4,20 @@ from datetime import timedelta
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import StateType
-from prefect.events.actions import ChangeFlowRunState
+from prefect.events.actions import ActionTypes, ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 
 HEARTBEAT = timedelta(seconds=180)
 """Prefect's default pace (PREFECT_FLOWS_HEARTBEAT_FREQUENCY)."""
+
+CRASHED: list[ActionTypes] = [
+    ChangeFlowRunState(
+        name=None,
+        state=StateType.CRASHED,
+        message="Three heartbeats are missing: `python -m flows resume` goes on from here.",
+        force=False,
+    )
+]
 
 ZOMBIES = AutomationCore(
     name="crash runs that stopped beating",
@@ -22,12 +31,7 @@ ZOMBIES = AutomationCore(
         threshold=1,
         within=3 * HEARTBEAT,
     ),
-    actions=[
-        ChangeFlowRunState(
-            state=StateType.CRASHED,
-            message="Three heartbeats are missing: `python -m flows resume` goes on from here.",
-        )
-    ],
+    actions=CRASHED,
 )
 
 

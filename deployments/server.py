@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
+from typing import cast
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -20,6 +21,7 @@ from prefect.client.schemas.filters import (
     WorkPoolFilterName,
 )
 from prefect.client.schemas.objects import StateType
+from prefect.deployments.runner import RunnerDeployment
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
@@ -139,7 +141,7 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> None:
 
 def deploy(deployment: Deployment) -> None:
     """Tell the server of one deployment. The flow is imported, never copied."""
-    deployment.load().to_deployment(
+    made = deployment.load().to_deployment(
         name=deployment.name,
         cron=deployment.cron,
         parameters=deployment.parameters,
@@ -147,7 +149,8 @@ def deploy(deployment: Deployment) -> None:
         tags=list(deployment.tags),
         concurrency_limit=ONE_AFTER_THE_OTHER,
         entrypoint_type=EntrypointType.MODULE_PATH,
-    ).apply(work_pool_name=POOL)
+    )
+    cast(RunnerDeployment, made).apply(work_pool_name=POOL)  # synchronous outside a flow
 
 
 def crash_orphans(client: SyncPrefectClient) -> None:

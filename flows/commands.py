@@ -23,16 +23,17 @@ from sentemb_core.console import emit, remark, show
 from tasks.checks import check_run
 
 if TYPE_CHECKING:
+    from flows.demo import Way
     from sentemb_core.store.runs import Run
     from tasks.publish import Outcome
     from tasks.walking import Plan
 
 
-def demo_command(only: str | None, *, dry_run: bool, as_json: bool) -> int:
+def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
     prepare()
     from flows.demo import WAYS, demo, demo_table
 
-    ways = [only] if only else list(WAYS)
+    ways: list[Way] = [only] if only else list(WAYS)
     if dry_run:
         return show_plans([WAYS[way] for way in ways], as_json)
     with running():

@@ -31,6 +31,8 @@ SAMPLE = CorpusConfig(
     max_documents=1_000,
 )
 
+STARTS: dict[Way, str] = {"nothing": "static", "minilm": "minilm"}
+
 BUDGETS: dict[Way, Json] = {"nothing": {}, "minilm": {"steps": 32, "batch_size": 32}}
 """Fewer and smaller steps than MiniLM usually takes: two rounds and two controls in six minutes."""
 
@@ -46,7 +48,7 @@ WAYS: dict[Way, InfoCSEIDC] = {
             "training": preset(encoder)["training"] | BUDGETS[way],
         }
     )
-    for way, encoder in (("nothing", "static"), ("minilm", "minilm"))
+    for way, encoder in STARTS.items()
 }
 
 

@@ -114,11 +114,11 @@ def neighbours_only(config: InfoCSEIDC, number: int) -> TrainingConfig:
     first batches of its epoch again and again.
     """
     rounds = config.training.method
-    by_cluster = isinstance(rounds, InfoCSEIDCPairs) and rounds.batches == "cluster"
+    assert isinstance(rounds, InfoCSEIDCPairs), "as the settings demand"
     return config.training.model_copy(
         update={
             "method": CONPONO(temperature=rounds.temperature),
             "seed": config.training.seed + number,
-            "batch_size": config.training.batch_size // (2 if by_cluster else 1),
+            "batch_size": config.training.batch_size // (2 if rounds.batches == "cluster" else 1),
         }
     )

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Pooling, Similarity
+from sentemb_core.types import Pooling, Precision, Similarity, Storage
 
 
 class Config(BaseModel):
@@ -153,11 +153,11 @@ class AnnotationConfig(Config):
         ge=1,
         description="Partners per sentence in the pairs; none is the literal Eq. 4.",
     )
-    dtype: Literal["float32", "bfloat16"] = Field(
+    dtype: Precision = Field(
         default="float32",
         description="bfloat16 encodes 2-3 times faster and changes 2 % of the pairs.",
     )
-    storage: Literal["float16", "float32"] = Field(
+    storage: Storage = Field(
         default="float16",
         description="Of vectors on disk; float16 changes no pair (PERFORMANCE.md 1).",
     )
@@ -225,7 +225,7 @@ class TrainingConfig(Config):
     )
     warmup: float = Field(default=0.05, ge=0, lt=1, description="Share of the steps.")
     clip: float | None = Field(default=1.0, gt=0, description="Gradient norm (SimCSE's 1.0).")
-    dtype: Literal["float32", "bfloat16"] = Field(
+    dtype: Precision = Field(
         default="float32",
         description="Autocast of the forward.",
     )

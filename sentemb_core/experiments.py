@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sentemb_core.configs import AnnotationConfig, Config, EncoderConfig
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Json, Pooling
+from sentemb_core.types import Json, Pooling, Precision
 
 Corpus = Literal[
     "blog_usgov",
@@ -167,7 +167,7 @@ class Budget(Config):
     )
     candidates: int = Field(default=1_000, ge=2, description="Documents in a pool of titles.")
     base: Base = Base()
-    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    dtype: Precision = "bfloat16"
     threads: int | None = Field(default=1, description="Two experiments side by side: one each.")
     seeds: tuple[int, ...] = (42, 43, 44)
     presets: tuple[str, ...] = Field(

@@ -20,6 +20,12 @@ Pooling = Literal[
 Similarity = Literal["cosine", "dot"]
 """How two sentence vectors are compared: in the graph, in the loss and in validation alike."""
 
+Precision = Literal["float32", "bfloat16"]
+"""Of the matrix products of a forward."""
+
+Storage = Literal["float16", "float32"]
+"""Of vectors on disk."""
+
 OnStep = Callable[[int, Mapping[str, float]], None]
 """Tracking crosses the floor as a plain callable: step, metrics."""
 

@@ -1,6 +1,6 @@
 """Self-annotation (seed 000, section 3.2): graph, prune, cluster, pairs."""
 
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Precision, Storage
 from tasks.caching import stage
 from tasks.storing import opened, written
 
@@ -27,8 +27,8 @@ def encode_and_build_graph(
     sentences: ArtifactRef,
     degree: int,
     min_distance: int,
-    dtype: str,
-    storage: str,
+    dtype: Precision,
+    storage: Storage,
 ) -> ArtifactRef:
     """The same graph, for corpora whose vectors do not fit the disk: none is kept."""
     from sentemb_core.annotation.graph import write_graph_fused

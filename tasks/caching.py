@@ -173,7 +173,9 @@ class RecordStorage(WritableFileSystem):
 
     _block_type_name = "sentemb records"
 
-    def read_path(self, path: str, _sync: bool = True) -> bytes:
+    def read_path(  # pyright: ignore[reportIncompatibleMethodOverride] - Prefect takes either
+        self, path: str, _sync: bool = True
+    ) -> bytes:
         """The envelope of a sound record.
 
         Raises:
@@ -186,7 +188,9 @@ class RecordStorage(WritableFileSystem):
         metadata = {"serializer": serializer, "storage_key": path}
         return canonical({"metadata": metadata, "result": value})
 
-    def write_path(self, path: str, content: bytes, _sync: bool = True) -> None:
+    def write_path(  # pyright: ignore[reportIncompatibleMethodOverride] - as above
+        self, path: str, content: bytes, _sync: bool = True
+    ) -> None:
         """Nothing: the stage has filed its record already, else something is wrong.
 
         An exception, which Prefect files under a name of its own, is not kept either.

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.types import ArtifactRef, Pooling
+from sentemb_core.types import ArtifactRef, Pooling, Precision, Storage
 from tasks.caching import stage
 from tasks.storing import opened, written
 
@@ -55,7 +55,7 @@ def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: in
 
 @stage("encode_sentences", version="1", numeric=("device",))
 def encode_sentences(
-    encoder: ArtifactRef, sentences: ArtifactRef, dtype: str, storage: str
+    encoder: ArtifactRef, sentences: ArtifactRef, dtype: Precision, storage: Storage
 ) -> ArtifactRef:
     """One vector a sentence, canonical order."""
     from sentemb_core.annotation.embeddings import write_embeddings

@@ -318,7 +318,7 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
             "No round of self-training grew, so the fine-tuned encoder is the control itself: "
             "nothing to compare."
         ]
-    hits = [hits_at_5(row) for row in (chosen, control)]
+    hits = hits_at_5(chosen), hits_at_5(control)
     gain = paired_difference(*hits, seed)
     tie = gain.low <= 0 <= gain.high
     return [

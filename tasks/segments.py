@@ -1,6 +1,7 @@
 """How many texts have segments to tell apart: where few have, HiCL is its base method alone."""
 
 import logging
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from sentemb_core.method_settings import HiCL, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
 from tasks.walking import Plan, walking
+
+if TYPE_CHECKING:
+    from sentemb_core.pairs.documents import Documents
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -30,7 +34,7 @@ def segmented_share(
     start, corpus = load_encoder(opened(encoder)), TokenCorpus.open(opened(sentences))
     special = 2 * start.add_special_tokens
     ends = np.cumsum(np.append(0, corpus.uncut_lengths - special))[corpus.offsets]
-    texts = corpus.document_of[whole_documents(corpus).i]
+    texts = corpus.document_of[whole_documents(cast("Documents", corpus)).i]
     content = np.minimum(np.diff(ends)[texts], method.longest - special)
     if not len(content):
         return None

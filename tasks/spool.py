@@ -49,7 +49,9 @@ class Sent(BaseModel):
 
     offset: int = 0
     experiment: str = ""
-    ids: dict[str, str] = Field({}, description="The tracker's ids of the run and its children.")
+    ids: dict[str, str] = Field(
+        default={}, description="The tracker's ids of the run and its children."
+    )
 
 
 class Spool:

@@ -1,6 +1,6 @@
 """Contrastive training of one encoder by one method."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,7 @@ def train_encoder(
     track = step_logger()
     with progress("train_encoder", config.steps) as advance:
 
-        def on_step(step: int, metrics: dict[str, float]) -> None:
+        def on_step(step: int, metrics: Mapping[str, float]) -> None:
             log.add(step, metrics)
             track(step, metrics)
             advance(step)

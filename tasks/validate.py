@@ -145,14 +145,14 @@ def diagnose_round(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 
-    vectors = [Embeddings.open(opened(ref)) if ref else None for ref in (before, after)]
     corpus, annotated = TokenCorpus.open(opened(sentences)), Clusters.open(opened(clusters))
     found = diagnostics(
         corpus,
         Pairs.open(opened(pairs)),
         annotated,
         Clusters.open(opened(previous)) if previous else None,
-        *vectors,
+        Embeddings.open(opened(before)) if before else None,
+        Embeddings.open(opened(after)) if after else None,
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":

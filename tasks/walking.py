@@ -64,7 +64,7 @@ def _pending(stage: Stage) -> Any:
     if isinstance(stage.returns, type) and issubclass(stage.returns, BaseModel):
         fields = stage.returns.model_fields
         if not any(field.annotation is int for field in fields.values()):
-            return stage.returns.model_construct(**dict.fromkeys(fields, ref))
+            return stage.returns.model_construct(None, **dict.fromkeys(fields, ref))
     raise Undecided(stage.name)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,12 @@ from jaxtyping import Float, Float32, Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
-from sentemb_core.encoder.batching import Precision, encode
+from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.store.disk import require_free
+from sentemb_core.types import Precision, Storage
 
 log = logging.getLogger(__name__)
-
-Storage = Literal["float16", "float32"]
 
 
 @runtime_checkable

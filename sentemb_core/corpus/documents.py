@@ -37,14 +37,18 @@ class CorpusReport(BaseModel):
     rows_read: int = 0
     documents: int = 0
     sentences: int = 0
-    documents_with_pairs: int = Field(0, description="Those of at least two sentences.")
+    documents_with_pairs: int = Field(default=0, description="Those of at least two sentences.")
     documents_with_counterpart: int = 0
     quarantined: dict[str, int] = Field(description="Rows by reason code.")
-    left_out: int = Field(0, description="Documents of fewer than min_sentences.")
-    not_drawn: int = Field(0, description="Documents outside the sample of max_documents.")
-    duplicate_sentences: int = Field(0, description="Dropped: repeated inside their document.")
-    counterpart_sentences: int = Field(0, description="Dropped: equal to the counterpart.")
-    duplicate_documents: int = Field(0, description="Kept: the same sentences as an earlier one.")
+    left_out: int = Field(default=0, description="Documents of fewer than min_sentences.")
+    not_drawn: int = Field(default=0, description="Documents outside the sample of max_documents.")
+    duplicate_sentences: int = Field(
+        default=0, description="Dropped: repeated inside their document."
+    )
+    counterpart_sentences: int = Field(default=0, description="Dropped: equal to the counterpart.")
+    duplicate_documents: int = Field(
+        default=0, description="Kept: the same sentences as an earlier one."
+    )
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
 
     def summary(self) -> str:

@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 SHARD_SENTENCES = 65_536
 SHARD_BYTES = 64 << 20  # long sentences close a shard earlier, so that a shard fits in memory
 
+AT_ONCE = 16
+"""Shards that training reads at a time: a million sentences, whose pairs take some hundred
+megabytes."""
+
 VOCABULARY_SENTENCES = 2_000_000
 """Far more than a vocabulary gains from: learnt from 27,000 sentences in place of 301,000 (like the
 blog's), 16,000 pieces cut a text into 0.5 % more. All 30 million of 4 GB would take 45 minutes."""
@@ -45,7 +49,7 @@ class TokenReport(BaseModel):
     sentences: int
     tokens: int
     truncated: int
-    special_tokens: bool = Field(False, description="Around every sentence.")
+    special_tokens: bool = Field(default=False, description="Around every sentence.")
     token_type: str
     max_length: int
     tokenizer: str
@@ -373,8 +377,8 @@ class TokenCorpus:
     ) -> list[Int64[np.ndarray, " tokens"]]:
         """Token ids of these sentences, in the order asked for.
 
-        Shards stay mapped for the next call: training comes back to all of them, and opening one
-        takes longer than reading from it. Their pages belong to the kernel, which may drop them.
+        Shards stay mapped for the next call, `AT_ONCE` of them: training comes back to each, and
+        opening one takes longer than reading from it.
         """
         return self._taken("tokens", np.asarray(sentences, dtype=np.int64))
 
@@ -408,12 +412,18 @@ class TokenCorpus:
         """A column of token ids, in the order asked for."""
         found: list[np.ndarray] = [wanted] * len(wanted)
         for shard, places in _by_shard(wanted, self._starts[1:], "sentence"):
-            if shard not in self._kept:
-                self._kept[shard] = _mapped(self._files[shard])
-            ids = _taken_tokens(self._kept[shard], column, wanted[places] - self._starts[shard])
+            ids = _taken_tokens(self._open(shard), column, wanted[places] - self._starts[shard])
             for place, tokens in zip(places.tolist(), ids, strict=True):
                 found[place] = tokens
         return found
+
+    def _open(self, shard: int) -> Any:
+        """A shard that stays mapped until `AT_ONCE` others were opened."""
+        if shard not in self._kept:
+            if len(self._kept) == AT_ONCE:
+                del self._kept[next(iter(self._kept))]
+            self._kept[shard] = _mapped(self._files[shard])
+        return self._kept[shard]
 
     def _lengths_of(self, column: str) -> Int32[np.ndarray, " sentences"]:
         bounds = (_token_bounds(_mapped(file), column) for file in self._files)

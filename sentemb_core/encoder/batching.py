@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Literal
 
 import numpy as np
 import torch
@@ -12,10 +11,10 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadEmbeddingError
+from sentemb_core.types import Precision
 
 log = logging.getLogger(__name__)
 
-Precision = Literal["float32", "bfloat16"]
 
 TOKEN_BUDGET = 4096
 """Tokens a batch: MiniLM's throughput is flat from 2,048 to 16,384, memory is not."""

@@ -287,9 +287,11 @@ class RunReport(Shown):
         default_factory=dict, description="Every setting of the run by its dotted path."
     )
 
-    cutoff: int = Field(5, description="k of the deciding Recall@k (validation, forward).")
-    query: Text = Field("document", description="What looks; `first half` for held-out halves.")
-    candidate: Text = Field("title", description="What is sought.")
+    cutoff: int = Field(default=5, description="k of the deciding Recall@k (validation, forward).")
+    query: Text = Field(
+        default="document", description="What looks; `first half` for held-out halves."
+    )
+    candidate: Text = Field(default="title", description="What is sought.")
     candidates: int | None = Field(default=None, description="Size of the fixed candidate pool.")
     rounds: list[RoundRow] = []
     fixed: list[FixedRow] = []

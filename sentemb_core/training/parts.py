@@ -8,7 +8,7 @@ import numpy as np
 
 from sentemb_core.annotation.stored import StoredAnnotation
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
@@ -16,9 +16,6 @@ from sentemb_core.training.batches import ClusterBatches, PairBatches, Sampler, 
 from sentemb_core.views.batch import Batch
 
 log = logging.getLogger(__name__)
-
-AT_ONCE = 16
-"""Shards of a part: a million sentences, whose pairs take some hundred megabytes."""
 
 Batches = PairBatches | ClusterBatches
 
@@ -40,7 +37,7 @@ def corpus_sampler(
     def of(shards: Sequence[int], seed: int) -> Batches:
         annotation = found.part(shards) if found else None
         own = config.model_copy(update={"seed": seed})
-        part = cast(Documents, corpus.part(shards))  # no cached_property matches a protocol's
+        part = cast(Documents, corpus.part(shards))  # to pyright no cached property is one
         return sampler_for(own, method, part, annotation)
 
     if len(corpus.shards) <= AT_ONCE:

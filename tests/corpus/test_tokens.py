@@ -113,6 +113,18 @@ def test_a_pass_over_the_shards_leaves_none_mapped(tmp_path: Path) -> None:
     assert str(tmp_path / "tokens") in Path("/proc/self/maps").read_text()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.usefixtures("small_shards")
+def test_some_shards_stay_mapped_and_the_tokens_are_the_same(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tokens_module, "AT_ONCE", 2)
+    _, corpus = cache(tmp_path)
+    assert len(corpus.shards) == 3
+    every = [list(ids) for ids in corpus.tokens(range(12))]
+    assert [list(ids) for k in range(12) for ids in corpus.tokens([11 - k])] == every[::-1]
+    mapped = Path("/proc/self/maps").read_text().splitlines()
+    assert len({line.split()[-1] for line in mapped if str(tmp_path) in line}) == 2
+
+
 @pytest.mark.usefixtures("small_shards")
 def test_any_sentences_can_be_asked_for_in_any_order(tmp_path: Path) -> None:
     _, corpus = cache(tmp_path)
