@@ -67,10 +67,18 @@ def document_batches(documents: Path, columns: list[str]) -> Iterator[Batch]:
 
 def sentence_count(documents: Path) -> int:
     """Sentences of the file `documents`, by its footer alone."""
+    return sum(chunk.num_values for chunk in _sentence_chunks(documents))
+
+
+def sentence_bytes(documents: Path) -> int:
+    """What the texts of all sentences take, uncompressed; by the footer alone."""
+    return sum(chunk.total_uncompressed_size for chunk in _sentence_chunks(documents))
+
+
+def _sentence_chunks(documents: Path) -> list[Any]:
     footer = pq.read_metadata(documents)
     column = schemas.DOCUMENTS.get_field_index("sentences")
-    groups = range(footer.num_row_groups)
-    return sum(footer.row_group(k).column(column).num_values for k in groups)
+    return [footer.row_group(k).column(column) for k in range(footer.num_row_groups)]
 
 
 def read_documents(path: Path) -> Iterator[Document]:

@@ -20,8 +20,9 @@ from tokenizers import Tokenizer
 from sentemb_core import schemas
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
-from sentemb_core.corpus.table import document_batches, sentence_count
+from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence_count
 from sentemb_core.pairs.documents import Spans, spans_in
+from sentemb_core.store.disk import require_free
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,12 @@ def write_tokens(
             sentence of which the tokenizer leaves nothing becomes one unknown token.
 
     Streams: memory holds one shard, whatever the size of the corpus.
+
+    Raises:
+        StorageError: not even the texts, which the cache holds too, would fit the disk.
     """
+    count, size = sentence_count(documents), sentence_bytes(documents)
+    require_free(out, size, f"The texts and tokens of {count:,} sentences")
     encode = _Encode(tokenizer_json, max_length, add_special_tokens)
     held_out = Benchmark.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:

@@ -1,7 +1,9 @@
 """The token cache gives back what the tokenizer says, from any shard, in any order."""
 
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +18,7 @@ from sentemb_core.corpus import tokens as tokens_module
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter, sentence_count
 from sentemb_core.corpus.tokens import TokenCorpus, TokenReport, vocabulary_texts, write_tokens
+from sentemb_core.errors import StorageError
 from tests.corpus.made import WORDS, tokenizer_json
 
 TEXTS = [
@@ -207,6 +210,15 @@ def test_whole_sentences_are_what_the_tokenizer_says_without_a_limit(
     assert [tokens.tolist() for tokens in found] == [expected[k] for k in order]
     assert corpus.uncut_lengths.tolist() == [len(ids) for ids in expected]
     assert corpus.lengths.tolist() == [min(8, len(ids)) for ids in expected]
+
+
+def test_a_disk_too_small_for_the_texts_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    with pytest.raises(StorageError, match="E601 The texts and tokens of 12 sentences take"):
+        cache(tmp_path)
+    assert not [*(tmp_path / "tokens").iterdir()]
 
 
 def test_the_report_counts_what_was_cut(tmp_path: Path) -> None:
