@@ -5,6 +5,7 @@ annotate.py  ours against literal networkx, identical labels (at least 20 times)
 training.py  cluster batches against pair batches (at least 3 times), memory of the gradient cache
              at batch 3,200 against 128 (at most 1.3 times)
 heap.py      a training step on the warm heap against glibc's own
+starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 
 Started by themselves: `stream_corpus.py` (4 GB of input, flat memory; an hour), and what writes
 tables of RESULTS.md: `main_job.py`, `annotation_study.py`, `adaptation.py`, `condenser.py`,
@@ -19,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 if __name__ == "__main__":
-    for script in ("encode.py", "annotate.py", "training.py", "heap.py"):
+    for script in ("encode.py", "annotate.py", "training.py", "heap.py", "starting.py"):
         print(f"\n{script}", flush=True)
         subprocess.run(
             [sys.executable, str(HERE / script)],
