@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def served(tmp_path_factory):
     dropped = {"PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH", "MLFLOW_TRACKING_URI"}
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
     environment["SENTEMB_HOME"] = str(home)
-    command = [sys.executable, "-m", "flows", "serve", "--port", "0", "--for", "900"]
+    command = [sys.executable, "-m", "flows", "serve", "--port", "0", "--for", "900", "--mlflow"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
         try:
@@ -118,6 +119,22 @@ def test_a_run_triggered_through_its_deployment_completes(served, run):
     assert (home / "reports" / record.id / "report.html").exists()
 
 
+def test_the_pages_of_mlflow_show_the_run_and_answer_to_no_other_name(served, run):
+    home, _, _ = served
+    pages = (home / "mlflow.url").read_text().strip()
+    found = call(f"{pages}/api/2.0/mlflow/experiments/search", {"max_results": 10})
+    experiments = [experiment["experiment_id"] for experiment in found["experiments"]]
+    runs = call(f"{pages}/api/2.0/mlflow/runs/search", {"experiment_ids": experiments})["runs"]
+    names = {one["info"]["run_name"] for one in runs}
+    assert run["state"]["name"] == "Completed"
+    assert {"tiny", "start", "round-1"} <= names
+    with urllib.request.urlopen(pages, timeout=30) as page:
+        assert "<title>MLflow</title>" in page.read().decode()
+    foreign = urllib.request.Request(pages, headers={"Host": "127.0.0.1.evil.example"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(foreign, timeout=30)
+
+
 def test_the_nightly_schedule_makes_runs(served):
     _, api, _ = served
     nightly = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
@@ -149,3 +166,4 @@ def test_nothing_stays_behind(served):
     assert process.wait(60) == 0
     assert processes_of(home) == {}
     assert not (home / "server.url").exists()
+    assert not (home / "mlflow.url").exists()
