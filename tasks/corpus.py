@@ -5,6 +5,7 @@ import logging
 from sentemb_core.configs import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
+from tasks.checks import silent
 from tasks.storing import opened, written
 
 log = logging.getLogger("sentemb_core.run")
@@ -19,7 +20,8 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     from sentemb_core.corpus.documents import write_documents
 
     read = working_folder()  # stays if the corpus is refused: the quarantine says why
-    report = write_documents(config.model_copy(update={"source": place}), read)
+    with silent("sentemb_core.corpus.columns"):  # `check_corpus` has told what it guessed
+        report = write_documents(config.model_copy(update={"source": place}), read)
     with written("documents") as draft:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)

@@ -7,6 +7,7 @@ from typing import Any
 
 from sentemb_core.configs import AnnotationConfig, InfoCSEPlus, RunConfig
 from sentemb_core.method_settings import FineTune
+from sentemb_core.store.status import OTHER_INPUTS
 
 TABLES = {
     "read_corpus": "corpus",
@@ -41,6 +42,9 @@ SINGLE = {
 }
 """Arguments that are a setting, or stand for one, under another name."""
 
+SOURCES = {"read_corpus": "corpus.source", "read_labels": "labels.source"}
+"""Stages whose input is a file of the person's."""
+
 PART = re.compile(r"(?<![\w.])(?:arguments|numeric|libraries)\.([\w.]+)")
 """A part of a stage's key, as `store.status` tells it."""
 
@@ -56,6 +60,8 @@ def in_settings(
         arguments: Its own.
         config: Of the run; none: of a table, whose cells have settings of their own.
     """
+    if why == OTHER_INPUTS and stage in SOURCES:
+        return f"first time with these bytes of {SOURCES[stage]}"
     return PART.sub(lambda found: setting(found[1], stage, arguments, config), why)
 
 

@@ -27,7 +27,7 @@ def changed(source: Path, path: str, value: object) -> RunConfig:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_plan_names_every_setting_as_it_is_set(corpus_file: Path):
+def test_a_plan_names_every_setting_as_it_is_set(corpus_file: Path, tmp_path: Path):
     with without_prefect(Store.default()):
         self_train(tiny_run(corpus_file, **ROUND), lambda row: None)
 
@@ -54,6 +54,11 @@ def test_a_plan_names_every_setting_as_it_is_set(corpus_file: Path):
         ("corpus.max_sentences", 3, ": read_corpus: MISS (corpus.max_sentences None -> 3)"),
     ):
         assert first_reason(path, value) == told
+    edited = tmp_path / corpus_file.name
+    edited.write_text(corpus_file.read_text("utf-8").replace("a", "b", 1), encoding="utf-8")
+    assert first_reason("corpus.source", str(edited)) == (
+        ": read_corpus: MISS (first time with these bytes of corpus.source)"
+    )
 
 
 STEPS = "arguments.config.steps 1 -> 2"
