@@ -65,7 +65,7 @@ def fine_tuned(
         judged=texts.sentences,
     )
     row = validated("fine-tuned", label, made.model, texts, config.annotation)
-    return row.model_copy(update={"log": made.log})
+    return row.model_copy(update={"before": before.label, "log": made.log})
 
 
 def by_epochs(training: TrainingConfig, labels: int, epochs: LabelsConfig) -> TrainingConfig:

@@ -81,7 +81,8 @@ def training_round(
         annotator.annotation.clusters if annotator.annotation else None,
         config.annotation,
     )
-    return row.model_copy(update={"log": made.log, "annotation": found, "diagnostics": diagnostics})
+    told = {"before": student.label, "log": made.log}
+    return row.model_copy(update=told | {"annotation": found, "diagnostics": diagnostics})
 
 
 def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:

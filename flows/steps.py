@@ -125,4 +125,5 @@ def trained(
         head=before.head,
     )
     row = validated(kind, label, made.model, texts, config.annotation)
-    return row.model_copy(update={"log": made.log, "head": made.head})
+    told = {"before": before.label, "log": made.log, "head": made.head}
+    return row.model_copy(update=told)

@@ -85,7 +85,7 @@ def base_of(source: str) -> str:
 
 def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
     """The encoder that the loop chose, with a card that tells its way there."""
-    path = training.rows[: training.best + 1]
+    path = training.path
     return publish_encoder(
         path[-1].encoder,
         path[0].encoder,

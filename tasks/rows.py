@@ -54,6 +54,7 @@ class Row(Value):
     encoder: ArtifactRef
     sentences: ArtifactRef
     scores: ArtifactRef
+    before: str = ""  # label of the row whose encoder learnt; none of a start
     embeddings: ArtifactRef | None = None
     log: ArtifactRef | None = None
     head: ArtifactRef | None = None
@@ -71,3 +72,12 @@ class SelfTraining(Value):
     random: ArtifactRef
     best: int
     labels: int = 0  # those that it learnt from; not in the outcomes of older versions
+
+    @property
+    def path(self) -> list[Row]:
+        """The best row, and before it those that its encoder came from."""
+        known = {row.label: row for row in self.rows}
+        found = [self.rows[self.best]]
+        while before := found[0].before:
+            found.insert(0, known[before])
+        return found

@@ -95,6 +95,7 @@ def test_every_cycle_starts_from_the_last_fine_tuned_encoder(corpus_file: Path):
     ]
     assert found.rows[found.best].kind == "fine-tuned"
     assert found.labels > 0
+    assert {row.kind for row in found.path} == {"start", "trained", "fine-tuned"}, "of no round"
     assert [row.label for row in found.controls] == ["control: labels only"]
     assert "nothing to compare" in notes_of(found, 0)[0], "no round of this small run grows"
 
