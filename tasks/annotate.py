@@ -79,7 +79,7 @@ def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef
     return draft.ref
 
 
-@stage("cluster_by_kmeans", version="1")
+@stage("cluster_by_kmeans", version="1", libraries=("faiss-cpu", "faiss-gpu"))
 def cluster_by_kmeans(
     encoder: ArtifactRef,
     embeddings: ArtifactRef,

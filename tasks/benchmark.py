@@ -88,7 +88,7 @@ def score_retrieval(
     )
 
 
-@stage("score_fixed", version=1, ignore=("folder",))
+@stage("score_fixed", version=1, ignore=("folder",), libraries=("bm25s",))
 def score_fixed(
     system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:

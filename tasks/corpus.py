@@ -11,7 +11,7 @@ from tasks.storing import opened, written
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_corpus", version="1", ignore=("place",))
+@stage("read_corpus", version="1", ignore=("place",), libraries=("syntok",))
 def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     """Usable documents as sentence lists, beside the quarantine and the counts.
 

@@ -36,7 +36,7 @@ class Fusion(Value):
         return max(("bm25", "encoder"), key=lambda name: self.values[name])
 
 
-@stage("score_fusion", version=1, ignore=("folder",), numeric=("device",))
+@stage("score_fusion", version=1, ignore=("folder",), numeric=("device",), libraries=("bm25s",))
 def score_fusion(
     encoder: ArtifactRef,
     task: RetrievalTask,

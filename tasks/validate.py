@@ -47,7 +47,7 @@ def validate_encoder(
     return draft.ref
 
 
-@stage("bm25_scores", version=1)
+@stage("bm25_scores", version=1, libraries=("bm25s",))
 def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     """The row that words alone reach."""
     from sentemb_core.corpus.benchmark import Benchmark
@@ -76,7 +76,7 @@ def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> 
     return draft.ref
 
 
-@stage("rescored_scores", version=1, numeric=("device",))
+@stage("rescored_scores", version=1, numeric=("device",), libraries=("bm25s",))
 def rescored_scores(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
