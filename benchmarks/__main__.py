@@ -9,7 +9,7 @@ starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 
 Started by themselves: `stream_corpus.py` (4 GB of input, flat memory; an hour), and what writes
 tables of RESULTS.md: `main_job.py`, `annotation_study.py`, `adaptation.py`, `condenser.py`,
-`claims.py`.
+`claims.py`, `learning_rates.py`.
 """
 
 import os

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tasks.cells import across, write_between_marks
@@ -75,9 +75,13 @@ def table(corpus: str, seeds: list[int], more: str) -> str:
         for label in dict.fromkeys(label for run in runs for label in run)
         for of_label in [[run[label] for run in runs if label in run]]
     ]
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
-    lines += ["", f"Seeds {', '.join(map(str, seeds))}:"]
-    return "\n".join([*lines, "", "```", command(corpus, "S", more), "```"])
+    said = f"Seeds {', '.join(map(str, seeds))}:"
+    return "\n".join([markdown(head, rows), "", said, "", "```", command(corpus, "S", more), "```"])
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown has it."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 
 def main() -> None:
