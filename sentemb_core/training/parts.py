@@ -78,7 +78,7 @@ class PartBatches:
         self._batches: Batches | None = None  # before another is held
         for tried in range(number, number + self._parts):
             shards, seed = self._dealt(tried)
-            log.info("part %d of the corpus: %d shards of %d", tried, len(shards), self._shards)
+            log.info("part %d of the corpus: %d of %d shards", tried + 1, len(shards), self._shards)
             try:
                 self._batches = self._of(shards, seed)
             except (EmptyPairsError, NoNegativesError) as error:

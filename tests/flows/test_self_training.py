@@ -45,6 +45,22 @@ def test_the_rounds_annotate_with_the_encoder_before_them(corpus_file: Path):
     assert recalls[found.best] == max(recalls[1:])
 
 
+def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr("sentemb_core.corpus.tokens.SHARD_SENTENCES", 40)
+    monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 4)
+    for module in ("corpus.tokens", "training.parts"):
+        monkeypatch.setattr(f"sentemb_core.{module}.AT_ONCE", 4)
+    with caplog.at_level("INFO"):
+        found = trained(tiny_run(corpus_file))
+    told = [line for line in caplog.messages if line.startswith("part ")]
+    assert {*told} == {f"part {k} of the corpus: 4 of 8 shards" for k in (1, 2)}
+    assert len(found.rows) == 4
+    recalls = [recall_at_5(row.scores) for row in found.rows]
+    assert max(recalls[1:]) > recalls[0]
+
+
 def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
     config = tiny_run(corpus_file)
     assert "train_encoder" in ran(config)
