@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sentemb_core.annotation.clusters import Clusters, write_clusters, write_kmeans_clusters
+from sentemb_core.annotation.drift import pair_drift
 from sentemb_core.annotation.embeddings import Embeddings, write_embeddings
 from sentemb_core.annotation.graph import write_edges, write_graph, write_graph_fused
 from sentemb_core.annotation.pairs import Pairs, write_pairs
@@ -72,6 +73,8 @@ ENVIRONMENT = {
 """Two threads; the rest as flows/environment.py sets it."""
 SETTINGS = AnnotationConfig()
 STEPS = 300
+LATER = (10_000, 20_000)
+"""Steps in later parts of the corpus, or epochs of a small one."""
 BAD = 500
 """A row in so many is bad."""
 BAD_ROWS = (
@@ -153,7 +156,7 @@ def train_on_clusters(folder: Path, out: Path) -> None:
 
 
 def trained(folder: Path, out: Path, batches: str) -> None:
-    """The next encoder from the first part of the corpus; it validates twice."""
+    """The next encoder; after it, parts of the corpus that so few steps do not come to."""
     encoder, tokens = load_encoder(folder / "start_static"), corpus(folder)
     config = TrainingConfig.model_validate({
         "method": {"name": "infocse_idc", "batches": batches},
@@ -168,6 +171,8 @@ def trained(folder: Path, out: Path, batches: str) -> None:
     learner = learner_of(method, encoder, config.seed)
     sampler = corpus_sampler(config, method, tokens, found)
     log.write(out, train(learner, method, sampler, config, out / "work", on_step=log.add))
+    for step in LATER:
+        sampler.batch(step)
     save_encoder(encoder, out, model_card(CardFacts(name="static", base="static")))
 
 
@@ -196,6 +201,7 @@ def diagnose_round(folder: Path, out: Path) -> None:
     )
     pairs = Pairs.open(folder / "export_pairs")
     found = diagnostics(corpus(folder), pairs, clusters, clusters, vectors, vectors, 42)
+    pair_drift(load_encoder(folder / "start_static"), corpus(folder), clusters, SETTINGS)
     write_diagnostics(found, out)
 
 

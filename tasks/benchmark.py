@@ -69,7 +69,13 @@ def score_similarity(
     return kept_result(sts_result(load_encoder(opened(encoder)), task.name, pairs))
 
 
-@stage("score_retrieval", version=1, ignore=("folder",), numeric=("device",))
+@stage(
+    "score_retrieval",
+    version=1,
+    ignore=("folder",),
+    numeric=("device",),
+    libraries=("syntok",),
+)
 def score_retrieval(
     encoder: ArtifactRef,
     task: RetrievalTask,

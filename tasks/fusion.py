@@ -36,7 +36,13 @@ class Fusion(Value):
         return max(("bm25", "encoder"), key=lambda name: self.values[name])
 
 
-@stage("score_fusion", version=1, ignore=("folder",), numeric=("device",), libraries=("bm25s",))
+@stage(
+    "score_fusion",
+    version=1,
+    ignore=("folder",),
+    numeric=("device",),
+    libraries=("bm25s", "syntok"),
+)
 def score_fusion(
     encoder: ArtifactRef,
     task: RetrievalTask,

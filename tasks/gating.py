@@ -113,7 +113,7 @@ def verdict(
 
 def learnt_labels(training: SelfTraining) -> bool:
     """Whether the best row, or one before it on its path, was fine-tuned."""
-    return any(row.kind == "fine-tuned" for row in training.rows[: training.best + 1])
+    return any(row.kind == "fine-tuned" for row in training.path)
 
 
 def never_learnt(champion: ModelVersion | None, texts: Texts) -> "np.ndarray":

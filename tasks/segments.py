@@ -21,6 +21,8 @@ def segmented_share(
 ) -> float | None:
     """Share of the texts to learn from that HiCL cuts into several segments, logged as well.
 
+    Of a corpus larger than memory it is that of some shards.
+
     None for other methods, in a plan, and where nothing may be learnt from.
     """
     if not isinstance(method, HiCL) or isinstance(walking(), Plan):
@@ -30,8 +32,9 @@ def segmented_share(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.hicl import slice_tokens
     from sentemb_core.pairs.sources import whole_documents
+    from sentemb_core.training.parts import some
 
-    start, corpus = load_encoder(opened(encoder)), TokenCorpus.open(opened(sentences))
+    start, corpus = load_encoder(opened(encoder)), some(TokenCorpus.open(opened(sentences)), 0)
     special = 2 * start.add_special_tokens
     ends = np.cumsum(np.append(0, corpus.uncut_lengths - special))[corpus.offsets]
     texts = corpus.document_of[whole_documents(cast("Documents", corpus)).i]

@@ -1,6 +1,7 @@
 """Clusters of a corpus on disk: a label a sentence, one Parquet file a shard of the token cache."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -72,13 +73,17 @@ class Clusters:
 
     def of(self, sentences: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, " n"]:
         """The labels of these sentences, in the order asked for."""
-        ends = np.cumsum([pq.read_metadata(file).num_rows for file in self.files])
-        shard_of = np.searchsorted(ends, sentences, side="right")
+        shard_of = np.searchsorted(self._ends, sentences, side="right")
         found = np.empty(len(sentences), np.int32)
         for k in np.unique(shard_of).tolist():
             labels, places = self.shard(k), np.flatnonzero(shard_of == k)
-            found[places] = labels[sentences[places] - (ends[k] - len(labels))]
+            found[places] = labels[sentences[places] - (self._ends[k] - len(labels))]
         return found
+
+    @cached_property
+    def _ends(self) -> Int64[np.ndarray, " shards"]:
+        """Where the sentences of each shard end."""
+        return np.cumsum([pq.read_metadata(file).num_rows for file in self.files])
 
 
 def churn(corpus: Corpus, one: Clusters, other: Clusters) -> float:

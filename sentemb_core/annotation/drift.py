@@ -30,7 +30,8 @@ def pair_drift(
         found: Clusters by partition (seed 000, Eq. 3), of the whole corpus.
         config: How they were made; its seed draws the sample.
     """
-    drawn = np.random.default_rng(config.seed).permutation(corpus.n_documents)[:DOCUMENTS]
+    count = min(DOCUMENTS, corpus.n_documents)
+    drawn = np.random.default_rng(config.seed).choice(corpus.n_documents, count, replace=False)
     first, last = corpus.spans(np.sort(drawn))
     rows = np.concatenate([np.arange(*span) for span in zip(first, last, strict=True)])
     offsets = np.cumsum(np.append(0, last - first))

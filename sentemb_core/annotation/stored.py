@@ -28,4 +28,5 @@ class StoredAnnotation:
             j.append(second - own.start + begin)
             begin += own.stop - own.start
         labels = [self.clusters.shard(k) for k in shards]
+        assert sum(map(len, labels)) == begin, "shards of a corpus are those of every tokenizer"
         return Annotation(np.concatenate(i), np.concatenate(j), np.concatenate(labels))

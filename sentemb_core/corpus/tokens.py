@@ -27,7 +27,9 @@ from sentemb_core.store.disk import require_free
 log = logging.getLogger(__name__)
 
 SHARD_SENTENCES = 65_536
-SHARD_BYTES = 64 << 20  # long sentences close a shard earlier, so that a shard fits in memory
+SHARD_BYTES = 32 << 20
+"""Of texts: long sentences close a shard earlier, so that a shard fits in memory. Tokens do not
+count: whatever encoder reads a corpus, its shards are the same."""
 
 AT_ONCE = 16
 """Shards that training reads at a time: a million sentences, whose pairs take some hundred
@@ -93,10 +95,10 @@ def write_tokens(
     Streams: memory holds one shard, whatever the size of the corpus.
 
     Raises:
-        StorageError: not even the texts, which the cache holds too, would fit the disk.
+        StorageError: not even the texts, which the cache holds beside, would fit the disk.
     """
     count, size = sentence_count(documents), sentence_bytes(documents)
-    require_free(out, size, f"The texts and tokens of {count:,} sentences")
+    require_free(out, size, f"The texts alone of {count:,} sentences, beside their tokens,")
     encode = _Encode(tokenizer_json, max_length, add_special_tokens)
     held_out = Benchmark.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:
@@ -212,7 +214,7 @@ class _ShardWriter:
         self.n_documents += len(counts)
         self.n_sentences += len(texts)
         self.n_held_out += int(held.sum())
-        size = sum(batch.nbytes for batch in self._sentences)
+        size = sum(batch.column("text").nbytes for batch in self._sentences)
         if sum(map(len, self._sentences)) >= SHARD_SENTENCES or size >= SHARD_BYTES:
             self._close_shard()
 
@@ -339,6 +341,14 @@ class TokenCorpus:
         return np.concatenate(
             [_mapped(file).column("text_hash").to_numpy() for file in self._files]
         )
+
+    def text_hashes_of(self, sentences: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+        """The same of these sentences alone."""
+        found = np.empty(len(sentences), np.int64)
+        for shard, places in _by_shard(sentences, self._starts[1:], "sentence"):
+            hashes = _mapped(self._files[shard]).column("text_hash").to_numpy()
+            found[places] = hashes[sentences[places] - self._starts[shard]]
+        return found
 
     @cached_property
     def document_of(self) -> Int64[np.ndarray, " sentences"]:

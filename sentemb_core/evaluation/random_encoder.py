@@ -21,7 +21,7 @@ def random_scorers(corpus: TokenCorpus, benchmark: Benchmark, seed: int) -> Scor
     vectors = benchmark_vectors(
         corpus,
         benchmark,
-        rows=lambda sentences: random_vectors(corpus.text_hashes[sentences], DIM, seed),
+        rows=lambda sentences: random_vectors(corpus.text_hashes_of(sentences), DIM, seed),
         embed=lambda texts: random_vectors(text_hashes(texts), DIM, seed),
         similarity="cosine",
     )

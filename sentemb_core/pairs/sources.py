@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from sentemb_core.errors import RecipeError
+from sentemb_core.errors import EmptyPairsError, RecipeError
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.table import Annotation, PairSource, PairTable
 
@@ -44,7 +44,7 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
         tokens = np.diff(content[corpus.offsets])[corpus.document_of[everyone.i]]
         long = everyone.i[tokens >= least_tokens]
         if len(long) < 2:
-            raise RecipeError(
+            raise EmptyPairsError(
                 f"declutr draws its spans from documents of {least_tokens} tokens or more; found "
                 f"{len(long)} of {len(everyone)} that qualify, the longest has "
                 f"{tokens.max(initial=0)} tokens: lower the longest span or the number of "

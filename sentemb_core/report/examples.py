@@ -67,7 +67,7 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
 def readable_documents(corpus: TokenCorpus) -> Int64[np.ndarray, " documents"]:
     """Those of a size to read, of a large corpus in some of its shards."""
     found: list[np.ndarray] = []
-    for shard in corpus.shards[:: 1 + len(corpus.shards) // SHARDS]:
+    for shard in corpus.shards[:: -(-len(corpus.shards) // SHARDS)]:
         lengths = np.diff(corpus.shard_offsets(shard.index))
         fits = (lengths >= READABLE[0]) & (lengths <= READABLE[1])
         found.append(shard.documents.start + np.flatnonzero(fits))

@@ -156,6 +156,8 @@ def test_some_shards_are_a_corpus_of_their_own(tmp_path: Path) -> None:
     assert part.texts(range(7)) == corpus.texts(rows)
     assert part.uncut_lengths.tolist() == corpus.uncut_lengths[rows].tolist()
     assert part.text_hashes.tolist() == corpus.text_hashes[rows].tolist()
+    some = np.array([6, 0, 3])
+    assert part.text_hashes_of(some).tolist() == part.text_hashes[some].tolist()
     assert list(map(list, part.tokens([6, 0]))) == list(map(list, corpus.tokens([11, 0])))
     assert [shard.sentences for shard in part.shards] == [slice(0, 5), slice(5, 7)]
 
@@ -216,7 +218,9 @@ def test_a_disk_too_small_for_the_texts_is_told_before_anything_is_written(
     tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
-    with pytest.raises(StorageError, match="E601 The texts and tokens of 12 sentences take"):
+    with pytest.raises(
+        StorageError, match="E601 The texts alone of 12 sentences, beside their tokens, take"
+    ):
         cache(tmp_path)
     assert not [*(tmp_path / "tokens").iterdir()]
 

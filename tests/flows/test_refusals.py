@@ -16,7 +16,7 @@ from flows.__main__ import app
 from flows.settings import settings
 from flows.train_method import trained_once
 from sentemb_core.configs import MethodRun
-from sentemb_core.errors import EmptyPairsError, NoNegativesError, RecipeError
+from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
@@ -186,7 +186,12 @@ def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_eac
 @pytest.mark.parametrize(
     ("source", "method", "error", "told"),
     [
-        ("corpus_file", "declutr", RecipeError, "E303 declutr draws its spans .* the longest has"),
+        (
+            "corpus_file",
+            "declutr",
+            EmptyPairsError,
+            "E102 declutr draws its spans .* the longest has",
+        ),
         ("one_sentence_each", "conpono", EmptyPairsError, "E102 .* found 0 of .* longest has 1"),
         ("one_sentence_each", "ict", EmptyPairsError, "E102 .* check the sentence splitter"),
         ("one_sentence_each", "cpc", EmptyPairsError, "E102 .* take a corpus of longer documents"),
@@ -217,7 +222,7 @@ def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents
     with (
         without_prefect(Store.default()),
         recording(Store.default(), "one", [], {}) as log,
-        pytest.raises(RecipeError, match=r"E303 declutr draws its spans .* the longest has"),
+        pytest.raises(EmptyPairsError, match=r"E102 declutr draws its spans .* the longest has"),
     ):
         trained_once(config, lambda row: None)
     assert "train_encoder" not in {used.stage for used in log.run.stages}

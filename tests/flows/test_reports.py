@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flows.infocse_idc import self_train
@@ -32,12 +33,12 @@ def test_the_document_shown_is_clustered_as_the_annotation_did_it(corpus_file: P
     outcome, report = reported(tiny_run(corpus_file))
     corpus = TokenCorpus.open(opened(outcome.training.texts.sentences))
     document = corpus.doc_ids.index(report.document.name)
-    rows = slice(*corpus.offsets[document : document + 2])
+    rows = np.arange(*corpus.offsets[document : document + 2])
     seen = {labelling.label: labelling.clusters for labelling in report.document.rounds}
     assert list(seen) == [row.label for row in outcome.training.rows]
     for annotator, learner in (("after conpono", "round 1"), ("round 1", "round 2")):
         (row,) = [row for row in outcome.training.rows if row.label == learner]
-        labels = Clusters.open(opened(row.annotation.clusters)).labels[rows]
+        labels = Clusters.open(opened(row.annotation.clusters)).of(rows)
         assert seen[annotator] == labels.tolist()
 
 

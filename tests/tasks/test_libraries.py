@@ -26,7 +26,7 @@ SCORED = {"encoder": REF, "digests": (), "folder": ""}
         (read_corpus, {"place": "x", "config": CorpusConfig(source="s")}, {"syntok"}),
         (bm25_scores, {"documents": REF, "benchmark": REF}, {"bm25s"}),
         (score_transfer, SCORED | {"task": PROBE}, {"scikit-learn"}),
-        (score_retrieval, SCORED | {"task": COLLECTION, "vectors": "text"}, set()),
+        (score_retrieval, SCORED | {"task": COLLECTION, "vectors": "text"}, {"syntok"}),
     ],
 )
 def test_a_key_has_the_versions_of_what_the_stage_reads(
