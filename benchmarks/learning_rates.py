@@ -14,7 +14,8 @@ from tasks.validate import scores_of
 
 SWEEPS: dict[str, tuple[str, str, str, tuple[float, ...]]] = {
     "static, neighbours": (
-        "", "initialiser.learning_rate", "after conpono", (5e-4, 2e-3, 5e-3, 2e-2, 5e-2, 1e-1, 2e-1),
+        "", "initialiser.learning_rate", "after conpono",
+        (5e-4, 2e-3, 5e-3, 2e-2, 5e-2, 1e-1, 2e-1),
     ),
     "static, round 1": (
         "", "training.learning_rate", "round 1", (2e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2),
