@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.errors import RecipeError
+from sentemb_core.errors import EmptyPairsError, RecipeError
 from sentemb_core.pairs import sources
 from sentemb_core.pairs.table import Annotation
 from tests import tiny
@@ -87,15 +87,16 @@ def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, 
     if len(expected) >= 2:
         assert listed(source(corpus, None)) == expected
     else:
-        with pytest.raises(RecipeError, match=f"{least} tokens or more; found {len(expected)} of"):
+        told = f"{least} tokens or more; found {len(expected)} of"
+        with pytest.raises(EmptyPairsError, match=told):
             source(corpus, None)
 
 
 def test_documents_too_short_for_spans_are_refused_with_the_longest_there_is():
     corpus = tiny.corpus([2, 2])
     corpus.sentences = [np.array([2, 5, 6, 3])] * 4
-    rule = r"E303 declutr .* 2048 tokens or more; found 0 of 2 that qualify, the longest has 4 "
-    with pytest.raises(RecipeError, match=rule):
+    rule = r"E102 declutr .* 2048 tokens or more; found 0 of 2 that qualify, the longest has 4 "
+    with pytest.raises(EmptyPairsError, match=rule):
         sources.long_documents(2048, special_tokens=True)(corpus, None)
 
 

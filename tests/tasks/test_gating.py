@@ -48,13 +48,14 @@ def test_a_champion_without_labels_is_judged_on_the_whole_split(
     assert kept(version) == [True] * len(gate_ids)
 
 
-def rows(*kinds: str, best: int) -> Any:
-    return SimpleNamespace(rows=[SimpleNamespace(kind=kind) for kind in kinds], best=best)
+def on_its_path(*kinds: str) -> Any:
+    """A training whose best encoder came from rows of these kinds."""
+    return SimpleNamespace(path=[SimpleNamespace(kind=kind) for kind in kinds])
 
 
 def test_an_encoder_has_learnt_labels_if_any_on_its_path_was_fine_tuned():
-    assert gating.learnt_labels(rows("start", "fine-tuned", "round", best=2))
-    assert not gating.learnt_labels(rows("start", "round", "fine-tuned", best=1))
+    assert gating.learnt_labels(on_its_path("start", "fine-tuned", "round"))
+    assert not gating.learnt_labels(on_its_path("start", "round"))
 
 
 @pytest.mark.parametrize(
