@@ -14,6 +14,7 @@ from sentemb_core.annotation.corpus import Corpus, Shard
 from sentemb_core.annotation.embeddings import Vectors
 from sentemb_core.annotation.files import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.corpus.shards import by_shard
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.kmeans import (
     centroids,
@@ -73,10 +74,9 @@ class Clusters:
 
     def of(self, sentences: Int64[np.ndarray, " n"]) -> Int32[np.ndarray, " n"]:
         """The labels of these sentences, in the order asked for."""
-        shard_of = np.searchsorted(self._ends, sentences, side="right")
         found = np.empty(len(sentences), np.int32)
-        for k in np.unique(shard_of).tolist():
-            labels, places = self.shard(k), np.flatnonzero(shard_of == k)
+        for k, places in by_shard(sentences, self._ends, "sentence"):
+            labels = self.shard(k)
             found[places] = labels[sentences[places] - (self._ends[k] - len(labels))]
         return found
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Float32, Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
+from sentemb_core.corpus.shards import by_shard
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.store.disk import require_free
@@ -118,14 +119,8 @@ class Embeddings:
     ) -> Float32[np.ndarray, "n dim"]:
         """The vectors of these sentences, in the order asked for."""
         wanted = np.asarray(indices, dtype=np.int64)
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= self.n):
-            raise IndexError(
-                f"A sentence index lies in 0..{self.n - 1}; found {wanted.min()}..{wanted.max()}"
-            )
         found = np.empty((len(wanted), self.dim), dtype=np.float32)
-        shard_of = np.searchsorted(self._starts, wanted, side="right") - 1
-        for k in np.unique(shard_of).tolist():
-            places = np.flatnonzero(shard_of == k)
+        for k, places in by_shard(wanted, self._starts[1:], "sentence"):
             found[places] = _mapped(self._files[k])[wanted[places] - self._starts[k]]
         return found
 

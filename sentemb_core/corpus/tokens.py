@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from sentemb_core import schemas
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
+from sentemb_core.corpus.shards import by_shard
 from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence_count
 from sentemb_core.pairs.documents import Spans, spans_in
 from sentemb_core.store.disk import require_free
@@ -345,7 +346,7 @@ class TokenCorpus:
     def text_hashes_of(self, sentences: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         """The same of these sentences alone."""
         found = np.empty(len(sentences), np.int64)
-        for shard, places in _by_shard(sentences, self._starts[1:], "sentence"):
+        for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
             hashes = _mapped(self._files[shard]).column("text_hash").to_numpy()
             found[places] = hashes[sentences[places] - self._starts[shard]]
         return found
@@ -370,7 +371,7 @@ class TokenCorpus:
         """The first sentence of each of these documents, and the first one behind it."""
         first, last = np.empty((2, len(documents)), np.int64)
         ends = np.array([shard.documents.stop for shard in self.shards])
-        for shard, places in _by_shard(documents, ends, "document"):
+        for shard, places in by_shard(documents, ends, "document"):
             rows = documents[places] - self.shards[shard].documents.start
             offsets = self.shard_offsets(shard)
             first[places], last[places] = offsets[rows], offsets[rows + 1]
@@ -379,7 +380,7 @@ class TokenCorpus:
     def spans_of(self, sentences: Int64[np.ndarray, " n"]) -> Spans:
         """The same of the document in which each of these sentences lies."""
         first, last = np.empty((2, len(sentences)), np.int64)
-        for shard, places in _by_shard(sentences, self._starts[1:], "sentence"):
+        for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
             first[places], last[places] = spans_in(self.shard_offsets(shard), sentences[places])
         return first, last
 
@@ -415,7 +416,7 @@ class TokenCorpus:
         """The sentences themselves, in the order asked for."""
         wanted = np.asarray(sentences, dtype=np.int64)
         found = [""] * len(wanted)
-        for shard, places in _by_shard(wanted, self._starts[1:], "sentence"):
+        for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
             rows = pa.array(wanted[places] - self._starts[shard])
             texts = _mapped(self._files[shard]).column("text").take(rows).to_pylist()
             for place, text in zip(places.tolist(), texts, strict=True):
@@ -427,7 +428,7 @@ class TokenCorpus:
     ) -> list[Int64[np.ndarray, " tokens"]]:
         """A column of token ids, in the order asked for."""
         found: list[np.ndarray] = [wanted] * len(wanted)
-        for shard, places in _by_shard(wanted, self._starts[1:], "sentence"):
+        for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
             ids = _taken_tokens(self._open(shard), column, wanted[places] - self._starts[shard])
             for place, tokens in zip(places.tolist(), ids, strict=True):
                 found[place] = tokens
@@ -473,20 +474,6 @@ def _documents_in(file: Path) -> slice:
     """The documents of a shard, by their places in the whole corpus."""
     documents = _mapped(file).column("document")
     return slice(documents[0].as_py(), documents[-1].as_py() + 1)
-
-
-def _by_shard(
-    wanted: Int64[np.ndarray, " n"], ends: Int64[np.ndarray, " shards"], what: str
-) -> Iterator[tuple[int, Int64[np.ndarray, " places"]]]:
-    """For each shard that holds wanted sentences or documents, their places in `wanted`."""
-    count = int(ends[-1]) if len(ends) else 0
-    if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
-        raise IndexError(
-            f"A {what} index lies in 0..{count - 1}; found {wanted.min()}..{wanted.max()}"
-        )
-    shard_of = np.searchsorted(ends, wanted, side="right")
-    for shard in np.unique(shard_of).tolist():
-        yield shard, np.flatnonzero(shard_of == shard)
 
 
 def _taken_tokens(

@@ -13,7 +13,7 @@ from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.benchmark import Benchmark, Split
 from sentemb_core.corpus.table import document_batches
-from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.scores import read_ranks
@@ -26,9 +26,6 @@ READABLE = (6, 14)
 
 LOOKED_AT = 100
 """Documents among which the one that changed most is sought."""
-
-SHARDS = 16
-"""Of the token cache, in which they lie, at most."""
 
 LOST_QUERIES = 10
 JUDGED: Split = "validation"
@@ -67,7 +64,7 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
 def readable_documents(corpus: TokenCorpus) -> Int64[np.ndarray, " documents"]:
     """Those of a size to read, of a large corpus in some of its shards."""
     found: list[np.ndarray] = []
-    for shard in corpus.shards[:: -(-len(corpus.shards) // SHARDS)]:
+    for shard in corpus.shards[:: -(-len(corpus.shards) // AT_ONCE)]:
         lengths = np.diff(corpus.shard_offsets(shard.index))
         fits = (lengths >= READABLE[0]) & (lengths <= READABLE[1])
         found.append(shard.documents.start + np.flatnonzero(fits))
