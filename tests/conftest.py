@@ -2,6 +2,8 @@
 
 import logging
 import os
+import shutil
+import tempfile
 
 os.environ |= {
     "HF_HUB_OFFLINE": "1",
@@ -20,6 +22,11 @@ import pytest
 
 if TYPE_CHECKING:
     from cyclopts import App
+
+IN_MEMORY = Path("/dev/shm")  # a disk that stalls a minute makes Prefect's and MLflow's SQLite fail
+ROOM = shutil.disk_usage(IN_MEMORY).free if IN_MEMORY.is_dir() else 0
+if "TMPDIR" not in os.environ and ROOM > 8 << 30:
+    tempfile.tempdir = os.environ["TMPDIR"] = str(IN_MEMORY)
 
 
 @pytest.fixture

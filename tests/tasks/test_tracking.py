@@ -170,6 +170,7 @@ def test_what_a_resumed_run_says_again_is_told_once(home, monkeypatch, impatient
     if not delivered:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     for seconds in (7.0, 0.0):  # a row that is computed, then the same from the cache
+        monkeypatch.setattr(delivery, "PATIENCE", 60.0 if delivered or not seconds else 1.0)
         with tracked_run("resumed", key="run-8") as run:
             run.child("start").log_metrics({"recall@5": 0.5, "seconds": seconds}, step=0)
             for step in range(5 if seconds else 8):
