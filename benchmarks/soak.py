@@ -14,9 +14,11 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,9 +45,15 @@ def config(seed: int) -> InfoCSEIDC:
 
 def call(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    headers = {"content-type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
-        return json.load(answer)
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    for pause in (1, 5, 25, None):
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            if refused.code != HTTPStatus.SERVICE_UNAVAILABLE or pause is None:
+                raise
+            time.sleep(pause)  # SQLite is being written to: ask again
 
 
 @contextmanager

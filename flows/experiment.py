@@ -12,7 +12,7 @@ from flows.experiments.judging import judged
 from flows.experiments.learning import Made, base_of, ground_of, learnt, minilm
 from flows.scoring import System
 from flows.subflow import sub_flow
-from sentemb_core.experiments import OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
+from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.suite import RetrievalTask
 from tasks.encode import word_vectors
 from tasks.findings import Finding
@@ -72,7 +72,9 @@ def knows(arm: Arm, column: Column) -> bool:
     if column.judge in OF_TRAINING:
         return any(not isinstance(step, Finish) for step in arm.steps)
     if arm.system in ("BM25", "random"):
-        return column.judge == TITLE or isinstance(task_of(column), RetrievalTask)
+        return column.judge == TITLE or (
+            column.judge != CASE and isinstance(task_of(column), RetrievalTask)
+        )
     return True
 
 

@@ -96,8 +96,10 @@ def folder_or_file(wanted: str) -> str:
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
     """The table beside the paper's, what becomes of the claims, and the files."""
     from flows.experiment import experiment
+    from flows.experiments.judging import overlaps_with
     from sentemb_core.store.objects import Store
     from tasks.cells import around_marks, write_between_marks
+    from tasks.findings_page import write_findings
     from tasks.findings_table import Told
     from tasks.walking import without_prefect
 
@@ -106,10 +108,17 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     with running():
         found = experiment(asked)
     with without_prefect(Store.default()):
-        told = Told(asked.what, asked.budget, found, asked.model_dump(mode="json"))
+        told = Told(
+            asked.what,
+            asked.budget,
+            found,
+            asked.model_dump(mode="json"),
+            asked.left_out,
+            overlaps_with(asked),
+        )
     if markdown:
         write_between_marks(markdown, asked.experiment, told.markdown())
-    folder = told.write(Store.default().root / "reports" / asked.experiment)
+    folder = write_findings(told, Store.default().root / "reports" / asked.name)
     if as_json:
         emit(told.json())
     else:

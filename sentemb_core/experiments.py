@@ -29,6 +29,9 @@ Corpus = Literal[
 TITLE = "title"
 """The judge of a column whose documents look for their own counterparts."""
 
+CASE = "appendix D"
+"""The judge of a column whose encoders group eight titles as seed 000 does there."""
+
 BEIR = "beir/"
 """Begins a judge that is a folder in BEIR's format, as it lies in the data folder: beir/quora."""
 
@@ -40,6 +43,9 @@ LOSS = "loss"
 
 OF_TRAINING = (SECONDS, LOSS)
 """Judges that never see the encoder; less is better."""
+
+WITHOUT_FILES = (TITLE, CASE, *OF_TRAINING)
+"""Judges that are no tasks of the suite."""
 
 
 class Train(Config):
@@ -61,6 +67,9 @@ class SelfTrain(Config):
     method: InfoCSEIDCPairs = InfoCSEIDCPairs()
     annotation: AnnotationConfig = AnnotationConfig()
     annotator: Literal["current", "minilm"] = "current"
+    anew: bool = Field(
+        default=False, description="Train what the first round began with, not the last encoder."
+    )
     times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
 
 
@@ -93,6 +102,9 @@ class Arm(Config):
     system: Literal["encoder", "minilm", "word vectors", "BM25", "random"] = "encoder"
     corpus: Corpus | None = Field(default=None, description="Trains on it, whatever the column's.")
     max_documents: int | None = Field(default=None, ge=2, description="A sample to train on.")
+    share: float | None = Field(
+        default=None, gt=0, le=1, description="The same, as a share of the corpus's documents."
+    )
     distinct: bool = Field(default=False, description="Every text once: of texts without ids.")
     pooling: Pooling | None = Field(default=None, description="None: the base's.")
     alpha: float | Literal["chosen"] | None = Field(
@@ -107,8 +119,7 @@ class Arm(Config):
 class Column(Config):
     """A column: what an arm trains on unless it says itself, who judges it, and by what measure.
 
-    `judge` is a task of the evaluation suite, or `title`, `seconds` or `loss`, or begins with
-    `beir/`.
+    `judge` is a task of the evaluation suite, or one of `WITHOUT_FILES`, or begins with `beir/`.
     """
 
     label: str
@@ -116,6 +127,9 @@ class Column(Config):
     measure: str | None = Field(default=None, description="None: the task's main one.")
     corpus: Corpus = "plain_sentences"
     x: float | None = Field(default=None, description="On the axis of a curve that an arm draws.")
+    optional: bool = Field(
+        default=False, description="Left out where the data folder lacks its judge's files."
+    )
 
     @property
     def heading(self) -> str:
@@ -179,9 +193,7 @@ class Budget(Config):
         default={}, description="Of every training: what the paper says of its whole table."
     )
     differs: str = Field(
-        default="",
-        description="What sets a run under it apart from the paper's, in a sentence. Empty: as "
-        "the experiment says.",
+        default="", description="What sets a run under it apart from the paper's, in sentences."
     )
 
     @property
@@ -201,6 +213,9 @@ class Experiment(Config):
     id: str = Field(description="As in the list of experiments of METHODS.md, section 4.")
     title: str
     arms: tuple[Arm, ...]
+    paper_arms: tuple[Arm, ...] = Field(
+        default=(), description="More of them under `paper`: what its encoder or its data allow."
+    )
     columns: tuple[Column, ...]
     claims: tuple[Claim, ...] = ()
     axis: str | None = Field(
@@ -211,7 +226,10 @@ class Experiment(Config):
     )
     small: Budget = SMALL
     paper: Budget = Field(description="The paper's own settings, for whoever has its data.")
-    differs: str = Field(description="What sets our run apart from the paper's, in a sentence.")
+    differs: str = Field(
+        default="",
+        description="What sets our run apart from the paper's under either budget, in sentences.",
+    )
 
     @model_validator(mode="after")
     def _claims_name_arms_and_columns(self) -> "Experiment":

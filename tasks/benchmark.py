@@ -135,6 +135,15 @@ def score_transfer(
     return kept_result(transfer_result(load_encoder(opened(encoder)), examples))
 
 
+@stage("score_case", version=1, numeric=("device",))
+def score_case(encoder: ArtifactRef) -> ArtifactRef:
+    """How an encoder groups the eight titles of seed 000's appendix D."""
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.appendix_d import case_result, labels_by
+
+    return kept_result(case_result(labels_by(load_encoder(opened(encoder)))))
+
+
 @stage("diagnose_on_pairs", version=1, ignore=("file",), numeric=("device",))
 def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactRef:
     """Alignment, uniformity and their like on pairs that people call alike."""

@@ -8,7 +8,7 @@ from sentemb_core.experiments import OF_TRAINING, TITLE, Claim, Column, Experime
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
-from tasks.findings import Cells, Finding, require_units, value_of
+from tasks.findings import Cells, Finding, result_in, value_of
 from tasks.rows import Value
 from tasks.storing import opened
 
@@ -20,7 +20,10 @@ FEWEST = 2
 
 
 class Rival(Value):
-    """The arm that a claim calls better, less one of the others: means over columns and seeds."""
+    """The arm that a claim calls better, less one of the others: means over columns and seeds.
+
+    `over_seeds`: the interval is the range over the seeds, for want of units to resample.
+    """
 
     than: str
     difference: float
@@ -29,6 +32,7 @@ class Rival(Value):
     seeds: int
     better_in: int
     margin: float = 0.0
+    over_seeds: bool = False
 
     @property
     def fate(self) -> Fate:
@@ -122,17 +126,19 @@ def paired(better: str, than: str, columns: Sequence[Column], cells: Cells) -> P
 def rival(than: str, pairs: Pairs, margin: float) -> Rival:
     """The difference, and in how many seeds it is above 0, or above the margin's negative.
 
-    The interval is of other queries; of seconds and losses, which have none, the range over the
-    seeds: the lower is better.
+    The interval is of other queries. Seconds and losses, of which the lower are better, have no
+    units, and of a measure beside the main one none were kept: there it is the range over the
+    seeds.
     """
-    columns = [column for column, *_ in next(iter(pairs.values()))]
-    timed = columns[0].judge in OF_TRAINING
+    first = next(iter(pairs.values()))
+    timed = first[0][0].judge in OF_TRAINING
+    over_seeds = not all(has_units(one, column) for column, one, _ in first)
     by_seed = [
         (-1 if timed else 1)
         * mean(value_of(one, column) - value_of(other, column) for column, one, other in row)
         for row in pairs.values()
     ]
-    low, high = (min(by_seed), max(by_seed)) if timed else interval(pairs)
+    low, high = (min(by_seed), max(by_seed)) if over_seeds else interval(pairs)
     return Rival(
         than=than,
         difference=mean(by_seed),
@@ -141,7 +147,15 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
         seeds=len(by_seed),
         better_in=sum(gain > -margin for gain in by_seed),
         margin=margin,
+        over_seeds=over_seeds,
     )
+
+
+def has_units(finding: Finding, column: Column) -> bool:
+    """Whether single values of what the column holds were kept."""
+    if column.judge in OF_TRAINING:
+        return False
+    return column.measure in (None, result_in(finding, column).main)
 
 
 def interval(pairs: Pairs) -> tuple[float, float]:
@@ -158,7 +172,7 @@ def contests(pairs: Pairs) -> list[Contest]:
     found: dict[tuple[str, str, str], list[tuple[ArtifactRef, ArtifactRef]]] = {}
     for row in pairs.values():
         for column, one, other in row:
-            measure = require_units(one, column)
+            measure = result_in(one, column).main
             pool = column.corpus if column.judge == TITLE else ""
             results = (result_of(one), result_of(other))
             found.setdefault((column.judge, pool, measure), []).append(results)

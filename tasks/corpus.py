@@ -30,6 +30,13 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     return draft.ref
 
 
+def document_count(documents: ArtifactRef) -> int:
+    """Usable documents of a corpus."""
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(opened(documents) / "documents.parquet").num_rows
+
+
 @stage("draw_benchmark", version="1")
 def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
     """The fixed pool of candidates and the three frozen splits of queries."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sentemb_core.errors import UsageError
 from sentemb_core.experiments import LOSS, SECONDS, TITLE, Column
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import result_of
@@ -70,18 +69,3 @@ def result_in(finding: Finding, column: Column) -> "TaskResult":
     if column.judge == TITLE:
         return title_result(opened(finding.result), column.measure or "R@5")
     return result_of(finding.result)
-
-
-def require_units(finding: Finding, column: Column) -> str:
-    """The column's measure, which has to be the one whose single values were kept.
-
-    Raises:
-        UsageError: it is another.
-    """
-    main = result_in(finding, column).main
-    if column.measure not in (None, main):
-        raise UsageError(
-            f"A claim is about {main} of {column.judge}, whose single values are kept, not "
-            f"about {column.measure}: give the claim other columns."
-        )
-    return main

@@ -1,13 +1,14 @@
 """An experiment's table beside the paper's, for the terminal, for a document, for a program."""
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import mean
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
 from sentemb_core.experiments import (
+    CASE,
     SECONDS,
     TITLE,
     Arm,
@@ -19,27 +20,18 @@ from sentemb_core.experiments import (
 )
 from sentemb_core.types import Json
 from tasks.cells import across
-from tasks.claims import Fated, fated
-from tasks.findings import Cells, Finding, cells_of, value_of
+from tasks.claims import FEWEST, Fated, fated
+from tasks.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.printed import AVERAGE, Printed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.report.experiment import Mark
-    from sentemb_core.report.panels import Panel
+    from sentemb_core.evaluation.overlap import Overlap
 
 
-WHAT_CELLS_HOLD = "Mean ± standard deviation over the seeds [the paper's number, if it has one]"
-
-READ_CURVES = (
-    "A line is the mean over the seeds, its band their standard deviation; dashed lines have no "
-    "place on the axis. What the paper printed has a panel of its own: other data, another height."
-)
-READ_MARKS = (
-    "A dot is one seed, a bar the mean over them, grey what no seed changes. Every panel has a "
-    "scale of its own."
-)
+SEEN = 0.001
+"""Share of a judge's runs of words from which on it is named."""
 
 
 class Told:
@@ -50,15 +42,25 @@ class Told:
         budget: What each training was allowed.
         findings: Of the flow.
         settings: As they were asked for.
+        left_out: Columns without their files, and which these are.
+        overlaps: Judge -> what of its texts stands in what the arms read.
     """
 
     def __init__(
-        self, what: Experiment, budget: Budget, findings: Sequence[Finding], settings: Json
+        self,
+        what: Experiment,
+        budget: Budget,
+        findings: Sequence[Finding],
+        settings: Json,
+        left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
     ) -> None:
         self.what = what
         self.budget = budget
         self.findings = findings
         self.settings = settings
+        self.left_out = left_out
+        self.overlaps = overlaps
         self.cells: Cells = cells_of(findings)
         self.printed = Printed(what)
         self.fates: list[Fated] = fated(what, self.cells)
@@ -99,16 +101,19 @@ class Told:
         return f"{shown} [{printed:g}]" if printed is not None else shown
 
     def averages(self, arm: Arm) -> list[str]:
-        """Over the columns, in the seeds under which the arm has all of them."""
+        """The last cell of a line, where columns are averaged."""
         if not self.averaged:
             return []
+        if not (values := self.means(arm)):
+            return [""]
+        printed = self.printed.beside_average(arm, self.what.scored)
+        return [f"{across(values)} [{printed:.4g}]" if printed is not None else across(values)]
+
+    def means(self, arm: Arm) -> list[float]:
+        """Over the columns, one for each seed under which the arm has all of them."""
         rows = [self.by_seed(arm, column) for column in self.what.scored]
         whole = sorted(set(rows[0]).intersection(*rows))
-        if not whole:
-            return [""]
-        shown = across([mean(row[seed] for row in rows) for seed in whole])
-        printed = self.printed.beside_average(arm, self.what.scored)
-        return [f"{shown} [{printed:.4g}]" if printed is not None else shown]
+        return [mean(row[seed] for row in rows) for seed in whole]
 
     def notes(self) -> list[str]:
         """What the numbers are, what differs, and why cells are empty."""
@@ -118,12 +123,42 @@ class Told:
             where = "In brackets" if bracketed else "The paper"
             source = f"{where}: {paper.source} ({paper.measure})."
             told.append(" ".join(filter(None, (source, self.printed.elsewhere(), paper.note))))
-        return [*told, f"What differs: {self.differs}", *self.failures()]
+        told += [f"What differs: {self.differs}", *self.absent(), *self.overlap()]
+        return [*told, *self.groups(), *self.failures()]
 
     @property
     def differs(self) -> str:
-        """From the paper, in the budget that was allowed."""
-        return self.budget.differs or self.what.differs
+        """From the paper: in the budget that was allowed, and in any."""
+        return " ".join(filter(None, (self.budget.differs, self.what.differs)))
+
+    def absent(self) -> list[str]:
+        """Columns that could be there."""
+        wanted = [f"{label} ({', '.join(files)})" for label, files in self.left_out.items()]
+        return [f"Left out, for their files are not there: {', '.join(wanted)}."] if wanted else []
+
+    def groups(self) -> list[str]:
+        """Titles that were grouped, by their numbers, where a column judges that."""
+        from sentemb_core.evaluation.appendix_d import clusters_in
+
+        return [
+            f"{arm.label}, seed {found.seed}: "
+            + " | ".join(" ".join(map(str, one)) for one in clusters_in(result_in(found, column)))
+            + "."
+            for arm in self.what.arms
+            for column in self.what.columns
+            if column.judge == CASE
+            for found in self.cells.get((arm.label, column.label), [])
+        ]
+
+    def overlap(self) -> list[str]:
+        """What of the judges' texts was read before: those of .1 % and more by name."""
+        runs = {name: one.runs or 0.0 for name, one in self.overlaps.items()}
+        if not runs:
+            return []
+        seen = [f"{name} {100 * share:.1f} %" for name, share in runs.items() if share >= SEEN]
+        rest = "all others below" if seen else "all below"
+        told = [*seen, *([f"{rest} {100 * SEEN:g} %"] if len(seen) < len(runs) else [])]
+        return [f"Runs of eight words of the judges' texts that training read: {', '.join(told)}."]
 
     def cost(self) -> str:
         """What each training was allowed, and the paper's; who judged; under which seeds."""
@@ -202,81 +237,21 @@ class Told:
                 for arm in self.what.arms
                 for column in self.what.columns
             ],
+            "averages": [
+                {
+                    "arm": arm.label,
+                    "values": self.means(arm),
+                    "paper": self.printed.beside_average(arm, self.what.scored),
+                }
+                for arm in self.what.arms
+                if self.averaged
+            ],
+            "notes": self.notes(),
+            "paper": [asdict(table) for table in self.printed.tables],
+            "overlap": {name: one.model_dump() for name, one in self.overlaps.items()},
             "claims": [told_json(one) for one in self.fates],
             "errors": [one.model_dump(exclude={"result"}) for one in self.findings if one.error],
         }
-
-    def write(self, folder: Path) -> Path:
-        """table.json, page.html, and table.png if there is a number."""
-        from sentemb_core.report.experiment import experiment_figure
-        from sentemb_core.report.figures import Drawing
-        from sentemb_core.report.panels import Panel, write_panels
-        from sentemb_core.report.svg import png
-
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.json(), indent=1, ensure_ascii=False) + "\n"
-        (folder / "table.json").write_text(text, encoding="utf-8")
-        title = f"{self.what.id}: {self.what.title}"
-        drawing = None
-        if marks := self.marks():
-            figure = experiment_figure(marks, title, self.what.axis)
-            drawing = Drawing("table", f"{self.what.title}, as in the table below", figure)
-            (folder / "table.png").write_bytes(png(figure))
-        panels = [
-            self.claims_panel(),
-            Panel("Table", [], drawing, self.reading, self.header, self.lines(), WHAT_CELLS_HOLD),
-            Panel("How it was made", self.notes(), command=self.command),
-        ]
-        write_panels(title, "An experiment of sentemb", panels, folder)
-        return folder
-
-    @property
-    def reading(self) -> str:
-        """How to read the picture."""
-        return READ_CURVES if self.what.axis else READ_MARKS
-
-    def claims_panel(self) -> "Panel":
-        """A line for each claim."""
-        from sentemb_core.report.panels import Panel
-
-        if not self.fates:
-            return Panel("Claims", ["The paper claims nothing about it."])
-        rows = [(one.fate, one.text, difference(one)) for one in self.fates]
-        head = ("at our scale", "the claim", "the difference that decides, 95 %")
-        caption = "What the paper says, and what we found"
-        return Panel("Claims", head=head, rows=rows, caption=caption, numeric=False)
-
-    def marks(self) -> "list[Mark]":
-        """What the picture shows."""
-        return [
-            self.mark(arm, column, values)
-            for arm in self.what.arms
-            for column in self.what.columns
-            if (values := self.values(arm, column))
-        ]
-
-    def mark(self, arm: Arm, column: Column, values: list[float]) -> "Mark":
-        """A cell as a point; columns that lie on the axis are the points of their arm's curve."""
-        from sentemb_core.report.experiment import Mark
-
-        if column.x is not None:
-            return Mark(
-                column=self.what.title,
-                arm=f"{arm.label}, {column.label}",
-                x=column.x,
-                curve=arm.label,
-                values=values,
-                paper=None,
-            )
-        return Mark(
-            column=column.heading,
-            arm=arm.label,
-            x=arm.x,
-            curve=arm.curve,
-            values=values,
-            paper=self.printed.of_row(arm, column),
-            printed=self.printed.heading(column),
-        )
 
 
 def allowed(what: Experiment, budget: Budget) -> str:
@@ -311,8 +286,11 @@ def difference(claim: Fated) -> str:
     of = f" (of {len(claim.rivals)} the one that decides)" if len(claim.rivals) > 1 else ""
     above = f"above {-rival.margin:+.3f}" if rival.margin else "above"
     missing = f" Not compared: {', '.join(claim.missing)}." if claim.missing else ""
+    told = f"{claim.better} less {rival.than}{of}: {rival.difference:+.3f}"
+    if rival.seeds < FEWEST:
+        return f"{told} ({rival.low:+.3f} to {rival.high:+.3f}); one seed decides nothing.{missing}"
+    over = " over the seeds" if rival.over_seeds else ""
     return (
-        f"{claim.better} less {rival.than}{of}: {rival.difference:+.3f} "
-        f"({rival.low:+.3f} to {rival.high:+.3f}), {above} in {rival.better_in} of "
+        f"{told} ({rival.low:+.3f} to {rival.high:+.3f}{over}), {above} in {rival.better_in} of "
         f"{rival.seeds} seeds.{missing}"
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from sentemb_core.evaluation.tables.index import paper_table
+from sentemb_core.evaluation.tables.index import PAPER_TABLES, paper_table
 from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import SECONDS, Arm, Column, Experiment
 from sentemb_core.suite import SUITE
@@ -25,6 +25,7 @@ class Printed:
     def __init__(self, what: Experiment) -> None:
         self.what = what
         self.table = paper_table(what.id)
+        self.tables = tables_of(what.id)
         rows = self.table.rows.values() if self.table else ()
         columns = {column for row in rows for column in row}
         self.single = columns.pop() if len(columns) == 1 else None
@@ -85,6 +86,11 @@ def measured(column: Column) -> str:
         return "".join(column.measure.partition("@")[:2])
     group = next((task.group for task in SUITE if task.name == column.judge), "retrieval")
     return MAIN.get(group, "accuracy")
+
+
+def tables_of(id: str) -> list[PaperTable]:
+    """The paper's table, and its further parts: at other depths, of gains."""
+    return [table for table in PAPER_TABLES.values() if f"{table.id}.".startswith(f"{id}.")]
 
 
 def is_recall(measure: str) -> bool:

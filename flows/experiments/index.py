@@ -1,6 +1,7 @@
 """Every experiment by its id, and what is asked of one: `python -m flows reproduce ID`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +30,8 @@ from sentemb_core.configs import (
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.experiments import (
     BEIR,
-    OF_TRAINING,
     TITLE,
+    WITHOUT_FILES,
     Arm,
     Budget,
     Column,
@@ -62,8 +63,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 NOT_SERVED: Mapping[str, str] = {
-    "s000.appD": "the clusters of one person's search history, whose titles are private; "
-    "`sentemb annotate MODEL SOURCE --document ID` shows those of a document of yours",
     "s004.t5": "a training on WikiText-103 beside a million sentences of Wikipedia, neither of "
     "which is at hand: `run wikitext.txt --method hicl` trains on a file of yours",
     "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
@@ -96,14 +95,26 @@ class Reproduction(Config):
             raise ValueError(f"there is no experiment {name!r}{nearest(name, list(EXPERIMENTS))}")
         return name
 
-    @property
+    @cached_property
     def what(self) -> Experiment:
-        return EXPERIMENTS[self.experiment]
+        """With the arms of the preset, and the columns that the data folder has files for."""
+        one = EXPERIMENTS[self.experiment]
+        arms = one.arms if self.preset == "small" else (*one.arms, *one.paper_arms)
+        columns = tuple(column for column in one.columns if column.label not in self.left_out)
+        return one.model_copy(update={"arms": arms, "columns": columns})
+
+    @cached_property
+    def left_out(self) -> dict[str, list[str]]:
+        """Optional columns whose files are not there, and which these are."""
+        columns = EXPERIMENTS[self.experiment].columns
+        lacking = {one.label: self.absent(files_of(one)) for one in columns if one.optional}
+        return {label: files for label, files in lacking.items() if files}
 
     @property
     def budget(self) -> Budget:
         """The preset's, but for what was asked for."""
-        base = self.what.small if self.preset == "small" else self.what.paper
+        what = EXPERIMENTS[self.experiment]
+        base = what.small if self.preset == "small" else what.paper
         asked = {
             "seeds": self.seeds,
             "steps": self.steps,
@@ -119,6 +130,23 @@ class Reproduction(Config):
             gate_share=0.0,
             label_share=0.5 if self.what.labels else 0.0,
         )
+
+    @property
+    def corpora_read(self) -> list[Corpus]:
+        """What the base encoder and the arms train on."""
+        what, base = self.what, self.budget.base
+        corpora: list[Corpus] = [base.corpus] if base.times else []
+        for arm in what.arms:
+            corpora.extend(corpus for corpus, _ in what.groups(arm) if arm.steps)
+        return list(dict.fromkeys(corpora))
+
+    @property
+    def name(self) -> str:
+        """Of its files: the id, and behind it what was asked for and is not the small preset's."""
+        asked = self.model_dump(exclude={"experiment", "data", "preset"}, exclude_none=True)
+        named = [f"{name}-{'-'.join(numbers(value))}" for name, value in asked.items()]
+        preset = [self.preset] if self.preset != "small" else []
+        return "-".join([self.experiment, *preset, *named])
 
     def file(self, name: str) -> Path:
         return Path(self.data) / f"{name}.parquet"
@@ -201,8 +229,11 @@ class Reproduction(Config):
 
     def absent_files(self) -> list[str]:
         """What it would read and the data folder does not have."""
-        wanted = [f"{self.budget.base.corpus}.parquet", *files_wanted(self.what)]
-        return [file for file in dict.fromkeys(wanted) if not (Path(self.data) / file).is_file()]
+        return self.absent([f"{self.budget.base.corpus}.parquet", *files_wanted(self.what)])
+
+    def absent(self, files: Iterable[str]) -> list[str]:
+        """Those that the data folder does not have."""
+        return [file for file in dict.fromkeys(files) if not (Path(self.data) / file).is_file()]
 
     def check_files(self) -> None:
         """Before anything runs.
@@ -215,6 +246,10 @@ class Reproduction(Config):
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
             )
+
+
+def numbers(value: int | tuple[int, ...]) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, tuple) else (value,))]
 
 
 def undivided(step: Step) -> Step:
@@ -244,18 +279,19 @@ def folder_of(column: Column) -> str:
 
 def files_of(column: Column) -> tuple[str, ...]:
     """What a column's judge reads beside the corpus."""
-    if column.judge in (TITLE, *OF_TRAINING):
+    if column.judge in WITHOUT_FILES:
         return ()
     return tuple(str(Path(folder_of(column), file)) for file in task_of(column).files)
 
 
 def files_wanted(experiment: Experiment) -> list[str]:
-    """What an experiment reads of the data folder, beside the base encoder's corpus."""
+    """What an experiment must have of the data folder, beside the base encoder's corpus."""
     corpora = [
         f"{experiment.trained_on(arm, column)}.parquet"
         for arm in experiment.arms
         for column in experiment.columns
     ]
     pools = [f"{one.corpus}.parquet" for one in experiment.columns if one.judge == TITLE]
-    judges = [file for column in experiment.columns for file in files_of(column)]
+    needed = [column for column in experiment.columns if not column.optional]
+    judges = [file for column in needed for file in files_of(column)]
     return list(dict.fromkeys([*corpora, *pools, *judges]))

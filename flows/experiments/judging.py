@@ -1,23 +1,29 @@
 """What a column says of an encoder, or of a row that needs none."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import Made, ground_of
 from flows.scoring import System, result_on
-from sentemb_core.experiments import TITLE, Arm, Column
+from flows.steps import documents_of
+from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import (
-    placed,
-)
+from tasks.benchmark import measure_overlap, overlaps_of, placed, score_case
 from tasks.corpus import tokenise_sentences
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
+
+if TYPE_CHECKING:
+    from sentemb_core.evaluation.overlap import Overlap
 
 
 def judged(
     asked: Reproduction, base: Made, arm: Arm, system: System, column: Column, seed: int
 ) -> ArtifactRef:
     """What the judge of a column says."""
+    if column.judge == CASE:
+        assert isinstance(system, ArtifactRef), "only encoders group titles"
+        return score_case(system)
     if column.judge != TITLE:
         place = placed(task_of(column), Path(asked.data, folder_of(column)))
         return result_on(place, system, seed=seed)
@@ -34,3 +40,28 @@ def judged(
         alpha = None if arm.alpha == "chosen" else arm.alpha
         return rescored_scores(system, sentences, ground.documents, ground.benchmark, alpha)
     return validate_encoder(system, sentences, ground.benchmark)
+
+
+def overlaps_with(asked: Reproduction) -> "dict[str, Overlap]":
+    """Texts of the judges -> what of them stands in a corpus that training read, at most.
+
+    A pool of titles is drawn from the corpus that arms train on, its queries left out: nothing to
+    measure.
+    """
+    by_judge = {one.judge: one for one in asked.what.columns}
+    columns = [one for judge, one in by_judge.items() if judge not in WITHOUT_FILES]
+    tasks = [placed(task_of(one), Path(asked.data, folder_of(one))) for one in columns]
+    if not tasks:
+        return {}
+    most: dict[str, Overlap] = {}
+    for corpus in asked.corpora_read:
+        found = measure_overlap(
+            documents_of(asked.corpus(corpus)),
+            [one.task for one in tasks],
+            [one.digests for one in tasks],
+            [one.folder for one in tasks],
+        )
+        for name, overlap in overlaps_of(found).items():
+            if name not in most or (overlap.runs or 0.0) > (most[name].runs or 0.0):
+                most[name] = overlap
+    return most

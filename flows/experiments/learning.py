@@ -4,11 +4,11 @@ from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
 from flows.fine_tune import by_epochs
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
 from sentemb_core.method_settings import Condenser
 from sentemb_core.types import ArtifactRef
-from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
 from tasks.rows import Annotation, Value
@@ -25,10 +25,15 @@ class Ground(Value):
 
 
 class Made(Value):
-    """An encoder on its way, and the head that a Condenser stage left for the next training."""
+    """An encoder on its way.
+
+    `head` is what a Condenser stage left for the next training, `initial` what the first round of
+    self-training began with.
+    """
 
     encoder: ArtifactRef
     head: ArtifactRef | None = None
+    initial: ArtifactRef | None = None
 
 
 def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
@@ -55,11 +60,18 @@ def ground_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None =
     """
     config = asked.corpus(corpus)
     if arm:
-        config = asked.corpus(corpus, arm.max_documents, distinct=arm.distinct)
+        config = asked.corpus(corpus, sample_of(arm, config), distinct=arm.distinct)
     documents = documents_of(config)
     benchmark = draw_benchmark(documents, asked.pool) if config.counterpart_column else None
     sentences = tokenise_sentences(documents, benchmark, base.encoder)
     return Ground(documents=documents, sentences=sentences, benchmark=benchmark)
+
+
+def sample_of(arm: Arm, config: CorpusConfig) -> int | None:
+    """Documents that the arm trains on; none: all of them."""
+    if arm.share is None:
+        return arm.max_documents
+    return max(2, round(arm.share * document_count(documents_of(config))))
 
 
 def learnt(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int) -> ArtifactRef:
@@ -98,15 +110,16 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
         case SelfTrain():
             found = annotated(step, before.encoder, ground)
             training = asked.round_training(step, seed)
+            initial = before.initial or before.encoder
             made = train_encoder(
-                before.encoder,
+                initial if step.anew else before.encoder,
                 ground.sentences,
                 training,
                 clusters=found.clusters,
                 pairs=found.pairs,
                 benchmark=judges(ground, training),
             )
-            return Made(encoder=made.model)
+            return Made(encoder=made.model, initial=initial)
         case Label():
             return Made(encoder=fine_tuned(step, before.encoder, ground, asked, seed))
         case Finish():

@@ -9,6 +9,7 @@ from flows.method_table import METHODS
 from flows.presets import trained_by
 from sentemb_core.configs import AnnotationConfig, EncoderConfig
 from sentemb_core.experiments import (
+    CASE,
     POINT,
     SMALL,
     TITLE,
@@ -51,6 +52,11 @@ COLUMNS = (
     Column(label="Browsing", corpus="session_mixed_titles", judge=TITLE, measure="R@20"),
 )
 
+CORPORA = (
+    "Corpora (Reuters, USA.gov's blog, mixed sessions: R@20 there), documents cut to their first "
+    "12 sentences"
+)
+
 WORDS = Budget(
     steps=600,
     batch_size=128,
@@ -58,14 +64,17 @@ WORDS = Budget(
     round_learning_rate=2e-3,
     base=Base(encoder=EncoderConfig(name="static"), times=0),
     dtype="float32",
+    differs=f"{CORPORA}, a static encoder from random vectors in place of BERT.",
 )
 """For all tables but the first: a static encoder from random vectors (rates of its preset). In 300
 steps a small transformer finds one title in ten, too few to tell rounds apart; word vectors learn
 fifty times faster. They have no layers and no dropout, so methods that need those are left out.
 """
 
-CORPORA = "Corpora (Reuters, USA.gov's blog, mixed sessions: R@20 there)"
-DIFFERS = f"{CORPORA}, a static encoder from random vectors in place of BERT."
+
+def without(budget: Budget, missing: str) -> Budget:
+    """Under which something of the paper's is not there."""
+    return budget.model_copy(update={"differs": f"{budget.differs} {missing}"})
 
 
 def rounds(count: int, annotation: AnnotationConfig | None = None) -> tuple[Step, ...]:
@@ -129,31 +138,45 @@ ZERO_SHOT = Experiment(
             than=("conpono, three times the steps",),
         ),
     ),
-    small=SMALL.model_copy(update={"learning_rate": 2e-3}),
+    small=SMALL.model_copy(
+        update={
+            "learning_rate": 2e-3,
+            "differs": f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage).",
+        }
+    ),
     paper=PAPER,
-    differs=f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage).",
 )
 
 COUNTS = (100, 250, 1_000)
+PAPER_COUNTS = (2_000, 5_000)
 LABELS = "100, 250 and 1,000 labels in place of 1,000, 2,000 and 5,000."
 
 
-def few(label: str, steps: tuple[Step, ...]) -> tuple[Arm, ...]:
+STARTS: dict[str, tuple[Step, ...]] = {
+    "start encoder": (),
+    **{name: (method(name),) for name in OTHERS},
+    "infocse_idc": IDC,
+}
+WITHOUT_LAYERS = ("start encoder", *FOR_WORDS, "infocse_idc")
+"""Those of them that word vectors can be."""
+
+
+def few(name: str, counts: tuple[int, ...]) -> tuple[Arm, ...]:
     """One arm for each number of labels."""
     return tuple(
-        Arm(label=f"{label}, {count:,} labels", steps=(*steps, Label(count=count)))
-        for count in COUNTS
+        Arm(label=f"{name}, {count:,} labels", steps=(*STARTS[name], Label(count=count)))
+        for count in counts
     )
 
 
 FEW_SHOT = Experiment(
     id="s000.t2",
     title="Few-shot retrieval: labels after each method",
-    arms=(
-        *FIXED,
-        *few("start encoder", ()),
-        *(arm for name in FOR_WORDS for arm in few(name, (method(name),))),
-        *few("infocse_idc", IDC),
+    arms=(*FIXED, *(arm for name in WITHOUT_LAYERS for arm in few(name, COUNTS))),
+    paper_arms=tuple(
+        arm
+        for name in STARTS
+        for arm in few(name, PAPER_COUNTS if name in WITHOUT_LAYERS else (1_000, *PAPER_COUNTS))
     ),
     columns=COLUMNS,
     claims=tuple(
@@ -165,9 +188,8 @@ FEW_SHOT = Experiment(
         for count in COUNTS
     ),
     labels=True,
-    small=WORDS,
-    paper=PAPER.model_copy(update={"differs": f"{PAPER.differs} {LABELS}"}),
-    differs=f"{DIFFERS} {LABELS}",
+    small=without(WORDS, LABELS),
+    paper=PAPER,
 )
 
 CYCLE = (*IDC, Label(count=1_000))
@@ -209,7 +231,6 @@ PLUS_PLUS = Experiment(
     labels=True,
     small=WORDS,
     paper=PAPER,
-    differs=DIFFERS,
 )
 
 CLUSTERING = Experiment(
@@ -233,7 +254,6 @@ CLUSTERING = Experiment(
     ),
     small=WORDS,
     paper=PAPER,
-    differs=DIFFERS,
 )
 
 CONVERGENCE = Experiment(
@@ -264,10 +284,7 @@ CONVERGENCE = Experiment(
     axis="round",
     small=WORDS,
     paper=PAPER,
-    differs=DIFFERS,
 )
-
-WITHOUT_SC = "SimCSE as initialiser is left out: word vectors have no dropout."
 
 INITIALISERS = Experiment(
     id="s000.t3d",
@@ -276,6 +293,7 @@ INITIALISERS = Experiment(
         Arm(label=label, steps=(method(name), *rounds(2)))
         for label, name in (("CP", "conpono"), ("ICT", "ict"))
     ),
+    paper_arms=(Arm(label="SC", steps=(method("simcse"), *rounds(2))),),
     columns=COLUMNS,
     claims=(
         Claim(
@@ -291,9 +309,8 @@ INITIALISERS = Experiment(
             columns=("Browsing",),
         ),
     ),
-    small=WORDS,
-    paper=PAPER.model_copy(update={"differs": f"{PAPER.differs} {WITHOUT_SC}"}),
-    differs=f"{DIFFERS} {WITHOUT_SC}",
+    small=without(WORDS, "SimCSE as initialiser is left out: word vectors have no dropout."),
+    paper=PAPER,
 )
 
 ANNOTATORS = Experiment(
@@ -314,7 +331,7 @@ ANNOTATORS = Experiment(
     ),
     small=WORDS,
     paper=PAPER,
-    differs=f"{DIFFERS} SBERT is all-MiniLM-L6-v2.",
+    differs="SBERT is all-MiniLM-L6-v2.",
 )
 
 AUTO = AnnotationConfig.model_validate(RUN_PRESETS["infocse_idc"]["auto"]["annotation"])
@@ -362,8 +379,58 @@ EXTENSION = Experiment(
     ),
     small=WORDS,
     paper=PAPER,
-    differs="The paper has no such table. Every round goes on from the one before: none starts "
-    "anew from the initialiser.",
+    differs="The paper has no such table.",
+)
+
+RESTART = Experiment(
+    id="s000.x2",
+    title="Our own ablation: a round goes on from the one before, or anew from the initialiser",
+    arms=(
+        Arm(label="conpono", steps=(CP,)),
+        Arm(label="goes on", steps=IDC),
+        Arm(label="anew", steps=(CP, SelfTrain(), SelfTrain(anew=True))),
+        Arm(label="anew, twice the steps", steps=(CP, SelfTrain(), SelfTrain(anew=True, times=2))),
+    ),
+    columns=COLUMNS,
+    claims=(
+        Claim(
+            text="(ours) A second round that goes on is better than one that starts anew",
+            better="goes on",
+            than=("anew",),
+        ),
+        Claim(
+            text="(ours) ... and when that trains for as long",
+            better="goes on",
+            than=("anew, twice the steps",),
+        ),
+    ),
+    small=WORDS,
+    paper=PAPER,
+    differs="The paper has no such table.",
+)
+
+BY_TOPIC = Experiment(
+    id="s000.appD",
+    title="Eight titles of four topics, round by round",
+    arms=(
+        Arm(label="all-MiniLM-L6-v2", system="minilm"),
+        Arm(label="start encoder"),
+        Arm(label="conpono", steps=(CP,)),
+        *(Arm(label=f"round {count}", steps=(CP, *rounds(count))) for count in (1, 2)),
+    ),
+    columns=(Column(label="pairs of titles", corpus="session_mixed_titles", judge=CASE),),
+    claims=(
+        Claim(
+            text="The second round's encoder tells topics apart that the first one's does not",
+            better="round 2",
+            than=("round 1",),
+        ),
+    ),
+    small=WORDS,
+    paper=PAPER,
+    differs="Eight titles of our own words, the paper's are private; a cell is the share of their "
+    "28 pairs that are together, or apart, as after the paper's second round (1 2 | 3 4 | 5 6 | "
+    "7 8; after its first 1 2 | 3 4 5 6 | 7 8).",
 )
 
 EXPERIMENTS = (
@@ -375,4 +442,6 @@ EXPERIMENTS = (
     INITIALISERS,
     ANNOTATORS,
     EXTENSION,
+    RESTART,
+    BY_TOPIC,
 )

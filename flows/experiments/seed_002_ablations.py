@@ -1,14 +1,15 @@
 """Seed 002, a thesis on product search: what it asks beside its five experiments."""
 
 from flows.experiments.seed_002 import (
-    BASE,
     DEV,
     EPOCH,
     FIXED,
+    OF_TITLES,
+    OPEN_SENTENCES,
     PAPER,
     PAPER_SIZES,
     SIMCSE,
-    SMALL_OF_TITLES,
+    small,
 )
 from sentemb_core.experiments import (
     BEIR,
@@ -49,15 +50,16 @@ def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
                 than=("bce",),
             ),
         ),
+        small=small("Open sentences in place of a million of OpenWebText"),
         paper=PAPER.model_copy(update={"steps": 15_625}),
-        differs="Open sentences in place of a million of OpenWebText; of the cosine over the "
-        f"temperature, since the loss as printed has no value for a negative one; {BASE}",
+        differs="Of the cosine over the temperature, since the loss as printed has no value for a "
+        "negative one.",
     )
 
 
 def beir(name: str, label: str) -> Column:
     """A BEIR folder of the user's."""
-    return Column(label=label, judge=f"{BEIR}{name}")
+    return Column(label=label, judge=f"{BEIR}{name}", measure="R@100")
 
 
 FORUMS = (
@@ -108,9 +110,9 @@ BATCH = Experiment(
         ),
     ),
     axis="texts of a batch",
+    small=OPEN_SENTENCES,
     paper=PAPER,
-    differs=f"Open sentences and STS-B dev in place of titles and eProduct; one learning rate for "
-    f"all; {BASE}",
+    differs="One learning rate for all; judged by STS-B dev, not by eProduct.",
 )
 
 LENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -128,10 +130,11 @@ CURVE = Experiment(
     ),
     columns=(*DEV, Column(label="loss", judge=LOSS)),
     axis="steps",
+    small=OPEN_SENTENCES,
     paper=PAPER_SIZES,
-    differs="Every point is a training of its own length, its learning rate falling to 0; open "
-    "sentences and STS-B dev in place of a million titles and eProduct; the loss is of training, "
-    "over the last tenth of the steps.",
+    differs="Every point is a training of its own length, its learning rate falling to 0, the "
+    "longest of 3,000 steps; judged by STS-B dev, not by eProduct; the loss is of training, over "
+    "the last tenth of the steps.",
 )
 
 ALPHAS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -162,9 +165,10 @@ RESCORING = Experiment(
         ),
     ),
     axis="alpha",
+    small=small("Documents cut to their first 12 sentences"),
     paper=PAPER,
     differs="Documents that look for their titles in place of eProduct; alpha is chosen on the "
-    f"validation split, not on the set judged; {BASE}",
+    "validation split, not on the set judged.",
 )
 
 
@@ -191,11 +195,14 @@ DUPLICATES = Experiment(
             than=("titles",),
         ),
     ),
-    small=SMALL_OF_TITLES,
+    small=small(
+        "Each set trains on its left titles, 11,460 of which 1,277 differ and 9,575 of which "
+        "1,068 do",
+        OF_TITLES,
+    ),
     paper=PAPER,
-    differs="Each set trains on its left titles, 11,460 of which 1,277 differ and 9,575 of which "
-    "1,068 do. Our losses never take an equal text for a negative, so the harm that the thesis "
-    f"removes is not there; {BASE}",
+    differs="Our losses never take an equal text for a negative, so the harm that the thesis "
+    "removes is not there.",
 )
 
 EXPERIMENTS = (RESCORING, *BINARY, BATCH, CURVE, DUPLICATES)

@@ -5,8 +5,19 @@ numbers only the means of Table 1 are at hand; the figures' claims are its text'
 """
 
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.experiments import POINT, Arm, Base, Budget, Claim, Column, Experiment, Train
+from sentemb_core.experiments import (
+    POINT,
+    SMALL,
+    Arm,
+    Base,
+    Budget,
+    Claim,
+    Column,
+    Experiment,
+    Train,
+)
 from sentemb_core.method_settings import DeCLUTR, SimCSE
+from sentemb_core.suite import PROBING
 from sentemb_core.types import Json
 
 PAPER = Budget(
@@ -26,21 +37,28 @@ PAPER = Budget(
 DOCUMENTS = 16
 """Of a step, as in the paper: with two anchors and two positives each, 96 spans."""
 
-DIFFERS = (
-    "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place of 32 to 512; "
-    "base of 2 layers, 128 wide, pre-trained by our Condenser stage on open sentences in place of "
-    "DistilRoBERTa."
+OF_ARTICLES = SMALL.model_copy(
+    update={
+        "differs": "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place "
+        "of 32 to 512; base of 2 layers, 128 wide, pre-trained by our Condenser stage on open "
+        "sentences in place of DistilRoBERTa."
+    }
 )
 
-OF_FIGURE = f"{DIFFERS} At a temperature of .05; the figure has .0005 beside it."
+OF_FIGURE = "At a temperature of .05; the figure has .0005 beside it."
 
 
-def judged_on(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(label=name, judge=name, corpus="long_elife") for name in names)
+def judged_on(*names: str, optional: bool = False) -> tuple[Column, ...]:
+    return tuple(
+        Column(label=name, judge=name, corpus="long_elife", optional=optional) for name in names
+    )
 
 
-SENTEVAL = judged_on(
-    *("SICK-E", "SICK-R-regression", "STS-B-regression", "MR", "CR", "SST2", "MRPC", "STS-B")
+SENTEVAL = (
+    *judged_on(
+        *("SICK-E", "SICK-R-regression", "STS-B-regression", "MR", "CR", "SST2", "MRPC", "STS-B")
+    ),
+    *judged_on("SUBJ", "MPQA", "TREC", *PROBING, optional=True),
 )
 FOUR = judged_on("SICK-E", "SICK-R-regression", "STS-B-regression", "MR")
 """Of figures: entailment, two regressions, a classification."""
@@ -91,9 +109,10 @@ MAIN = Experiment(
             than=("mlm only", "simcse"),
         ),
     ),
+    small=OF_ARTICLES,
     paper=PAPER,
-    differs=f"{DIFFERS} Eight of the 28 tasks; SNLI stands by itself (s003.snli), image captions "
-    "and the ten probing tasks are not at hand.",
+    differs="Eight of the 28 tasks and those whose files are there; SNLI stands by itself "
+    "(s003.snli), image captions are left out.",
 )
 
 SNLI = Experiment(
@@ -102,8 +121,9 @@ SNLI = Experiment(
     arms=MAIN.arms,
     columns=judged_on("SNLI"),
     claims=MAIN.claims,
+    small=OF_ARTICLES,
     paper=PAPER,
-    differs=f"{DIFFERS} The probe sees |u - v| and u * v; SentEval's u and v, too.",
+    differs="The probe sees |u - v| and u * v; SentEval's u and v, too.",
 )
 
 ANCHORS = Experiment(
@@ -126,6 +146,7 @@ ANCHORS = Experiment(
         ),
     ),
     axis="anchors of a document",
+    small=OF_ARTICLES,
     paper=PAPER,
     differs=OF_FIGURE,
 )
@@ -145,6 +166,7 @@ POSITIVES = Experiment(
         ),
     ),
     axis="positives of an anchor",
+    small=OF_ARTICLES,
     paper=PAPER,
     differs=OF_FIGURE,
 )
@@ -168,21 +190,22 @@ STRATEGIES = Experiment(
             than=("adjacent", "subsuming"),
         ),
     ),
+    small=OF_ARTICLES,
     paper=PAPER,
     differs=OF_FIGURE,
 )
 
 OBJECTIVES = {"both": BOTH, "contrastive only": CONTRASTIVE_ONLY, "mlm only": MLM_ONLY}
-SHARES = {10: 142, 40: 566, 100: None}
-"""Per cent -> articles, of 1,416."""
+SHARES = {10: 0.1, 40: 0.4, 100: None}
+"""Per cent -> what an arm asks of its corpus; none: all of it."""
 
 OBJECTIVE = Experiment(
     id="s003.f3",
     title="Objective and share of the documents",
     arms=tuple(
-        Arm(label=f"{name}, {share} %", steps=(step,), max_documents=count, x=share, curve=name)
+        Arm(label=f"{name}, {percent} %", steps=(step,), share=share, x=percent, curve=name)
         for name, step in OBJECTIVES.items()
-        for share, count in SHARES.items()
+        for percent, share in SHARES.items()
     ),
     columns=FOUR,
     claims=(
@@ -203,8 +226,9 @@ OBJECTIVE = Experiment(
         ),
     ),
     axis="per cent of the documents",
+    small=OF_ARTICLES,
     paper=PAPER,
-    differs=f"{DIFFERS} As many steps whatever the share; one size of encoder, not two.",
+    differs="As many steps whatever the share; one size of encoder, not two.",
 )
 
 EXPERIMENTS = (MAIN, SNLI, ANCHORS, POSITIVES, STRATEGIES, OBJECTIVE)

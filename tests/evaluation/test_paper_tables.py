@@ -13,7 +13,7 @@ from sentemb_core.evaluation.tables.table import PaperTable, rows_of
 
 ALL = tuple(PAPER_TABLES.values())
 
-ID = r"s00[0-4]\.(t\d+[a-e]?|e\d[ab]?|rescore|bce|dedup|time)(\.(r\d+|gain|1m))?"
+ID = r"s00[0-4]\.(t\d+[a-e]?|e\d[ab]?|rescore|bce(_[a-z]+)?|dedup|time)(\.(r\d+|gain|1m))?"
 
 ARITHMETIC = {("s001.t2", "mirror_bert"): 75.41}
 """Averages that their own rows refute -> what the rows give."""

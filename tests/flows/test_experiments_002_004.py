@@ -20,6 +20,7 @@ from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
 from tasks import printed as printed_numbers
 from tasks.findings import Finding, cells_of, value_of
+from tasks.findings_page import marks
 from tasks.findings_table import Told
 from tasks.storing import opened
 from tasks.validate import recall_at_5
@@ -153,7 +154,7 @@ def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
 def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[Finding]):
     column = WHOLE.columns[1].model_copy(update={"x": 100.0})
     told = Told(WHOLE.model_copy(update={"columns": (column,), "axis": "k"}), TINY, findings, {})
-    assert [(mark.curve, mark.x) for mark in told.marks()] == [("BM25", 100.0), ("simcse", 100.0)]
+    assert [(mark.curve, mark.x) for mark in marks(told)] == [("BM25", 100.0), ("simcse", 100.0)]
     assert told.header == ["", "Quora R@100"], "rows are arms, which lie nowhere on it"
 
 

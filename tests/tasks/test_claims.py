@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentemb_core.errors import UsageError
 from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.overlap import Overlap
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import SECONDS, SMALL, Arm, Claim, Column, Experiment
@@ -16,6 +16,7 @@ from tasks import printed as printed_numbers
 from tasks.benchmark import kept_result
 from tasks.claims import Fated, Rival, fate_of, fated
 from tasks.findings import Finding, cells_of
+from tasks.findings_page import write_findings
 from tasks.findings_table import Told, evidence
 from tasks.printed import Printed
 from tasks.walking import without_prefect
@@ -188,10 +189,22 @@ def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
     assert (rival.difference, rival.low, rival.high, rival.fate) == (3.0, 3.0, 3.0, "holds")
 
 
-def test_a_claim_needs_the_measure_whose_single_values_were_kept():
+def test_of_a_measure_without_single_values_the_interval_is_the_range_over_the_seeds():
     columns = (Column(label="CR", judge="CR", measure="other"),)
-    with pytest.raises(UsageError, match="about accuracy of CR"):
-        fate(ABOVE, {"a": 0.6, "b": 0.4, "c": 0.3}, columns=columns)
+    claim = Claim(text="a is best", better="a", than=("b",))
+    found = fate(claim, {"a": 0.6, "b": 0.4}, columns=columns)
+    (rival,) = found.rivals
+    assert rival.over_seeds
+    assert (rival.low, rival.high) == (0.0, 0.0), "every result has .5 of it"
+    assert "(+0.000 to +0.000 over the seeds)" in evidence(found)
+
+
+def test_one_seed_decides_nothing_and_says_so():
+    claim = Claim(text="a is best", better="a", than=("b",))
+    told = [one for one in findings({"a": 0.9, "b": 0.1}) if one.seed == SEEDS[0]]
+    found = fate_of(claim, experiment(claim), cells_of(told))
+    assert found.fate == "not decided"
+    assert evidence(found).endswith("; one seed decides nothing.")
 
 
 def test_a_claim_names_arms_and_columns_that_are_there():
@@ -217,7 +230,7 @@ def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyP
     assert "**not run**: a is best." in text
     assert "A paper, Table 1 (accuracy)" in text
     assert {"page.html", "table.json", "table.png"} == {
-        file.name for file in told.write(tmp_path / "out").iterdir()
+        file.name for file in write_findings(told, tmp_path / "out").iterdir()
     }
 
 
@@ -267,6 +280,38 @@ def test_what_it_cost_is_what_was_asked_for():
     assert Told(what, SMALL, [], {}).notes()[0] == (
         "300 steps of 64 a training; mean ± standard deviation over seeds 42, 43, 44."
     )
+
+
+def test_what_differs_is_of_the_budget_and_of_any():
+    what = experiment()
+    asked = SMALL.model_copy(update={"differs": "Two layers."})
+    assert "What differs: Two layers. Everything." in Told(what, asked, [], {}).notes()
+
+
+def test_columns_that_could_be_there_are_told_with_their_files():
+    told = Told(experiment(), SMALL, [], {}, {"STS13": ["sts_sts13.parquet"]})
+    assert told.notes()[-1] == (
+        "Left out, for their files are not there: STS13 (sts_sts13.parquet)."
+    )
+
+
+def test_what_training_read_of_the_judges_is_told_by_name_from_a_thousandth_on():
+    seen = Overlap(texts=9, exact=0.0, runs=0.059)
+    unseen = Overlap(texts=9, exact=0.0, runs=None)
+    told = Told(experiment(), SMALL, [], {}, overlaps={"IMDB": seen, "CR": unseen})
+    assert told.notes()[-1].endswith("that training read: IMDB 5.9 %, all others below 0.1 %.")
+    alone = Told(experiment(), SMALL, [], {}, overlaps={"CR": unseen})
+    assert alone.notes()[-1].endswith("that training read: all below 0.1 %.")
+
+
+def test_json_has_the_averages_and_all_that_the_paper_printed():
+    columns = tuple(Column(label=name, judge=name) for name in ("STS12", "SICK-R"))
+    what = experiment(columns=columns).model_copy(update={"id": "s001.t2"})
+    both = [*findings({"a": 0.6}, "STS12"), *findings({"a": 0.2}, "SICK-R")]
+    told = Told(what, SMALL, both, {}).json()
+    assert [len(one["values"]) for one in told["averages"]] == [3, 0, 0]
+    (paper,) = told["paper"]
+    assert paper["rows"]["simcse (BERT-large)"] == {"average": 78.41}
 
 
 def test_an_error_is_told_below_the_table_with_all_its_cells():

@@ -1,0 +1,61 @@
+"""Seed 000, appendix D: eight titles that one person looked at, and how an encoder groups them.
+
+The paper's titles are private. These are our own words, of its topics in its order.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float64
+
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.similarity import neighbours
+
+TITLES = (
+    "LEGO Star Wars Millennium Falcon building set",
+    "LEGO Technic race car building kit for kids",
+    "Ergonomic office chair with lumbar support",
+    "Mesh desk chair with adjustable armrests",
+    "Modern grey sectional sofa for the living room",
+    "Convertible sleeper sofa with storage",
+    "Mountain bike with 21 speeds and disc brakes",
+    "Road bike with a lightweight aluminium frame",
+)
+
+LAST = (0, 0, 1, 1, 2, 2, 3, 3)
+"""The clusters of the paper's second round; its first has chairs and sofas in one."""
+
+PAIRS = tuple(combinations(range(len(TITLES)), 2))
+
+
+def labels_by(encoder: Encoder) -> list[int]:
+    """Cluster of each title, one neighbour kept (Eq. 3)."""
+    vectors = embed_texts(encoder, list(TITLES))
+    offsets = np.array([0, len(TITLES)])
+    return clusters(prune_to_top_k(neighbours(vectors, offsets, 1), 1), offsets).tolist()
+
+
+def case_result(labels: Sequence[int]) -> TaskResult:
+    """Share of the pairs of titles that are together, or apart, as in the paper's last clusters."""
+    right = (together(labels) == together(LAST)).astype(np.float64)
+    return TaskResult("appendix D", "Rand index", {"Rand index": float(right.mean())}, right)
+
+
+def together(labels: Sequence[int]) -> Float64[np.ndarray, "pairs 1"]:
+    """1 for each pair of titles in one cluster, else 0."""
+    return np.array([[float(labels[i] == labels[j])] for i, j in PAIRS])
+
+
+def clusters_in(result: TaskResult) -> list[list[int]]:
+    """The clusters that a result was made of, their titles numbered from 1."""
+    joined = result.units == together(LAST)
+    with_first = dict(zip(PAIRS, joined[:, 0].tolist(), strict=True))
+    firsts = [next((i for i in range(j) if with_first[i, j]), j) for j in range(len(TITLES))]
+    return [
+        [j + 1 for j in range(len(TITLES)) if firsts[j] == first] for first in sorted(set(firsts))
+    ]
