@@ -98,6 +98,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from flows.experiment import experiment
     from flows.experiments.judging import overlaps_with
     from sentemb_core.store.objects import Store
+    from tasks.benchmark import largest_overlaps
     from tasks.cells import around_marks, write_between_marks
     from tasks.findings_page import write_findings
     from tasks.findings_table import Told
@@ -114,7 +115,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
             found,
             asked.model_dump(mode="json"),
             asked.left_out,
-            overlaps_with(asked),
+            largest_overlaps(overlaps_with(asked)),
         )
     if markdown:
         write_between_marks(markdown, asked.experiment, told.markdown())

@@ -1,6 +1,7 @@
 """The evaluation suite's stages: one encoder on one task, without labels, and against another."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -243,6 +244,12 @@ def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
 
     told = told_of(artifact, "overlap")
     return {name: Overlap.model_validate(one) for name, one in told.items()}
+
+
+def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
+    """Of each set of texts with the one of several corpora that has most of its runs of words."""
+    found = [one for artifact in artifacts for one in overlaps_of(artifact).items()]
+    return dict(sorted(found, key=lambda pair: pair[1].runs or 0.0))
 
 
 def comparison_of(artifact: ArtifactRef) -> "Comparison":

@@ -1,7 +1,6 @@
 """What a column says of an encoder, or of a row that needs none."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import Made, ground_of
@@ -9,12 +8,9 @@ from flows.scoring import System, result_on
 from flows.steps import documents_of
 from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import measure_overlap, overlaps_of, placed, score_case
+from tasks.benchmark import measure_overlap, placed, score_case
 from tasks.corpus import tokenise_sentences
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
-
-if TYPE_CHECKING:
-    from sentemb_core.evaluation.overlap import Overlap
 
 
 def judged(
@@ -42,8 +38,8 @@ def judged(
     return validate_encoder(system, sentences, ground.benchmark)
 
 
-def overlaps_with(asked: Reproduction) -> "dict[str, Overlap]":
-    """Texts of the judges -> what of them stands in a corpus that training read, at most.
+def overlaps_with(asked: Reproduction) -> list[ArtifactRef]:
+    """What of the judges' texts stands in each corpus that training read.
 
     A pool of titles is drawn from the corpus that arms train on, its queries left out: nothing to
     measure.
@@ -51,17 +47,13 @@ def overlaps_with(asked: Reproduction) -> "dict[str, Overlap]":
     by_judge = {one.judge: one for one in asked.what.columns}
     columns = [one for judge, one in by_judge.items() if judge not in WITHOUT_FILES]
     tasks = [placed(task_of(one), Path(asked.data, folder_of(one))) for one in columns]
-    if not tasks:
-        return {}
-    most: dict[str, Overlap] = {}
-    for corpus in asked.corpora_read:
-        found = measure_overlap(
+    return [
+        measure_overlap(
             documents_of(asked.corpus(corpus)),
             [one.task for one in tasks],
             [one.digests for one in tasks],
             [one.folder for one in tasks],
         )
-        for name, overlap in overlaps_of(found).items():
-            if name not in most or (overlap.runs or 0.0) > (most[name].runs or 0.0):
-                most[name] = overlap
-    return most
+        for corpus in asked.corpora_read
+        if tasks
+    ]
