@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prefect import flow
 
+from flows.short_names import labelled
 from flows.benchmark_settings import Benchmark
 from flows.scoring import System, result_on
 from flows.steps import documents_of
@@ -47,10 +48,6 @@ LONGEST = 256
 published numbers were made. A folder keeps its own."""
 
 
-ARTIFACT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}(/data)?/?$")
-"""How the folder of an artifact ends."""
-
-
 @flow(name="benchmark", flow_run_name="benchmark")
 def benchmark(config: Benchmark) -> Scoreboard:
     """Every model and the fixed rows on every task; the table and the figure as files, tracked."""
@@ -75,7 +72,7 @@ def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
     """The fixed rows, then model by model."""
     documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
-    models = labelled(config.models)
+    models = labelled(config.models, taken=FIXED)
     encoders = {label: encoder_of(model) for label, model in models.items()}
     ranked = [one for one in tasks if isinstance(one.task, RetrievalTask) and not one.missing]
     fixed = FIXED if ranked else ()
@@ -108,23 +105,6 @@ def results(
         for heading, scores in told.items()
     }
     return {heading: made for heading, made in found.items() if made}
-
-
-def labelled(models: Sequence[str]) -> dict[str, str]:
-    """Models by their names in a table: the shortest end of each that is no end of another."""
-    taken = Counter(end for model in models for end in ends(model))
-    return {next((end for end in ends(model) if taken[end] == 1), model): model for model in models}
-
-
-def ends(model: str) -> list[str]:
-    """NAME@ALIAS, or the last part of a folder or a name, the last two, and so on.
-
-    An artifact of the store is its folder, by the first letters of its digest.
-    """
-    if model.startswith("models:/"):
-        return [model.removeprefix("models:/"), model]
-    parts = Path(ARTIFACT.sub(r"\1", model)).parts
-    return [str(Path(*parts[-n:])) for n in range(1, len(parts) + 1)]
 
 
 def encoder_of(model: str) -> ArtifactRef:

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -12,9 +13,10 @@ from unittest import mock
 import pytest
 
 from flows.__main__ import app
-from flows.benchmark import compare, labelled, scoreboard
+from flows.benchmark import compare, scoreboard
 from flows.benchmark_settings import Benchmark
 from flows.settings import checked_as
+from flows.short_names import labelled
 from flows.table_commands import refusals
 from sentemb_core import console
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -388,6 +390,58 @@ def test_a_mistake_is_told_in_one_line(files: Path, capsys, arguments: str, code
     assert (found, said) == (code, "")
     assert told in errors
     assert len(errors.splitlines()) == 1
+    assert list(labelled(["/runs/random", "/runs/one"], taken=["random"])) == ["runs/random", "one"]
+
+
+def test_a_folder_called_as_another_task_is_a_task_of_its_own(files: Path, tmp_path: Path):
+    """Of three folders called Cranfield, one twice, and the suite's task."""
+    folders = [write_beir(tmp_path / name / "Cranfield") for name in "ab"]
+    again = tmp_path / "a" / "." / "Cranfield"
+    config = asked(files, "one", tasks=["cranfield"], beir=[*map(str, [*folders, again])])
+    found = {(cell.task, cell.system): cell.value for cell in cells_of(board_of(config))}
+    names = ["Cranfield", "a/Cranfield", "b/Cranfield"]
+    assert list(dict.fromkeys(task for task, _ in found)) == names
+    assert found["a/Cranfield", "BM25"] != found["Cranfield", "BM25"]
+    models = ["BM25", str(files / "one")]
+    duel = duel_of(asked(files, models=models, tasks=["cranfield"], beir=[str(folders[0])]))
+    rows = [comparison_of(ref) for ref in duel.rows]
+    assert {row.task: row.first for row in rows} == {
+        task: found[task, "BM25"] for task in names[:2]
+    }
+
+
+def test_a_folder_called_as_a_fixed_row_is_a_model_of_its_own(files: Path, tmp_path: Path):
+    model = write_encoder(tmp_path / "random", seed=3)
+    board = board_of(asked(files, models=[model], tasks=["cranfield"]))
+    assert board.systems == [*FIXED, f"{tmp_path.name}/random"]
+    assert len({cell.system for cell in cells_of(board)}) == 4
+
+
+def split_folder(folder: Path, *splits: str) -> Path:
+    """A BEIR folder whose queries each of these splits has."""
+    test = write_beir(folder) / "qrels" / "test.tsv"
+    for split in splits:
+        (test.parent / f"{split}.tsv").write_text(test.read_text())
+    test.unlink()
+    return folder
+
+
+def test_the_only_split_of_a_folder_judges_and_is_told(files: Path, tmp_path: Path):
+    only = split_folder(tmp_path / "marco", "dev")
+    config = asked(files, "one", data=None, tasks=[], beir=[str(only)])
+    config.check_files()
+    cells = cells_of(board_of(config))
+    assert {cell.task for cell in cells} == {"marco (dev)"}
+    assert {cell.units for cell in cells} == {4}
+
+
+def test_of_several_splits_test_judges_and_without_it_none(files: Path, tmp_path: Path):
+    several = split_folder(tmp_path / "several", "dev", "train")
+    config = asked(files, "one", tasks=[], beir=[str(several)])
+    with pytest.raises(UnreadableSourceError, match=r"E103 .*several has dev, train: leave"):
+        config.check_files()
+    shutil.copy(several / "qrels" / "dev.tsv", several / "qrels" / "test.tsv")
+    assert [task.name for task, _ in config.places()] == ["several"]
 
 
 def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
