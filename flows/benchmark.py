@@ -1,26 +1,25 @@
 """Models on the evaluation suite between the fixed rows, and which of two is better."""
 
 import logging
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from prefect import flow
 
-from flows.short_names import labelled
 from flows.benchmark_settings import Benchmark
 from flows.scoring import System, result_on
+from flows.short_names import labelled
 from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.errors import SentembError
+from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED,
+    Fixed,
     Placed,
     compare_results,
     diagnose_on_halves,
@@ -35,7 +34,7 @@ from tasks.following import recorded
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registry import resolve
-from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of
+from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
 from tasks.scoreboard_tables import write_board
 from tasks.sources import digest_of_encoder
 from tasks.tracking import tracked_run
@@ -193,10 +192,9 @@ def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
 def compare(config: Benchmark) -> Duel:
     """Two models on every task that both can do, and the paired difference of each."""
     models = labelled(config.models)
-    systems: list[System] = [system_of(model) for model in models.values()]
-    tasks = [placed(task, folder) for task, folder in config.places()]
-    if not all(isinstance(system, ArtifactRef) for system in systems):
-        tasks = [one for one in tasks if isinstance(one.task, RetrievalTask)]
+    asked = [placed(task, folder) for task, folder in config.places()]
+    tasks = comparable(asked, [label for label, model in models.items() if fixed_row(model)])
+    systems: list[System] = [fixed_row(model) or encoder_of(model) for model in models.values()]
     first, second = (
         scored(label, system, tasks, config.vectors)
         for label, system in zip(models, systems, strict=True)
@@ -214,18 +212,36 @@ def compare(config: Benchmark) -> Duel:
             if isinstance(system, ArtifactRef)
         },
         tasks=tasks,
+        left_out=[one.task.name for one in asked if one not in tasks],
         scores=[*first, *second],
         rows=[compare_results(task, [pair]) for task, pair in pairs.items()],
         averages=compared_averages(tasks, pairs),
     )
 
 
-def system_of(model: str) -> System:
-    """A fixed row by its name, or an encoder."""
-    for name in FIXED:
-        if name.lower() == model.lower():
-            return name
-    return encoder_of(model)
+def fixed_row(model: str) -> Fixed | None:
+    """The row that no model moves, by its name in any case."""
+    return next((name for name in FIXED if name.lower() == model.lower()), None)
+
+
+def comparable(tasks: Sequence[Placed], fixed: Sequence[str]) -> list[Placed]:
+    """What both sides can do; fixed rows can only retrieve.
+
+    Raises:
+        UsageError: nothing of it has its files.
+    """
+    if not fixed:
+        return list(tasks)
+    found = [one for one in tasks if isinstance(one.task, RetrievalTask)]
+    if all(one.missing for one in found):
+        absent = not_run(found)
+        names = [one.task.name for one in tasks]
+        told = [f"{name} ({absent[name]})" if name in absent else name for name in names]
+        raise UsageError(
+            f"{' and '.join(fixed)} can only retrieve; asked for is {', '.join(told)}: name a task "
+            "of retrieval that has its files with --tasks, or two models."
+        )
+    return found
 
 
 def compared_averages(

@@ -344,7 +344,18 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     said = shown(capsys, *duel_tables(duel))
     assert "bm25 is better on" in said
     assert "one in twenty differences would look real.\n" in said  # too few for a number
-    assert duel_json(duel)["tasks"][0]["better"] == "bm25"
+    told = duel_json(duel)
+    assert told["tasks"][0]["better"] == "bm25"
+    assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
+    assert told["not_run"] == {}
+
+
+def test_a_fixed_row_is_refused_where_nothing_is_retrieved(files: Path):
+    models = [str(files / "one"), "bm25"]
+    with pytest.raises(UsageError, match=r"bm25 can only retrieve; asked for is STS12: name"):
+        duel_of(asked(files, models=models, tasks=["sts12"]))
+    with pytest.raises(UsageError, match=r"is CACM \(not run: wants ir_cacm_docs.*\), STS12: name"):
+        duel_of(asked(files, models=models, tasks=["sts12", "cacm"]))
 
 
 def test_names_in_a_table_are_short_where_they_are_clear():
@@ -364,6 +375,7 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         asked(files, tasks=["sts13"]).check_files()
     with pytest.raises(UnreadableSourceError, match=r"lacks corpus\.jsonl"):
         asked(files, beir=[str(tmp_path)]).check_files()
+    assert "bm25 and Constant can only retrieve: STS12, STS13, STS-B-dev, tree_depth." in said
     with pytest.raises(UsageError, match=r"There is no task 'stsb'"):
         asked(files, data=None, tasks=["STSB"]).check_files()
     with pytest.raises(UsageError, match="--data FOLDER"):
