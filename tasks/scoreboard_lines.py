@@ -31,7 +31,7 @@ def diagnosis_lines(
         [
             measure.replace("_", " "),
             *(f"{told[measure]:.3f}" for told in found),
-            *(f"{of[measure]:+.2f}" for of in agreed.values()),
+            *(f"{of[measure]:+.2f}" if measure in of else "" for of in agreed.values()),
         ]
         for measure in MEASURES
     ]

@@ -23,14 +23,15 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.benchmark import comparison_of
 from tasks.duel import Duel, duel_json, duel_tables
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.scoreboard import Scoreboard, averages, cells_of, models_told
-from tasks.scoreboard_lines import diagnosis_lines, overlap_lines
+from tasks.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
+from tasks.scoreboard_lines import diagnosis_lines, fusion_lines, overlap_lines
 from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
 from tasks.walking import making_plan, without_prefect
 from tests import tiny
@@ -211,6 +212,24 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
 
 def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys):
     """All first sentences of STS12 as documents of two: half of its texts."""
+def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
+    board: Scoreboard, monkeypatch
+):
+    (sample,) = board.diagnoses
+    cells = cells_of(board)
+    alike = [cell.model_copy(update={"value": 0.5}) for cell in cells]
+    assert agreements(board, alike, sample) == {}
+
+    def without_hubs(ref: ArtifactRef) -> Diagnosis:
+        return diagnosis_of(ref).model_copy(update={"hubness": 0.0})
+
+    monkeypatch.setattr("tasks.scoreboard.diagnosis_of", without_hubs)
+    agreed = agreements(board, cells, sample)
+    rho = {line[0]: line[-1] for line in diagnosis_lines(board.diagnoses[sample], agreed)}
+    assert rho["hubness"] == ""
+    assert rho["uniformity"] != ""
+
+
     first = read_sts(files / "data" / "sts_sts12.parquet").first
     rows = [{"sentences": first[k : k + 2]} for k in range(0, len(first), 2)]
     copied = tmp_path / "corpus.jsonl"
