@@ -27,8 +27,10 @@ from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
-from tasks.benchmark import comparison_of
+from sentemb_core.types import ArtifactRef
+from tasks.benchmark import comparison_of, diagnosis_of
 from tasks.duel import Duel, duel_json, duel_tables
+from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
 from tasks.scoreboard_lines import diagnosis_lines, fusion_lines, overlap_lines
@@ -210,8 +212,6 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
     assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
 
 
-def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys):
-    """All first sentences of STS12 as documents of two: half of its texts."""
 def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
     board: Scoreboard, monkeypatch
 ):
@@ -230,6 +230,8 @@ def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
     assert rho["uniformity"] != ""
 
 
+def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys):
+    """All first sentences of STS12 as documents of two: half of its texts."""
     first = read_sts(files / "data" / "sts_sts12.parquet").first
     rows = [{"sentences": first[k : k + 2]} for k in range(0, len(first), 2)]
     copied = tmp_path / "corpus.jsonl"
@@ -362,6 +364,7 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert rows[0].verdict == "first"
     said = shown(capsys, *duel_tables(duel))
     assert "bm25 is better on" in said
+    assert "bm25 and Constant can only retrieve: STS12, STS13, STS-B-dev, tree_depth." in said
     assert "one in twenty differences would look real.\n" in said  # too few for a number
     told = duel_json(duel)
     assert told["tasks"][0]["better"] == "bm25"
@@ -387,40 +390,6 @@ def test_names_in_a_table_are_short_where_they_are_clear():
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
         *("models:/news@champion", "out/news@champion", ".")
     ]
-
-
-def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
-    with pytest.raises(UnreadableSourceError, match=r"lacks sts_sts13\.parquet.*--data"):
-        asked(files, tasks=["sts13"]).check_files()
-    with pytest.raises(UnreadableSourceError, match=r"lacks corpus\.jsonl"):
-        asked(files, beir=[str(tmp_path)]).check_files()
-    assert "bm25 and Constant can only retrieve: STS12, STS13, STS-B-dev, tree_depth." in said
-    with pytest.raises(UsageError, match=r"There is no task 'stsb'"):
-        asked(files, data=None, tasks=["STSB"]).check_files()
-    with pytest.raises(UsageError, match="--data FOLDER"):
-        asked(files, data=None).check_files()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        ("benchmark", 2, "E001 a benchmark compares models, and none is named: name one or more"),
-        ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "There is no task 'nosuch'"),
-        ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 None of the tasks"),
-        ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
-        ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
-        ("compare FILES/one", 2, "E001"),
-        ("compare FILES/one FILES/one --data FILES/data", 2, "one is named 2 times: name it once"),
-        ("compare BM25 BM25 --data FILES/data", 2, "E001 models: a table has each model once"),
-        ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
-    ],
-)
-def test_a_mistake_is_told_in_one_line(files: Path, capsys, arguments: str, code: int, told: str):
-    found = console.run(app, arguments.replace("FILES", str(files)).split())
-    said, errors = capsys.readouterr()
-    assert (found, said) == (code, "")
-    assert told in errors
-    assert len(errors.splitlines()) == 1
     assert list(labelled(["/runs/random", "/runs/one"], taken=["random"])) == ["runs/random", "one"]
 
 
@@ -473,6 +442,39 @@ def test_of_several_splits_test_judges_and_without_it_none(files: Path, tmp_path
         config.check_files()
     shutil.copy(several / "qrels" / "dev.tsv", several / "qrels" / "test.tsv")
     assert [task.name for task, _ in config.places()] == ["several"]
+
+
+def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match=r"lacks sts_sts13\.parquet.*--data"):
+        asked(files, tasks=["sts13"]).check_files()
+    with pytest.raises(UnreadableSourceError, match=r"lacks corpus\.jsonl"):
+        asked(files, beir=[str(tmp_path)]).check_files()
+    with pytest.raises(UsageError, match=r"There is no task 'stsb'"):
+        asked(files, data=None, tasks=["STSB"]).check_files()
+    with pytest.raises(UsageError, match="--data FOLDER"):
+        asked(files, data=None).check_files()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("benchmark", 2, "E001 a benchmark compares models, and none is named: name one or more"),
+        ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "There is no task 'nosuch'"),
+        ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 None of the tasks"),
+        ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
+        ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
+        ("compare FILES/one", 2, "E001"),
+        ("compare FILES/one FILES/one --data FILES/data", 2, "one is named 2 times: name it once"),
+        ("compare BM25 BM25 --data FILES/data", 2, "E001 models: a table has each model once"),
+        ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(files: Path, capsys, arguments: str, code: int, told: str):
+    found = console.run(app, arguments.replace("FILES", str(files)).split())
+    said, errors = capsys.readouterr()
+    assert (found, said) == (code, "")
+    assert told in errors
+    assert len(errors.splitlines()) == 1
 
 
 def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
@@ -528,18 +530,58 @@ def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
     one = told["one"]["Cranfield"]
     assert one["queries"] < 12
     assert one["curve"][str(one["alpha"])] == max(one["curve"].values())
-    assert one["low"] <= one["values"]["rescored"] - max(
-        one["values"]["bm25"], one["values"]["encoder"]
-    )
-    assert "rank fusion" in shown(capsys, *scoreboard_tables(found))
+    values = {system: told["value"] for system, told in one["values"].items()}
+    for joined, gains in one["gains"].items():
+        for alone, gain in gains.items():
+            assert gain["value"] == pytest.approx(values[joined] - values[alone])
+            assert gain["low"] <= gain["value"] <= gain["high"]
+    lines = fusion_lines(found.fusions)
+    assert [line[3] for line in lines[1:]] == [f"alpha {one['alpha']:g}", "rank fusion"] * 2
+    said = shown(capsys, *scoreboard_tables(found))
     folder = write_board(found, tmp_path / "out")
-    assert "Words and vectors together" in (folder / "page.html").read_text(encoding="utf-8")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "Words and vectors together" in page
+    for line in lines:
+        assert all(cell in page for cell in line)
+        assert all(word in said for cell in line for word in cell.split())
     drawn = json.loads((folder / "scores.json").read_text())
     marks = [point["system"] for point in drawn if point["panel"].startswith("Words and vectors")]
     of_one = ["one", "BM25 + alpha one", "ranks of BM25 and one"]
     assert marks == ["BM25", *of_one, *(name.replace("one", "two") for name in of_one)]
+    (mark,) = (point for point in drawn if point["system"] == "ranks of BM25 and one")
+    assert {name: mark[name] for name in ("value", "low", "high")} == one["values"]["fused"]
+    assert mark["low"] < mark["value"] < mark["high"]
     assert "score_fusion" not in ran(config)
     assert "score_fusion" not in ran(asked(files, "one", tasks=["cranfield"]))
+
+
+def fusion(*gains: tuple[float, float]) -> Fusion:
+    """Rank fusion over BM25 and over the encoder, by the bounds of its gains; BM25 is ahead."""
+    values = {"bm25": 0.5, "encoder": 0.4, "rescored": 0.5, "fused": 0.5}
+    bounds = zip(("bm25", "encoder"), gains, strict=True)
+    of_fused = {alone: Estimate(value=0, low=low, high=high) for alone, (low, high) in bounds}
+    return Fusion(
+        measure="nDCG@10",
+        alpha=1,
+        curve={1: 0.5},
+        queries=9,
+        values={name: Estimate(value=one, low=0, high=1) for name, one in values.items()},
+        gains={"rescored": of_fused, "fused": of_fused},
+    )
+
+
+@pytest.mark.parametrize(
+    ("gains", "better"),
+    [
+        (((0.1, 0.2), (0.1, 0.3)), "fused"),
+        (((-0.1, 0.2), (0.1, 0.3)), None),
+        (((-0.2, -0.1), (0.1, 0.3)), "bm25"),
+        (((-0.1, 0.1), (-0.3, -0.1)), "encoder"),
+        (((-0.2, -0.1), (-0.3, -0.1)), "bm25"),
+    ],
+)
+def test_both_together_are_better_where_they_beat_either_alone(gains, better: str | None):
+    assert fusion(*gains).better("fused") == better
 
 
 def test_a_fusion_that_is_refused_is_told_and_no_empty_table_stands_for_it(
