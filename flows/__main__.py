@@ -65,7 +65,11 @@ Tasks = Annotated[
 ]
 Beir = Annotated[
     list[str] | None,
-    Parameter(consume_multiple=True, negative="", help="Folders in BEIR's format: tasks too."),
+    Parameter(
+        consume_multiple=True,
+        negative="",
+        help="Folders in BEIR's format: tasks too, by qrels/test.tsv or the only split there is.",
+    ),
 ]
 Vectors = Annotated[
     Literal["text", "sentence_mean", "unit_sentence_mean"],

@@ -1,8 +1,6 @@
 """Models on the evaluation suite between the fixed rows, and which of two is better."""
 
 import logging
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,15 +9,17 @@ from prefect import flow
 
 from flows.benchmark_settings import Benchmark
 from flows.scoring import System, result_on
+from flows.short_names import labelled
 from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.errors import SentembError
+from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED,
+    Fixed,
     Placed,
     compare_results,
     diagnose_on_halves,
@@ -34,7 +34,7 @@ from tasks.following import recorded
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registry import resolve
-from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of
+from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
 from tasks.scoreboard_tables import write_board
 from tasks.sources import digest_of_encoder
 from tasks.tracking import tracked_run
@@ -45,10 +45,6 @@ log = logging.getLogger("sentemb_core.run")
 LONGEST = 256
 """Tokens of a text for a model that a name describes: all-MiniLM-L6-v2's own limit, with which its
 published numbers were made. A folder keeps its own."""
-
-
-ARTIFACT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}(/data)?/?$")
-"""How the folder of an artifact ends."""
 
 
 @flow(name="benchmark", flow_run_name="benchmark")
@@ -75,7 +71,7 @@ def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
     """The fixed rows, then model by model."""
     documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
-    models = labelled(config.models)
+    models = labelled(config.models, taken=FIXED)
     encoders = {label: encoder_of(model) for label, model in models.items()}
     ranked = [one for one in tasks if isinstance(one.task, RetrievalTask) and not one.missing]
     fixed = FIXED if ranked else ()
@@ -108,23 +104,6 @@ def results(
         for heading, scores in told.items()
     }
     return {heading: made for heading, made in found.items() if made}
-
-
-def labelled(models: Sequence[str]) -> dict[str, str]:
-    """Models by their names in a table: the shortest end of each that is no end of another."""
-    taken = Counter(end for model in models for end in ends(model))
-    return {next((end for end in ends(model) if taken[end] == 1), model): model for model in models}
-
-
-def ends(model: str) -> list[str]:
-    """NAME@ALIAS, or the last part of a folder or a name, the last two, and so on.
-
-    An artifact of the store is its folder, by the first letters of its digest.
-    """
-    if model.startswith("models:/"):
-        return [model.removeprefix("models:/"), model]
-    parts = Path(ARTIFACT.sub(r"\1", model)).parts
-    return [str(Path(*parts[-n:])) for n in range(1, len(parts) + 1)]
 
 
 def encoder_of(model: str) -> ArtifactRef:
@@ -213,10 +192,9 @@ def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
 def compare(config: Benchmark) -> Duel:
     """Two models on every task that both can do, and the paired difference of each."""
     models = labelled(config.models)
-    systems: list[System] = [system_of(model) for model in models.values()]
-    tasks = [placed(task, folder) for task, folder in config.places()]
-    if not all(isinstance(system, ArtifactRef) for system in systems):
-        tasks = [one for one in tasks if isinstance(one.task, RetrievalTask)]
+    asked = [placed(task, folder) for task, folder in config.places()]
+    tasks = comparable(asked, [label for label, model in models.items() if fixed_row(model)])
+    systems: list[System] = [fixed_row(model) or encoder_of(model) for model in models.values()]
     first, second = (
         scored(label, system, tasks, config.vectors)
         for label, system in zip(models, systems, strict=True)
@@ -234,18 +212,36 @@ def compare(config: Benchmark) -> Duel:
             if isinstance(system, ArtifactRef)
         },
         tasks=tasks,
+        left_out=[one.task.name for one in asked if one not in tasks],
         scores=[*first, *second],
         rows=[compare_results(task, [pair]) for task, pair in pairs.items()],
         averages=compared_averages(tasks, pairs),
     )
 
 
-def system_of(model: str) -> System:
-    """A fixed row by its name, or an encoder."""
-    for name in FIXED:
-        if name.lower() == model.lower():
-            return name
-    return encoder_of(model)
+def fixed_row(model: str) -> Fixed | None:
+    """The row that no model moves, by its name in any case."""
+    return next((name for name in FIXED if name.lower() == model.lower()), None)
+
+
+def comparable(tasks: Sequence[Placed], fixed: Sequence[str]) -> list[Placed]:
+    """What both sides can do; fixed rows can only retrieve.
+
+    Raises:
+        UsageError: nothing of it has its files.
+    """
+    if not fixed:
+        return list(tasks)
+    found = [one for one in tasks if isinstance(one.task, RetrievalTask)]
+    if all(one.missing for one in found):
+        absent = not_run(found)
+        names = [one.task.name for one in tasks]
+        told = [f"{name} ({absent[name]})" if name in absent else name for name in names]
+        raise UsageError(
+            f"{' and '.join(fixed)} can only retrieve; asked for is {', '.join(told)}: name a task "
+            "of retrieval that has its files with --tasks, or two models."
+        )
+    return found
 
 
 def compared_averages(

@@ -4,9 +4,19 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
+from flows.short_names import labelled
 from sentemb_core.configs import Config, CorpusConfig
 from sentemb_core.errors import UnreadableSourceError, UsageError
-from sentemb_core.suite import POSITIVES, USUAL, DocumentVector, Task, beir_task, chosen
+from sentemb_core.suite import (
+    POSITIVES,
+    SUITE,
+    USUAL,
+    DocumentVector,
+    RetrievalTask,
+    Task,
+    beir_task,
+    chosen,
+)
 
 
 class Benchmark(Config):
@@ -53,10 +63,16 @@ class Benchmark(Config):
 
         Raises:
             UsageError: a task that the suite does not have.
+            UnreadableSourceError: E103, as `split_of`.
         """
         tasks = chosen(self.tasks)
         suite = [(task, Path(self.data)) for task in tasks] if self.data else []
-        return [*suite, *((beir_task(Path(one).resolve().name), Path(one)) for one in self.beir)]
+        folders = list(dict.fromkeys(str(Path(one).resolve()) for one in self.beir))
+        beir = labelled(folders, taken=[task.name for task in SUITE])
+        return [
+            *suite,
+            *((beir_task(name, split_of(Path(one))), Path(one)) for name, one in beir.items()),
+        ]
 
     @property
     def positives(self) -> Path | None:
@@ -74,7 +90,8 @@ class Benchmark(Config):
 
         Raises:
             UsageError: there is no folder to look for tasks in.
-            UnreadableSourceError: E103, a BEIR folder lacks a file, or no task has its files.
+            UnreadableSourceError: E103, a BEIR folder lacks a file, or no task has its files; or as
+                `split_of`.
         """
         if not self.places():
             raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
@@ -85,7 +102,7 @@ class Benchmark(Config):
             if not (folder / file).is_file()
         ]
         for task, folder, file in lacking:
-            if str(folder) in self.beir:
+            if isinstance(task, RetrievalTask) and task.source == "beir":
                 raise UnreadableSourceError(
                     f"A BEIR folder has {', '.join(task.files)}; {folder} lacks {file}."
                 )
@@ -96,3 +113,20 @@ class Benchmark(Config):
                 f"None of the tasks has its files in {self.data}, which lacks {names}: name the "
                 "folder that has them with --data."
             )
+
+
+def split_of(folder: Path) -> str:
+    """What a BEIR folder is judged by: test, or else the only split there is.
+
+    Raises:
+        UnreadableSourceError: E103, there are several, and test is none of them.
+    """
+    splits = sorted(file.stem for file in folder.glob("qrels/*.tsv"))
+    if "test" in splits or not splits:
+        return "test"
+    if len(splits) > 1:
+        raise UnreadableSourceError(
+            "A BEIR folder is judged by qrels/test.tsv, or by the only split that it has; "
+            f"{folder} has {', '.join(splits)}: leave the one that you mean, or call it test."
+        )
+    return splits[0]

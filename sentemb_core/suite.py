@@ -140,10 +140,11 @@ POSITIVES = "stsb_dev.parquet"
 """The set of pairs whose alignment and uniformity are looked at, as in SimCSE."""
 
 
-def beir_task(folder_name: str) -> RetrievalTask:
-    """A BEIR folder's test queries."""
-    files = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
-    return RetrievalTask(name=folder_name, files=files, source="beir")
+def beir_task(folder_name: str, split: str = "test") -> RetrievalTask:
+    """A BEIR folder's queries of one split; one that is not test stands in the task's name."""
+    name = folder_name if split == "test" else f"{folder_name} ({split})"
+    files = ("corpus.jsonl", "queries.jsonl", f"qrels/{split}.tsv")
+    return RetrievalTask(name=name, files=files, source="beir")
 
 
 def chosen(names: Sequence[str]) -> tuple[Task, ...]:

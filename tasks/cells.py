@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from sentemb_core.console import plain
 from sentemb_core.errors import UsageError
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
+from tasks.storing import opened
 from tasks.validate import scores_of, sts_of
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from sentemb_core.evaluation.results import TaskResult
+
+    Hits = dict[int, TaskResult]
+    """Seed -> which queries found their title among five."""
 
 RECALLS = ("R@1", "R@5", "R@10")
 
@@ -107,7 +114,10 @@ def cells_table(cells: Sequence[Cell]) -> "Table":
     """For the terminal."""
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 1), header_style="bold")
+    below = "\n".join(map(plain, leads(cells)))
+    table = Table(
+        box=None, padding=(0, 1), header_style="bold", caption=below, caption_justify="left"
+    )
     for number, name in enumerate(header(cells)):
         table.add_column(name, justify="left" if number < 3 else "right")
     for line in lines(cells):
@@ -120,8 +130,50 @@ def cells_markdown(cells: Sequence[Cell]) -> str:
     names = header(cells)
     rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
     rows = [f"| {' | '.join(row)} |" for row in (names, rule, *lines(cells))]
-    told = notes(cells)
+    told = [*(f"- {lead}" for lead in leads(cells)), *notes(cells)]
     return "\n".join([*rows, *(["", *told] if told else [])])
+
+
+def leads(cells: Sequence[Cell]) -> list[str]:
+    """For each number of labels, what the best method has over each other one, and how surely."""
+    if not any(cell.labels for cell in cells):
+        return []
+    told = ["R@5 of the best for each number of labels, less the others, 95 % over queries:"]
+    for (corpus, start, labels), methods in sorted(hits_of(cells).items()):
+        means = {name: mean(hits.value for hits in of.values()) for name, of in methods.items()}
+        best, *others = sorted(methods, key=lambda name: -means[name])
+        told += [
+            f"{corpus}, {start}, {labels:,} labels: {best} less {other} "
+            f"{gain_text(methods[best], methods[other])}"
+            for other in others
+        ]
+    return told
+
+
+def gain_text(one: "Hits", other: "Hits") -> str:
+    """The mean difference over the seeds that both have, its interval, and how many agree."""
+    from sentemb_core.evaluation.comparison import seeds_interval
+
+    pairs = [(one[seed], other[seed]) for seed in one if seed in other]
+    if not pairs:
+        return "have no seed in common"
+    gain = seeds_interval([pairs])
+    above = sum(hits.value > its.value for hits, its in pairs)
+    bounds = f"({gain.low:+.3f} to {gain.high:+.3f})"
+    return f"{gain.mean:+.3f} {bounds}, above in {above} of {len(pairs)} seeds"
+
+
+def hits_of(cells: Sequence[Cell]) -> "dict[tuple[str, str, int], dict[str, Hits]]":
+    """Of what learnt, by corpus, start encoder and labels, then method."""
+    from sentemb_core.evaluation.titles import title_result
+
+    found: dict[tuple[str, str, int], dict[str, Hits]] = {}
+    for cell in cells:
+        if cell.scores and (cell.steps or cell.labels):
+            methods = found.setdefault((cell.corpus, cell.start, cell.labels), {})
+            hits = title_result(opened(cell.scores), "R@5")
+            methods.setdefault(cell.method, {})[cell.seed] = hits
+    return found
 
 
 def notes(cells: Sequence[Cell]) -> list[str]:

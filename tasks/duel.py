@@ -21,12 +21,13 @@ MANY = 10
 class Duel(Value):
     """Two models on the tasks that both can do; averages come after the tasks they are of.
 
-    encoders: of those models that are no fixed row.
+    encoders: of those models that are no fixed row. left_out: tasks that a fixed row cannot do.
     """
 
     models: dict[str, str]
     encoders: dict[str, ArtifactRef]
     tasks: list[Placed]
+    left_out: list[str]
     scores: list[Score]
     rows: list[ArtifactRef]
     averages: list[ArtifactRef]
@@ -35,6 +36,13 @@ class Duel(Value):
 def verdict_of(found: "Comparison", first: str, second: str) -> str:
     """The better one, if the interval leaves out 0."""
     return {"first": first, "second": second, "undecided": "not decided"}[found.verdict]
+
+
+def left_out(duel: Duel) -> list[str]:
+    """A line on the tasks that a fixed row cannot do, if there are any."""
+    fixed = " and ".join(label for label in duel.models if label not in duel.encoders)
+    names = ", ".join(duel.left_out)
+    return [f"Left out, for {fixed} can only retrieve: {names}."] if names else []
 
 
 def duel_json(duel: Duel) -> Json:
@@ -53,6 +61,7 @@ def duel_json(duel: Duel) -> Json:
         "values": "shares and correlations; low and high bound the 95 % interval of first - second",
         "tasks": rows,
         "averages": means,
+        "left_out": duel.left_out,
         "not_run": not_run(duel.tasks),
         "refused": refused(duel.scores),
     }
@@ -86,6 +95,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         f"{first} less {second}, times 100, with the 95 % interval of the difference.",
         table,
         *(f"{where}: {note}" for where, note in notes.items()),
+        *left_out(duel),
         conclusion(rows, first, second),
         *models_told(duel.models),
         *filter(None, [lengths_note(duel.encoders)]),

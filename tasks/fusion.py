@@ -12,28 +12,40 @@ from tasks.storing import opened
 if TYPE_CHECKING:
     from sentemb_core.evaluation.collection_scores import FusedResults
 
-SYSTEMS = ("bm25", "encoder", "rescored", "fused")
+ALONE = ("bm25", "encoder")
+JOINED = ("rescored", "fused")
+SYSTEMS = (*ALONE, *JOINED)
+
+
+class Estimate(Value):
+    """A number and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 class Fusion(Value):
     """One encoder on one task, on the half of the queries that chose nothing.
 
     alpha: of BM25 + alpha x cosine, chosen on the other half, whose main measure `curve` has by
-    alpha. low, high: the 95 % interval of rescored less the better of BM25 and the encoder.
+    alpha. gains: of each joined system, less BM25 and less the encoder.
     """
 
     measure: str
     alpha: float
     curve: dict[float, float]
-    values: dict[str, float]
     queries: int
-    low: float
-    high: float
+    values: dict[str, Estimate]
+    gains: dict[str, dict[str, Estimate]]
 
-    @property
-    def better(self) -> str:
-        """The one of the two that rescoring has to beat."""
-        return max(("bm25", "encoder"), key=lambda name: self.values[name])
+    def better(self, joined: str) -> str | None:
+        """The joined system where it beats both alone, or what of them beats it; none: open."""
+        gains = self.gains[joined]
+        if all(gain.low > 0 for gain in gains.values()):
+            return joined
+        ahead = [alone for alone in ALONE if gains[alone].high < 0]
+        return max(ahead, key=lambda alone: self.values[alone].value, default=None)
 
 
 @stage(
@@ -64,20 +76,25 @@ def score_fusion(
 
 def fusion_from(found: "FusedResults") -> Fusion:
     """What a table shows of it."""
-    from sentemb_core.evaluation.comparison import comparison
+    from sentemb_core.evaluation.comparison import comparison, interval
 
     results = found.results
-    values = {name: results[name].value for name in SYSTEMS}
-    rival = max(("bm25", "encoder"), key=lambda name: values[name])
-    gain = comparison(results["rescored"], results[rival])
+
+    def value(system: str) -> Estimate:
+        bounds = interval(results[system])
+        return Estimate(value=results[system].value, low=bounds.low, high=bounds.high)
+
+    def gain(joined: str, alone: str) -> Estimate:
+        paired = comparison(results[joined], results[alone])
+        return Estimate(value=paired.difference, low=paired.low, high=paired.high)
+
     return Fusion(
         measure=results["rescored"].main,
         alpha=found.alpha,
         curve=dict(found.curve),
-        values=values,
-        queries=gain.units,
-        low=gain.low,
-        high=gain.high,
+        queries=len(results["rescored"].units),
+        values={system: value(system) for system in SYSTEMS},
+        gains={joined: {alone: gain(joined, alone) for alone in ALONE} for joined in JOINED},
     )
 
 

@@ -137,7 +137,7 @@ def agreements(
 ) -> dict[Group, dict[str, float]]:
     """Rank correlation over models of each diagnostic with each group's average.
 
-    Empty with fewer than three models.
+    Empty with fewer than three models; what is the same for all of them goes with nothing.
     """
     from sentemb_core.evaluation.label_free import MEASURES, agreement
 
@@ -146,11 +146,12 @@ def agreements(
     for group in GROUPS:
         scores = averages(board, cells, group)
         both = [name for name in told if name in scores]
-        if len(both) >= FEWEST:
+        if len(both) >= FEWEST and len({scores[name] for name in both}) > 1:
+            varying = [one for one in MEASURES if len({told[name][one] for name in both}) > 1]
             found[group] = {
                 measure: agreement(
                     [told[name][measure] for name in both], [scores[name] for name in both]
                 )
-                for measure in MEASURES
+                for measure in varying
             }
     return found

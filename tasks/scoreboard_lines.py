@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sentemb_core.suite import Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
-from tasks.fusion import SYSTEMS, fusion_of
+from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
 
 Lines = list[list[str]]
 """The head first."""
@@ -31,7 +31,7 @@ def diagnosis_lines(
         [
             measure.replace("_", " "),
             *(f"{told[measure]:.3f}" for told in found),
-            *(f"{of[measure]:+.2f}" for of in agreed.values()),
+            *(f"{of[measure]:+.2f}" if measure in of else "" for of in agreed.values()),
         ]
         for measure in MEASURES
     ]
@@ -39,20 +39,32 @@ def diagnosis_lines(
 
 
 def fusion_lines(fusions: Mapping[str, Mapping[str, ArtifactRef]]) -> Lines:
-    """Of every task and model: queries, four values times 100, alpha, and what rescoring gains."""
-    systems = ("BM25", "encoder", "BM25 + alpha cosine", "rank fusion")
-    gain = "rescored less the better of the two"
-    lines = [["task", "measure", "model", "queries", *systems, "alpha", gain]]
+    """Every task, model, and way to join it with BM25."""
+    values = ("queries", "BM25", "alone", "both", "less BM25", "less alone")
+    lines = [["task", "measure", "model", "joined by", *values, "better"]]
     for task in dict.fromkeys(task for told in fusions.values() for task in told):
         for model, told in fusions.items():
             if task in told:
-                one = fusion_of(told[task])
-                shown = [f"{100 * one.values[name]:.1f}" for name in SYSTEMS]
-                more = 100 * (one.values["rescored"] - one.values[one.better])
-                interval = f"{more:+.1f} ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
-                queries, alpha = f"{one.queries:,}", f"{one.alpha:g}"
-                lines.append([task, one.measure, model, queries, *shown, alpha, interval])
+                lines += joined_lines(task, model, fusion_of(told[task]))
     return lines
+
+
+def joined_lines(task: str, model: str, found: Fusion) -> Lines:
+    """Three values times 100, what is gained over either alone, and who is better for sure."""
+    ways = {"rescored": f"alpha {found.alpha:g}", "fused": "rank fusion"}
+    lines: Lines = []
+    for joined, way in ways.items():
+        values = [f"{100 * found.values[name].value:.1f}" for name in (*ALONE, joined)]
+        gains = [gain_text(found.gains[joined][name]) for name in ALONE]
+        names = {"bm25": "BM25", "encoder": model, joined: "both", None: "not decided"}
+        start = [task, found.measure, model, way, f"{found.queries:,}"]
+        lines.append([*start, *values, *gains, names[found.better(joined)]])
+    return lines
+
+
+def gain_text(gain: Estimate) -> str:
+    """Times 100, with the 95 % interval."""
+    return f"{100 * gain.value:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
 
 
 def overlap_lines(overlap: ArtifactRef) -> Lines:

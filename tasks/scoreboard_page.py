@@ -100,10 +100,13 @@ def fusion_panel(board: Scoreboard) -> "Panel":
     head, *rows = fusion_lines(board.fusions)
     return Panel(
         "Words and vectors together",
-        ["Half of a task's queries choose alpha; the others are told here."],
+        [
+            "By BM25 + alpha cosine, or by rank fusion. Half of a task's queries choose alpha; the "
+            "others are told here."
+        ],
         head=head,
         rows=rows,
-        caption="Main measures, times 100, with the 95 % interval of the gain",
+        caption="Main measures, times 100, with the 95 % intervals of the gains",
     )
 
 

@@ -115,15 +115,15 @@ def fusion_points(board: Scoreboard) -> "list[Point]":
         for task, ref in told.items():
             one = fusion_of(ref)
             for system, name in zip(SYSTEMS, fused_names(model), strict=True):
-                value = one.values[system]
+                found = one.values[system]
                 points[task, name] = Point(
                     panel="Words and vectors together, times 100",
                     task=f"{task} ({one.measure}, {one.queries:,} queries)",
                     system=name,
                     fixed=name == "BM25",
-                    value=value,
-                    low=value,
-                    high=value,
+                    value=found.value,
+                    low=found.low,
+                    high=found.high,
                 )
     return list(points.values())
 
@@ -185,8 +185,9 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
         told += [f"Without labels, on {sample}{rho}.", lines_table(lines)]
     if board.fusions:
         told += [
-            "Words and vectors together, on the half of the queries that did not choose alpha.",
-            lines_table(fusion_lines(board.fusions), words=3),
+            "Words and vectors together, by BM25 + alpha cosine or by rank fusion, on the half of "
+            "the queries that did not choose alpha; gains have their 95 % intervals.",
+            lines_table(fusion_lines(board.fusions), words=4),
         ]
     if board.overlap:
         told += [

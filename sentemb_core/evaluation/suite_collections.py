@@ -31,4 +31,4 @@ def _collection(task: RetrievalTask, folder: Path) -> Collection:
         case "stsb":
             return sts_retrieval(folder / task.files[0])
         case "beir":
-            return read_beir(folder)
+            return read_beir(folder, Path(task.files[-1]).stem)

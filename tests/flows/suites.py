@@ -43,6 +43,7 @@ def write(path: Path, **columns: list[object]) -> None:
 
 def write_beir(folder: Path) -> Path:
     """Four documents, of which each query names one."""
+    folder.mkdir(parents=True, exist_ok=True)
     rows = {"corpus": "w4 w5 w6", "queries": "w4 w5"}
     for name, start in rows.items():
         lines = [{"_id": f"{k}", "title": "", "text": f"{start} w{20 + k}"} for k in range(4)]

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -12,23 +13,27 @@ from unittest import mock
 import pytest
 
 from flows.__main__ import app
-from flows.benchmark import compare, labelled, scoreboard
+from flows.benchmark import compare, scoreboard
 from flows.benchmark_settings import Benchmark
 from flows.settings import checked_as
+from flows.short_names import labelled
 from flows.table_commands import refusals
 from sentemb_core import console
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
-from tasks.benchmark import comparison_of
+from sentemb_core.types import ArtifactRef
+from tasks.benchmark import comparison_of, diagnosis_of
 from tasks.duel import Duel, duel_json, duel_tables
+from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.scoreboard import Scoreboard, averages, cells_of, models_told
-from tasks.scoreboard_lines import diagnosis_lines, overlap_lines
+from tasks.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
+from tasks.scoreboard_lines import diagnosis_lines, fusion_lines, overlap_lines
 from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
 from tasks.walking import making_plan, without_prefect
 from tests import tiny
@@ -207,6 +212,24 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
     assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
 
 
+def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
+    board: Scoreboard, monkeypatch
+):
+    (sample,) = board.diagnoses
+    cells = cells_of(board)
+    alike = [cell.model_copy(update={"value": 0.5}) for cell in cells]
+    assert agreements(board, alike, sample) == {}
+
+    def without_hubs(ref: ArtifactRef) -> Diagnosis:
+        return diagnosis_of(ref).model_copy(update={"hubness": 0.0})
+
+    monkeypatch.setattr("tasks.scoreboard.diagnosis_of", without_hubs)
+    agreed = agreements(board, cells, sample)
+    rho = {line[0]: line[-1] for line in diagnosis_lines(board.diagnoses[sample], agreed)}
+    assert rho["hubness"] == ""
+    assert rho["uniformity"] != ""
+
+
 def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys):
     """All first sentences of STS12 as documents of two: half of its texts."""
     first = read_sts(files / "data" / "sts_sts12.parquet").first
@@ -341,8 +364,20 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert rows[0].verdict == "first"
     said = shown(capsys, *duel_tables(duel))
     assert "bm25 is better on" in said
+    assert "bm25 and Constant can only retrieve: STS12, STS13, STS-B-dev, tree_depth." in said
     assert "one in twenty differences would look real.\n" in said  # too few for a number
-    assert duel_json(duel)["tasks"][0]["better"] == "bm25"
+    told = duel_json(duel)
+    assert told["tasks"][0]["better"] == "bm25"
+    assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
+    assert told["not_run"] == {}
+
+
+def test_a_fixed_row_is_refused_where_nothing_is_retrieved(files: Path):
+    models = [str(files / "one"), "bm25"]
+    with pytest.raises(UsageError, match=r"bm25 can only retrieve; asked for is STS12: name"):
+        duel_of(asked(files, models=models, tasks=["sts12"]))
+    with pytest.raises(UsageError, match=r"is CACM \(not run: wants ir_cacm_docs.*\), STS12: name"):
+        duel_of(asked(files, models=models, tasks=["sts12", "cacm"]))
 
 
 def test_names_in_a_table_are_short_where_they_are_clear():
@@ -355,6 +390,58 @@ def test_names_in_a_table_are_short_where_they_are_clear():
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
         *("models:/news@champion", "out/news@champion", ".")
     ]
+    assert list(labelled(["/runs/random", "/runs/one"], taken=["random"])) == ["runs/random", "one"]
+
+
+def test_a_folder_called_as_another_task_is_a_task_of_its_own(files: Path, tmp_path: Path):
+    """Of three folders called Cranfield, one twice, and the suite's task."""
+    folders = [write_beir(tmp_path / name / "Cranfield") for name in "ab"]
+    again = tmp_path / "a" / "." / "Cranfield"
+    config = asked(files, "one", tasks=["cranfield"], beir=[*map(str, [*folders, again])])
+    found = {(cell.task, cell.system): cell.value for cell in cells_of(board_of(config))}
+    names = ["Cranfield", "a/Cranfield", "b/Cranfield"]
+    assert list(dict.fromkeys(task for task, _ in found)) == names
+    assert found["a/Cranfield", "BM25"] != found["Cranfield", "BM25"]
+    models = ["BM25", str(files / "one")]
+    duel = duel_of(asked(files, models=models, tasks=["cranfield"], beir=[str(folders[0])]))
+    rows = [comparison_of(ref) for ref in duel.rows]
+    assert {row.task: row.first for row in rows} == {
+        task: found[task, "BM25"] for task in names[:2]
+    }
+
+
+def test_a_folder_called_as_a_fixed_row_is_a_model_of_its_own(files: Path, tmp_path: Path):
+    model = write_encoder(tmp_path / "random", seed=3)
+    board = board_of(asked(files, models=[model], tasks=["cranfield"]))
+    assert board.systems == [*FIXED, f"{tmp_path.name}/random"]
+    assert len({cell.system for cell in cells_of(board)}) == 4
+
+
+def split_folder(folder: Path, *splits: str) -> Path:
+    """A BEIR folder whose queries each of these splits has."""
+    test = write_beir(folder) / "qrels" / "test.tsv"
+    for split in splits:
+        (test.parent / f"{split}.tsv").write_text(test.read_text())
+    test.unlink()
+    return folder
+
+
+def test_the_only_split_of_a_folder_judges_and_is_told(files: Path, tmp_path: Path):
+    only = split_folder(tmp_path / "marco", "dev")
+    config = asked(files, "one", data=None, tasks=[], beir=[str(only)])
+    config.check_files()
+    cells = cells_of(board_of(config))
+    assert {cell.task for cell in cells} == {"marco (dev)"}
+    assert {cell.units for cell in cells} == {4}
+
+
+def test_of_several_splits_test_judges_and_without_it_none(files: Path, tmp_path: Path):
+    several = split_folder(tmp_path / "several", "dev", "train")
+    config = asked(files, "one", tasks=[], beir=[str(several)])
+    with pytest.raises(UnreadableSourceError, match=r"E103 .*several has dev, train: leave"):
+        config.check_files()
+    shutil.copy(several / "qrels" / "dev.tsv", several / "qrels" / "test.tsv")
+    assert [task.name for task, _ in config.places()] == ["several"]
 
 
 def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
@@ -443,18 +530,58 @@ def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
     one = told["one"]["Cranfield"]
     assert one["queries"] < 12
     assert one["curve"][str(one["alpha"])] == max(one["curve"].values())
-    assert one["low"] <= one["values"]["rescored"] - max(
-        one["values"]["bm25"], one["values"]["encoder"]
-    )
-    assert "rank fusion" in shown(capsys, *scoreboard_tables(found))
+    values = {system: told["value"] for system, told in one["values"].items()}
+    for joined, gains in one["gains"].items():
+        for alone, gain in gains.items():
+            assert gain["value"] == pytest.approx(values[joined] - values[alone])
+            assert gain["low"] <= gain["value"] <= gain["high"]
+    lines = fusion_lines(found.fusions)
+    assert [line[3] for line in lines[1:]] == [f"alpha {one['alpha']:g}", "rank fusion"] * 2
+    said = shown(capsys, *scoreboard_tables(found))
     folder = write_board(found, tmp_path / "out")
-    assert "Words and vectors together" in (folder / "page.html").read_text(encoding="utf-8")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "Words and vectors together" in page
+    for line in lines:
+        assert all(cell in page for cell in line)
+        assert all(word in said for cell in line for word in cell.split())
     drawn = json.loads((folder / "scores.json").read_text())
     marks = [point["system"] for point in drawn if point["panel"].startswith("Words and vectors")]
     of_one = ["one", "BM25 + alpha one", "ranks of BM25 and one"]
     assert marks == ["BM25", *of_one, *(name.replace("one", "two") for name in of_one)]
+    (mark,) = (point for point in drawn if point["system"] == "ranks of BM25 and one")
+    assert {name: mark[name] for name in ("value", "low", "high")} == one["values"]["fused"]
+    assert mark["low"] < mark["value"] < mark["high"]
     assert "score_fusion" not in ran(config)
     assert "score_fusion" not in ran(asked(files, "one", tasks=["cranfield"]))
+
+
+def fusion(*gains: tuple[float, float]) -> Fusion:
+    """Rank fusion over BM25 and over the encoder, by the bounds of its gains; BM25 is ahead."""
+    values = {"bm25": 0.5, "encoder": 0.4, "rescored": 0.5, "fused": 0.5}
+    bounds = zip(("bm25", "encoder"), gains, strict=True)
+    of_fused = {alone: Estimate(value=0, low=low, high=high) for alone, (low, high) in bounds}
+    return Fusion(
+        measure="nDCG@10",
+        alpha=1,
+        curve={1: 0.5},
+        queries=9,
+        values={name: Estimate(value=one, low=0, high=1) for name, one in values.items()},
+        gains={"rescored": of_fused, "fused": of_fused},
+    )
+
+
+@pytest.mark.parametrize(
+    ("gains", "better"),
+    [
+        (((0.1, 0.2), (0.1, 0.3)), "fused"),
+        (((-0.1, 0.2), (0.1, 0.3)), None),
+        (((-0.2, -0.1), (0.1, 0.3)), "bm25"),
+        (((-0.1, 0.1), (-0.3, -0.1)), "encoder"),
+        (((-0.2, -0.1), (-0.3, -0.1)), "bm25"),
+    ],
+)
+def test_both_together_are_better_where_they_beat_either_alone(gains, better: str | None):
+    assert fusion(*gains).better("fused") == better
 
 
 def test_a_fusion_that_is_refused_is_told_and_no_empty_table_stands_for_it(

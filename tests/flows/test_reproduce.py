@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flows import reproduce
@@ -11,7 +12,9 @@ from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
 from flows.method_table import METHODS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
+from sentemb_core import console
 from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
@@ -21,6 +24,7 @@ from tasks.cells import (
     cells_markdown,
     cells_table,
     header,
+    leads,
     lines,
     numbers_of,
     write_between_marks,
@@ -221,7 +225,13 @@ def shot(config: FewShotTable) -> list[Cell]:
         return few_shot.fn(config)
 
 
-def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path):
+LEAD = re.compile(
+    r"blog_usgov, static, (\d+) labels: (.+) less (.+) ([+-]\d\.\d+) "
+    r"\([+-]\d\.\d+ to [+-]\d\.\d+\), above in [01] of 1 seeds"
+)
+
+
+def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path, capsys):
     cells = shot(few(data, methods=["conpono", "infocse_idc", "simcse"]))
     found = {(cell.method, cell.labels) for cell in cells if cell.scores}
     curves = {(method, count) for method in ("conpono", "infocse_idc") for count in (0, 4, 8)}
@@ -235,6 +245,35 @@ def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path):
     assert {(point["method"], point["labels"]) for point in drawn["points"]} == curves | plus
     assert drawn["fixed"].keys() == {"random vectors", "BM25", "start encoder"}
     assert figure.read_bytes()[:4] == b"\x89PNG"
+
+    head, *told = leads(cells)
+    recall = {(cell.method, cell.labels): numbers_of(cell)["R@5"] for cell in cells if cell.scores}
+    assert len(told) == len(curves | plus) - 3  # of each number of labels the best has no rival
+    for line in told:
+        labels, best, other, gain = LEAD.fullmatch(line).groups()
+        own = {name: recall[name, count] for name, count in curves | plus if count == int(labels)}
+        assert own[best] == max(own.values())
+        assert float(gain) == pytest.approx(own[best] - own[other], abs=5e-4)
+    assert f"- {head}\n- {told[0]}" in cells_markdown(cells)
+    console.show(cells_table(cells))
+    assert " ".join(told[0].split()) in " ".join(capsys.readouterr().out.split())
+    assert leads([cell for cell in cells if not cell.labels]) == []
+
+
+def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
+    """Of 40 queries the first method answers all, the second the first 20 or none."""
+
+    def hits(count: int) -> TaskResult:
+        found = np.repeat([1.0, 0.0], [count, 40 - count])
+        return TaskResult("title", "R@5", {"R@5": count / 40}, found[:, None])
+
+    of_b, of_c = {1: hits(20), 3: hits(0)}, {3: hits(0)}
+    methods = {"b": of_b, "a": {1: hits(40), 2: hits(40)}, "c": of_c}
+    monkeypatch.setattr("tasks.cells.hits_of", lambda cells: {("c", "s", 100): methods})
+    _, line, apart = leads([measured("a", 1, labels=100)])
+    assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
+    assert apart == "c, s, 100 labels: a less c have no seed in common"
+    assert line.endswith("), above in 1 of 1 seeds")
 
 
 def test_more_labels_than_there_are_make_one_point(data: str):

@@ -1,4 +1,5 @@
 import io
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from sentemb_core.report.data import RoundRow, RunReport
-from sentemb_core.report.figures import HUES, LONGEST_LABEL, draw, drawable, shares
+from sentemb_core.report.figures import HUES, LONGEST_LABEL, MARKERS, draw, drawable, shares
 from sentemb_core.report.svg import inline_svg, png
 
 
@@ -100,6 +101,10 @@ def test_characters_without_a_glyph_become_question_marks():
 def test_a_long_label_is_cut_short():
     assert len(drawable("x" * 999)) == LONGEST_LABEL
     assert drawable("x" * LONGEST_LABEL) == "x" * LONGEST_LABEL
+
+
+def test_hues_and_markers_do_not_come_again_together():
+    assert math.gcd(len(HUES), len(MARKERS)) == 1
 
 
 def test_shares_sum_to_a_hundred_or_to_nothing():

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from matplotlib.image import imread
+from matplotlib.lines import Line2D
 
 from sentemb_core.report.scores import Point, scores_figure
 from sentemb_core.report.svg import png
@@ -49,6 +50,39 @@ def test_marks_of_one_line_do_not_cover_each_other(points):
     heights = [container[0].get_ydata()[0] for container in axes.containers]
     assert heights == sorted(heights)
     assert min(b - a for a, b in pairwise(heights)) > 0.1
+
+
+def test_no_two_of_many_systems_look_alike():
+    names = [f"m{k}" for k in range(50)]
+    axes = scores_figure([point("R", "r", name) for name in names]).axes[0]
+    marks = [container[0] for container in axes.containers]
+    assert len({(mark.get_color(), mark.get_marker()) for mark in marks}) == 50
+
+
+@pytest.mark.parametrize(
+    "task", ["STS-B-retrieval (R@5, 53 queries)", "Amazon-Google (R_cap@10, 500 queries)"]
+)
+def test_a_task_is_named_whole_and_names_do_not_meet(task: str):
+    figure = scores_figure([point("R", f"{task} {k}", name) for k in range(3) for name in "ab"])
+    figure.draw_without_rendering()
+    labels = figure.axes[0].get_yticklabels()
+    assert [" ".join(label.get_text().split()) for label in labels] == [
+        f"{task} {k}" for k in range(3)
+    ]
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(0 <= box.x0 < box.x1 <= figure.bbox.x1 for box in boxes)
+    assert all(upper.y0 >= lower.y1 for upper, lower in pairwise(boxes))
+
+
+def test_systems_that_begin_alike_are_told_apart_in_the_legend():
+    names = [f"ranks of BM25 and all-MiniLM-L6-v2/{k}" for k in "ab"]
+    figure = scores_figure([point("R", "r", name) for name in names])
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert len({line.get_color() for line in legend.findobj(Line2D)}) == 2
 
 
 @pytest.mark.parametrize("name", ["$\\frac{", "<b>&", "世界", "x" * 99, "_hidden"])
