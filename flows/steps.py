@@ -7,6 +7,7 @@ from sentemb_core.configs import (
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
+    LabelsConfig,
     MethodRun,
     RoundsConfig,
     RunConfig,
@@ -65,8 +66,7 @@ def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
     documents = documents_of(config.corpus)
     if config.labels and config.labels.source:
-        named = config.labels.model_copy(update={"source": digest_of_labels(config.labels)})
-        documents = read_labels(documents, config.labels.source, named)
+        documents = read_labels(documents, config.labels.source, as_read(config.labels))
     benchmark = draw_benchmark(documents, config.validation)
     check_benchmark(benchmark, config)
     start = encoder_from(config.encoder, documents)
@@ -78,6 +78,16 @@ def documents_of(corpus: CorpusConfig) -> ArtifactRef:
     """The usable documents of a source, which its bytes name."""
     named = corpus.model_copy(update={"source": digest_of_corpus(corpus)})
     return read_corpus(corpus.source, named)
+
+
+def as_read(labels: LabelsConfig) -> LabelsConfig:
+    """What of it reading asks: the bytes that its source has, and their columns."""
+    return LabelsConfig(
+        source=digest_of_labels(labels),
+        id_column=labels.id_column,
+        counterpart_column=labels.counterpart_column,
+        encoding=labels.encoding,
+    )
 
 
 def encoder_from(config: EncoderConfig, documents: ArtifactRef) -> ArtifactRef:

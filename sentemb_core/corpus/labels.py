@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
 from sentemb_core.corpus.columns import Row, row_id
+from sentemb_core.corpus.documents import CorpusReport
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
@@ -95,7 +96,8 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
-        UnknownLabelsError: E501, more than 1 % of the ids are not in the corpus.
+        UnknownLabelsError: E501, more than 1 % of the ids are not in the corpus, and more than the
+            documents of it that were left out can be, or all of them.
         BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another.
     """
     shutil.copytree(documents, out, dirs_exist_ok=True)
@@ -172,6 +174,7 @@ def _read_labels(
     }
     found: dict[str, dict[str, None]] = {}
     examples: dict[str, dict[str, None]] = {}
+    unknown: set[str] = set()
     read = 0
     with Quarantine(rejected) as quarantine:
         for row in _rows(config):
@@ -179,7 +182,10 @@ def _read_labels(
             label = row if isinstance(row, BadRow) else _label(row, known, found)
             if isinstance(label, BadRow):
                 quarantine.add(label)
-                shown = str(label.text if label.reason == "unknown-id" else label.row)
+                shown = str(label.row)
+                if label.reason == "unknown-id":
+                    shown = str(label.text)
+                    unknown.add(shown)
                 told = examples.setdefault(label.reason, {})
                 if len(told) < EXAMPLES:
                     told[shown] = None
@@ -187,11 +193,28 @@ def _read_labels(
                 doc_id, text = label
                 found.setdefault(doc_id, {})[text] = None
     counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
+    unread = _unread(documents)
     for reason, shown in examples.items():
-        _check(counts, reason, list(shown), list(known)[:2])
+        if reason == "unknown-id" and found and len(unknown) <= unread:
+            log.warning(
+                "%d labels are of %d documents that this run does not read (it leaves out %d: "
+                "corpus.max_documents, corpus.min_sentences, refused rows)",
+                counts.refused[reason],
+                len(unknown),
+                unread,
+            )
+        else:
+            _check(counts, reason, list(shown), list(known)[:2])
     if read == 0:
         raise EmptyPairsError("The file of labels has no row.")
     return found, counts
+
+
+def _unread(documents: Path) -> int:
+    """Documents of the corpus that are not in the table: not drawn, too short, refused."""
+    text = documents.with_name("report.json").read_text("utf-8")
+    report = CorpusReport.model_validate_json(text)
+    return report.not_drawn + report.left_out + sum(report.quarantined.values())
 
 
 def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:

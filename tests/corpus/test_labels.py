@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.configs import LabelsConfig, ValidationConfig
+from sentemb_core.configs import CorpusConfig, LabelsConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
+from sentemb_core.corpus.documents import CorpusReport, write_documents
 from sentemb_core.corpus.labels import (
     LabelCounts,
     LabelReport,
@@ -40,6 +41,8 @@ def written(folder: Path, rows: list[Document]) -> Path:
     with DocumentWriter(folder / "documents.parquet") as writer:
         for row in rows:
             writer.write(row)
+    report = CorpusReport(documents=len(rows), quarantined={}, duplicate_document_ids=[])
+    (folder / "report.json").write_text(report.model_dump_json(), encoding="utf-8")
     return folder
 
 
@@ -187,6 +190,37 @@ def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, 
     rows = [pair(k, f"text {k}") for k in range(100)]
     with pytest.raises(error, match=words):
         labelled(tmp_path, [*rows, *[bad] * 3])
+
+
+@pytest.fixture
+def sampled(tmp_path: Path) -> Path:
+    """30 of 100 documents, as a first look at much data takes them."""
+    source = tmp_path / "corpus.jsonl"
+    rows = [{"id": f"d{k}", "body": f"It rains {k}. It snows {k}."} for k in range(100)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = CorpusConfig(source=str(source), id_column="id", text_column="body", max_documents=30)
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "out").mkdir()
+    write_documents(config, tmp_path / "sample")
+    return tmp_path / "sample"
+
+
+def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
+    sampled: Path, caplog: pytest.LogCaptureFixture
+):
+    file = sampled.with_name("labels.jsonl")
+    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in range(100)))
+    refused = write_with_labels(sampled, LabelsConfig(source=str(file)), sampled.with_name("out"))
+    assert refused == 70
+    assert "70 labels are of 70 documents that this run does not read" in caplog.text
+
+
+@pytest.mark.parametrize("numbers", [range(0, 200), range(1_000, 1_050)])
+def test_more_unknown_ids_than_were_left_out_or_none_known_are_refused(sampled: Path, numbers):
+    file = sampled.with_name("labels.jsonl")
+    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
+    with pytest.raises(UnknownLabelsError, match="E501"):
+        write_with_labels(sampled, LabelsConfig(source=str(file)), sampled.with_name("out"))
 
 
 def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):
