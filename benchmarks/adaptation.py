@@ -1,10 +1,10 @@
-"""Which way to adapt MiniLM to a domain, at equal wall-clock: the tables of RESULTS.md, from runs.
+"""Which way to adapt MiniLM to a domain, at equal steps: the tables of RESULTS.md, from runs.
 
     python -m benchmarks.adaptation --corpora blog sessions reuters arxiv --write
 
-Every way starts from all-MiniLM-L6-v2 and trains for about as long; its steps were chosen so on two
-quiet cores, and the seconds that it really took stand beside its scores. Half of the documents
-judge (at most 1,000 candidates), the other half's counterparts are the labels.
+Every way starts from all-MiniLM-L6-v2 and trains 60 steps of 64, or two epochs of its labels; the
+seconds that its run took stand beside its scores. Half of the documents judge (at most 1,000
+candidates), the other half's counterparts are the labels.
 """
 
 import argparse
