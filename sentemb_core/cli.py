@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
 
@@ -45,6 +45,10 @@ Model = Annotated[
         help="A folder with an encoder, minilm, a Hugging Face name, or a file of word vectors."
     ),
 ]
+
+
+MOST_SENTENCES = 200_000
+"""That a map is fitted on: their vectors of 768 dimensions take 600 MB."""
 
 
 def main() -> None:
@@ -200,8 +204,6 @@ def export(
     """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it."""
     _require_places("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, model_card
-    from sentemb_core.encoder.checkpoint import save_encoder
-    from sentemb_core.errors import StorageError
 
     source = Path(model) / "README.md"
     card = (
@@ -210,13 +212,7 @@ def export(
         else model_card(CardFacts(name=model, base=model))
     )
     with _encoder(model) as encoder:
-        try:
-            save_encoder(encoder, folder, card)
-        except OSError as error:
-            raise StorageError(
-                f"{folder} could not be written: {error.strerror or error}. What is there is not "
-                "whole: remove it, and free space or permissions, or name another folder."
-            ) from error
+        _save(encoder, folder, card)
     if json:
         console.emit({"folder": str(folder)})
     else:
@@ -225,10 +221,53 @@ def export(
 
 
 @app.command
+def postprocess(
+    model: Model,
+    source: Source,
+    folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
+    *,
+    by: Annotated[
+        Literal["whitening", "flow"], Parameter(help="BERT-whitening, or a small BERT-flow.")
+    ],
+    keep: Annotated[
+        int | None,
+        Parameter(
+            validator=validators.Number(gte=1),
+            help="Dimensions that a whitening keeps. Default: all in which the vectors vary.",
+        ),
+    ] = None,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """An encoder behind a map that is fitted on its own vectors of a corpus, without a gradient.
+
+    The first 200,000 sentences are read. What comes out is an encoder like any other.
+    """
+    _require_places("MODEL SOURCE", model, source)
+    if keep is not None and by == "flow":
+        raise UsageError("A flow keeps every dimension: leave --keep out, or take --by whitening.")
+    checked = _checked(source, corpus)
+    from sentemb_core.corpus.table import first_sentences
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.postprocess.finished import behind_map
+
+    with _encoder(model) as encoder, _documents(checked) as documents:
+        read = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
+        made = behind_map(encoder, read, by, keep)
+        card = model_card(CardFacts(name=f"{Path(model).name} behind a {by}", base=model))
+        _save(made, folder, card)
+    if json:
+        console.emit({"folder": str(folder), "sentences": len(read), "dim": made.dim})
+    else:
+        console.show(f"{made.dim} dimensions, fitted on {len(read):,} sentences: {folder}")
+    return 0
+
+
+@app.command
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
     from sentemb_core.method_presets import PRESETS, RUN_PRESETS
-    from sentemb_core.methods.listing import LISTING
+    from sentemb_core.methods.listing import LISTING, UNTRAINED
 
     presets = {
         entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]
@@ -242,7 +281,10 @@ def methods(*, json: Json = False) -> int:
     table = Table("method", "needs", "what it takes for positives", "presets", box=None)
     for entry in LISTING:
         table.add_row(entry.name, entry.needs, entry.what, ", ".join(presets[entry.name]))
-    console.show(table)
+    untrained = Table("without a gradient", "by", box=None)
+    for name, how in UNTRAINED.items():
+        untrained.add_row(name, console.plain(how))
+    console.show(table, untrained)
     return 0
 
 
@@ -326,6 +368,24 @@ def _checked(source: str, corpus: CorpusOptions) -> "CorpusConfig":
     config = CorpusConfig.model_validate({"source": source} | corpus.given())
     check_source(config)
     return config
+
+
+def _save(encoder: Any, folder: Path, card: str) -> None:
+    """Write an encoder's folder.
+
+    Raises:
+        StorageError: E601, the disk refuses.
+    """
+    from sentemb_core.encoder.checkpoint import save_encoder
+    from sentemb_core.errors import StorageError
+
+    try:
+        save_encoder(encoder, folder, card)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} could not be written: {error.strerror or error}. What is there is not "
+            "whole: remove it, and free space or permissions, or name another folder."
+        ) from error
 
 
 @contextmanager

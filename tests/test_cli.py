@@ -197,6 +197,26 @@ def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model,
     assert (code, "is not empty" in told) == (2, True)
 
 
+def test_a_whitened_encoder_is_an_encoder_of_fewer_dimensions_and_a_flow_keeps_all(
+    call, model, corpus, tmp_path
+):
+    told = {}
+    for by, more in (("whitening", ("--keep", "4")), ("flow", ())):
+        folder = tmp_path / by
+        words = ("postprocess", model, corpus, str(folder), "--by", by, *more, *COLUMNS)
+        code, said, _ = call(*words, "--json")
+        told[by] = json.loads(said)
+        assert (code, load_encoder(folder).dim) == (0, told[by]["dim"])
+        assert f"behind a {by}" in (folder / "README.md").read_text()
+    assert [told[by]["dim"] for by in ("whitening", "flow")] == [4, 16]
+    assert {one["sentences"] for one in told.values()} == {24}
+    out = tmp_path / "vectors.parquet"
+    assert call("encode", str(tmp_path / "whitening"), corpus, str(out), *COLUMNS)[0] == 0
+    words = ("postprocess", model, corpus, str(tmp_path / "new"), "--by", "flow", "--keep", "4")
+    code, _, refused = call(*words, *COLUMNS)
+    assert (code, "A flow keeps every dimension" in refused) == (2, True)
+
+
 @pytest.mark.parametrize("verb", ["encode MODEL CORPUS OUT", "search MODEL w5 CORPUS"])
 def test_a_bad_vector_is_told_with_the_encoder_and_its_revision(call, corpus, tmp_path, verb):
     diverged, folder = tiny.static(), tmp_path / "diverged"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,12 @@ class DocumentWriter:
             arrays = [pa.array(column, field.type) for column, field in columns]
             self._file.write(pa.record_batch(arrays, schema=schemas.DOCUMENTS))
         self._batch, self._characters = [], 0
+
+
+def first_sentences(documents: Path, most: int) -> list[str]:
+    """Of the file `documents`, in its order."""
+    lists = (document.sentences for document in read_documents(documents))
+    return list(islice(chain.from_iterable(lists), most))
 
 
 def document_batches(documents: Path, columns: list[str]) -> Iterator[Batch]:

@@ -59,6 +59,18 @@ LISTING = (
 )
 
 
+UNTRAINED = {
+    "first and last layers, [CLS]": "--encoder NAME --set encoder.pooling=first_last_mean "
+    "(first_block_last_mean, cls_before_pooler, ...)",
+    "word vectors": "--encoder FILE of GloVe, word2vec or fastText; those of a corpus are a row of "
+    "every table",
+    "whitening, flow": "sentemb postprocess MODEL SOURCE FOLDER --by whitening",
+    "BM25": "a row of every run; python -m flows benchmark BM25",
+    "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
+}
+"""What needs no gradient, and so is no method of a training -> how one has it."""
+
+
 HEADLESS = (
     "An auxiliary network starts from the head of a Condenser stage, and none is given (seed 001, "
     "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), or do "

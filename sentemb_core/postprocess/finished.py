@@ -4,13 +4,14 @@ Vectors to fit on are pooled and not normalised (`encoder.batching.pooled_vector
 stays what it was: the papers compare by cosine.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import nn
 
+from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
@@ -68,6 +69,31 @@ def flowed(
         vectors, seed, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate
     )
     return _with_layers(encoder, *flow.layers())
+
+
+def behind_map(
+    encoder: Encoder,
+    texts: list[str],
+    kind: Literal["whitening", "flow"],
+    keep: int | None = None,
+    seed: int = 42,
+) -> Encoder:
+    """The encoder behind a map that is fitted on its vectors of these texts.
+
+    Args:
+        encoder: As `whitened`, `flowed`.
+        texts: Sentences.
+        kind: Which map.
+        keep: Of a whitening.
+        seed: Of a flow.
+
+    Raises:
+        UsageError, BadEmbeddingError, DivergedError: as `whitened`, `flowed`.
+    """
+    vectors = pooled_vectors(encoder, encoder.tokenise(texts))
+    return (
+        whitened(encoder, vectors, keep) if kind == "whitening" else flowed(encoder, vectors, seed)
+    )
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:
