@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 import sentemb_core
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
     CONPONO,
@@ -72,7 +72,10 @@ def test_every_preset_is_a_training_of_its_method(method, name):
         if key != "method":
             assert getattr(config, key) == value
     for key, value in chosen["method"].items():
-        assert getattr(config.method, key) == value
+        found = getattr(config.method, key)
+        if isinstance(value, dict):
+            found = found.model_dump(include=set(value))
+        assert found == value
 
 
 @every_preset
@@ -106,6 +109,9 @@ def test_a_preset_asks_no_static_encoder_for_a_pooling_that_it_has_not(method, n
         ("ict", "orqa", {"similarity": "dot", "max_length": 64}),
         ("mirror_bert", "code", {"pooling": "mean", "max_length": 50}),
         ("sncse", "paper", {}),
+        ("hicl", "over_esimcse", {"pooling": "cls_before_pooler"}),
+        ("hicl", "over_sncse", {}),
+        ("fine_tune", "paper", {"similarity": "dot"}),
     ],
 )
 def test_a_preset_asks_of_the_encoder_what_its_card_says(method, name, asked):
@@ -134,6 +140,7 @@ def test_simcse_has_its_authors_batch_and_rate_for_each_start(name, batch, rate)
         ("esimcse", "roberta_base", 64, 1e-5, {"repetition": 0.3, "queue": 160}),
         ("esimcse", "roberta_large", 64, 1e-5, {"repetition": 0.28, "queue": 128}),
         ("sncse", "large", 128, 5e-6, {"weight": 1e-3}),
+        ("hicl", "large", 128, 1e-5, {"alpha": 0.05, "segment": 32}),
         ("sncse", "roberta_base", 256, 1e-5, {"weight": 5e-4}),
         ("sncse", "roberta_large", 128, 5e-6, {"weight": 5e-4}),
         ("infocse_aux", "code", 64, 7e-6, {"mask_rate": 0.4, "weight": 1e-5, "skip_from": None}),
@@ -162,6 +169,26 @@ def test_the_large_consert_has_a_plain_view_and_a_shuffled_one_under_dropout():
     assert (large.method.first, large.method.second) == ((), ("shuffle",))
     assert large.method.dropout
     assert (large.evaluate_every, large.patience) == (100, 10)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("paper", 2e-7), ("code", 5e-7)])
+def test_the_base_consert_is_validated_every_200_steps_and_stops_after_ten(name, rate):
+    base = TrainingConfig.model_validate(preset_of("consert", name))
+    assert (base.batch_size, base.learning_rate) == (96, rate)
+    assert (base.evaluate_every, base.patience) == (200, 10)
+
+
+def test_over_sncse_hicl_has_the_prompt_that_its_paper_quotes():
+    method = TrainingConfig.model_validate(preset_of("hicl", "over_sncse")).method
+    for before in (method.base.before, method.base.before_positive):
+        told = f"{before} x {method.base.behind} [MASK]{method.base.end}"
+        assert told == "The sentence of x means [MASK]"
+
+
+def test_fine_tuning_has_its_papers_batch_epochs_and_patience():
+    chosen = TrainingConfig.model_validate(preset_of("fine_tune", "paper"))
+    assert (chosen.batch_size, chosen.method.temperature) == (64, 1)
+    assert (LabelsConfig().epochs, LabelsConfig().patience) == (20, 2)
 
 
 def test_sg_opt_does_not_decay_and_stops_after_ten_validations_as_its_card():
