@@ -44,6 +44,19 @@ def test_every_default_is_explained(settings):
     assert unexplained == ["name"]
 
 
+SOURCE = re.compile(
+    r"\b([Ss]eed 00\d|card 1\.\d+|erratum E\d+|[Pp]aper|code|ORQA|[Oo]urs)\b|\.sh\b"
+)
+"""A paper, its code, a card of METHODS.md that has read them, or nobody's but our own."""
+
+
+@every_method
+def test_every_default_says_whose_it_is(settings):
+    fields = settings.model_fields.items()
+    told = {name: field.description for name, field in fields if name != "name"}
+    assert [name for name, text in told.items() if not SOURCE.search(text)] == []
+
+
 @every_method
 def test_a_bare_name_is_the_method_with_its_defaults(settings):
     name = settings.model_fields["name"].default
