@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 import sentemb_core
 from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
+from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
     CONPONO,
@@ -232,6 +233,44 @@ def entries_of_the_index() -> dict[str, str]:
 
 def test_every_method_has_its_entry_in_the_paper_index():
     assert sorted(entries_of_the_index()) == sorted(METHOD_NAMES)
+
+
+RESULTS = INDEX.parents[2] / "RESULTS.md"
+QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+|E\d+) \(`(.+?)`, ([\w.-]+)\)")
+"""Column, number, row and table."""
+
+
+def quoted(method: str, told: str) -> list[tuple[str, str, str, str]]:
+    """What the last line of an entry quotes behind `Expected` or behind `Measured here`."""
+    line = entries_of_the_index()[method].partition("\n## ")[0].rstrip().splitlines()[-1]
+    parts = re.fullmatch(r"(Expected)[^:]*: (.+)\. (Measured here): (.+)\.", line)
+    assert parts, f"{method} ends in `Expected: ... Measured here: ...`, found {line[:60]!r}"
+    text = parts[parts.groups().index(told) + 2]
+    found = [QUOTED.fullmatch(one) for one in text.split("; ")]
+    assert all(found), f"{method}: {text}"
+    return [one.groups() for one in found if one]
+
+
+def measured(column: str, row: str, table: str) -> str:
+    """A cell of the tables of RESULTS.md, without deviation and the paper's number."""
+    section = RESULTS.read_text("utf-8").partition(f"<!-- {table}:begin -->\n")[2]
+    lines = section.partition(f"<!-- {table}:end -->")[0].splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    [found] = [dict(zip(cells[0], one, strict=True)) for one in cells[2:] if row in one[:3]]
+    return found[column].split(" ")[0]
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_the_paper_index_says_what_a_paper_promises(method):
+    for column, number, row, table in quoted(method, "Expected"):
+        assert PAPER_TABLES[table].rows[row][column] == float(number)
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_the_paper_index_says_what_was_measured_as_the_results_have_it(method):
+    """A table that is measured anew takes its line in the index along."""
+    for column, number, row, table in quoted(method, "Measured here"):
+        assert measured(column, row, table) == number
 
 
 def test_every_method_has_a_preset_or_its_entry_says_why_there_is_none():
