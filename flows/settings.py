@@ -58,6 +58,9 @@ CONTRASTING = frozenset(
 )
 """Methods that divide the encoder's similarity by a temperature of their own."""
 
+HEAD = ("skip_from", "head_layers")
+"""Settings of a Condenser stage's head, which the method behind it has too."""
+
 SEEDED = ("encoder", "annotation", "training")
 SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
 
@@ -93,7 +96,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         base = merged(base, named_preset(method_of(given), str(named)))
     tree = merged(base, given)
     if named is not None:
-        tree = tempered(tree)
+        tree = condensed(tempered(tree))
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
     require_initialiser(tree, given, name)
@@ -195,6 +198,15 @@ def tempered(tree: Json) -> Json:
         if method.get("name") in CONTRASTING:
             tree = merged(tree, {part: {"method": {"temperature": temperature} | method}})
     return tree
+
+
+def condensed(tree: Json) -> Json:
+    """A Condenser stage has the head that the method behind it begins with; its own stays."""
+    stage = as_table(as_table(tree.get("initialiser")).get("method"))
+    if stage.get("name") != "condenser":
+        return tree
+    head = {key: value for key, value in tree["training"]["method"].items() if key in HEAD}
+    return merged(tree, {"initialiser": {"method": head | stage}})
 
 
 def merged(base: Json, over: Json) -> Json:

@@ -10,7 +10,16 @@ from sentemb_core.types import Json
 _SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0}
 _FLOAT32: Json = {**_SIMCSE, "batch_size": 256, "dtype": "float32"}
 _SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments a text: 8,704 rows in both views
+_CONSERT: Json = {"batch_size": 96, "warmup": 0.1, "evaluate_every": 200, "patience": 10}
 _CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
+_SNCSE_OF_HICL: Json = {
+    "name": "sncse",
+    "before": "The sentence of",
+    "before_positive": "The sentence of",
+    "behind": "means",
+    "end": "",
+}
+"""The prompt as seed 004 quotes it (erratum E37): the same in all views, the mask at its end."""
 
 PRESETS: Mapping[str, Mapping[str, Json]] = {
     "simcse": {
@@ -21,14 +30,12 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         "roberta_large": {**_SIMCSE, "batch_size": 512, "learning_rate": 3e-5},
     },
     "consert": {
-        "paper": {"batch_size": 96, "learning_rate": 2e-7, "warmup": 0.1},
-        "code": {"batch_size": 96, "learning_rate": 5e-7, "warmup": 0.1},
+        "paper": {**_CONSERT, "learning_rate": 2e-7},
+        "code": {**_CONSERT, "learning_rate": 5e-7},
         "large": {
-            "batch_size": 96,
+            **_CONSERT,
             "learning_rate": 5e-7,
-            "warmup": 0.1,
             "evaluate_every": 100,
-            "patience": 10,
             "method": {"first": (), "second": ("shuffle",), "dropout": True},
         },
     },
@@ -79,6 +86,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
             "method": {"temperature": 1.0},
         }
     },
+    "fine_tune": {"paper": {"batch_size": 64, "method": {"temperature": 1.0}}},
     "condenser": {
         "paper": {"batch_size": 1024, "chunk": 128, "learning_rate": 1e-4, "warmup": 0.1}
     },
@@ -116,7 +124,10 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     },
     "hicl": {
         "paper": {**_SLICED, "learning_rate": 3e-5},
+        "large": {**_SLICED, "batch_size": 128, "dtype": "bfloat16", "learning_rate": 1e-5},
         "v2": {**_SLICED, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
+        "over_esimcse": {**_SLICED, "learning_rate": 3e-5, "method": {"base": {"name": "esimcse"}}},
+        "over_sncse": {**_SLICED, "learning_rate": 1e-5, "method": {"base": _SNCSE_OF_HICL}},
     },
     "clm_autoencoder": {
         "paper": {"batch_size": 64, "learning_rate": 3e-5},
@@ -175,6 +186,7 @@ PRESET_ENCODERS: Mapping[str, Json] = {
     **dict.fromkeys(("ct", "is_bert"), _MEAN),
     **dict.fromkeys(("infocse_idc", "conpono", "ict", "cpc", "fine_tune"), _DOT),
     "orqa": {**_DOT, "max_length": 64},
+    "over_sncse": {},
     "consert": {**_MEAN, "max_length": 64},
     "mirror_bert": {**_MEAN, "max_length": 50},
 }

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
-Temperature = Annotated[float, Field(gt=0, description="Divides the similarity.")]
-Weight = Annotated[float, Field(ge=0, description="Of this term in the loss.")]
+Temperature = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(ge=0)]
 SHORTEST_CONTEXT = 16
 """Tokens: a sentence of average length. What holds less is another sentence's piece."""
 
@@ -27,9 +27,13 @@ class SimCSE(Settings):
     """A sentence and itself under another dropout (card 1.1)."""
 
     name: Literal["simcse"] = "simcse"
-    temperature: Temperature = 0.05
-    mlm: Weight = Field(default=0.0, description="Of a masked-language term; SimCSE: .1 or none.")
-    mask_rate: Rate = Field(default=0.15, description="BERT's.")
+    temperature: Temperature = Field(
+        default=0.05, description="Divides the similarity: the paper's and the code's (card 1.1)."
+    )
+    mlm: Weight = Field(
+        default=0.0, description="Of a masked-language term; the paper has .1 or none (card 1.1)."
+    )
+    mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too (card 1.1).")
 
 
 class ConSERT(Settings):
@@ -42,28 +46,42 @@ class ConSERT(Settings):
     second: tuple[Augmentation, ...] = Field(
         default=("shuffle",), description="unsup-consert-base.sh."
     )
-    rate: Rate = Field(default=0.2, description="Of what is cut off or dropped.")
-    epsilon: float = Field(default=1.0, gt=0, description="Length of an adversarial change.")
+    rate: Rate = Field(
+        default=0.2, description="Of what is cut off or dropped: unsup-consert-base.sh (card 1.2)."
+    )
+    epsilon: float = Field(
+        default=1.0, gt=0, description="Length of an adversarial change. Ours: card 1.2 gives none."
+    )
     dropout: bool = Field(
         default=False,
         description="The encoder's own. 0 in unsup-consert-base.sh, on in every other script.",
     )
-    temperature: Temperature = 0.1
-    weight: Weight = Field(default=0.15, description="The code's cl_rate.")
+    temperature: Temperature = Field(
+        default=0.1, description="Divides the similarity: .1 in the code's scripts (card 1.2)."
+    )
+    weight: Weight = Field(default=0.15, description="The code's cl_rate (card 1.2).")
 
 
 class MirrorBERT(Settings):
     """A sentence and itself with one masked span (card 1.3)."""
 
     name: Literal["mirror_bert"] = "mirror_bert"
-    span: int = Field(default=5, ge=0, description="Characters masked; 0: none.")
-    drophead: Rate = Field(default=0.0, description="Heads dropped in place of dropout: .2.")
+    span: int = Field(
+        default=5, ge=0, description="Characters masked, 5 as card 1.3 has it; 0: none."
+    )
+    drophead: Rate = Field(
+        default=0.0,
+        description="Heads dropped in place of dropout: .2, or none (card 1.3).",
+    )
     pooling: Literal["encoder", "mean_with_pads"] = Field(
         default="encoder",
         description="In training. mean_with_pads: the mean over all max_length places, padding "
         "too, of the code's BERT scripts.",
     )
-    temperature: Temperature = 0.04
+    temperature: Temperature = Field(
+        default=0.04,
+        description="Divides the similarity: .04 for sentences, .2 for words (card 1.3).",
+    )
 
 
 class ICT(Settings):
@@ -71,9 +89,14 @@ class ICT(Settings):
 
     name: Literal["ict"] = "ict"
     removal: float = Field(
-        default=0.9, ge=0, le=1, description="How often the sentence leaves its context (ORQA)."
+        default=0.9,
+        ge=0,
+        le=1,
+        description="How often the sentence leaves its context (ORQA's paper, card 1.4).",
     )
-    context_tokens: int = Field(default=288, ge=SHORTEST_CONTEXT, description="ORQA's block.")
+    context_tokens: int = Field(
+        default=288, ge=SHORTEST_CONTEXT, description="The block of ORQA's code (card 1.4)."
+    )
     projection: int | None = Field(
         default=None,
         ge=1,
@@ -90,9 +113,13 @@ class CPC(Settings):
 
     name: Literal["cpc"] = "cpc"
     context_tokens: int = Field(
-        default=288, ge=SHORTEST_CONTEXT, description="As for inverse cloze."
+        default=288,
+        ge=SHORTEST_CONTEXT,
+        description="Ours, as for inverse cloze (card 1.5 gives none).",
     )
-    bilinear: bool = Field(default=False, description="The original's W; seed 000 gives none.")
+    bilinear: bool = Field(
+        default=False, description="The original paper's W; seed 000 gives none."
+    )
     temperature: Temperature = Field(
         default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
     )
@@ -103,7 +130,11 @@ class CONPONO(Settings):
 
     name: Literal["conpono"] = "conpono"
     window: int = Field(default=1, ge=1, description="1 as in seed 000's case study; paper: 4.")
-    bilinear: bool = Field(default=False, description="The isolated model's W_k, one for all k.")
+    bilinear: bool = Field(
+        default=False,
+        description="W_k of the code's isolated model, here one for all k; none in seed 000 (card "
+        "1.6).",
+    )
     temperature: Temperature = Field(
         default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
     )
@@ -113,16 +144,33 @@ class DeCLUTR(Settings):
     """Spans of one long document (card 1.7)."""
 
     name: Literal["declutr"] = "declutr"
-    anchors: int = Field(default=2, ge=1, description="A, spans a document.")
-    positives: int = Field(default=2, ge=1, description="P, spans near each anchor, averaged.")
-    shortest: int = Field(default=32, ge=1, description="l_min, tokens.")
-    longest: int = Field(default=512, ge=2, description="l_max, tokens.")
-    strategy: Literal["adjacent", "subsuming", "any"] = Field(
-        default="any", description="How positives lie to their anchor."
+    anchors: int = Field(
+        default=2,
+        ge=1,
+        description="A, spans a document: 2 in seed 003 (card 1.7), whose Figure 2a has 1 too.",
     )
-    temperature: Temperature = 0.05
-    mlm: Weight = Field(default=1.0, description="On the anchors, in the same forward.")
-    mask_rate: Rate = Field(default=0.15, description="BERT's.")
+    positives: int = Field(
+        default=2,
+        ge=1,
+        description="P, spans near each anchor, averaged: 2 in seed 003, whose Figure 2b has 1 "
+        "and 4 too.",
+    )
+    shortest: int = Field(default=32, ge=1, description="l_min, tokens (seed 003).")
+    longest: int = Field(default=512, ge=2, description="l_max, tokens (seed 003).")
+    strategy: Literal["adjacent", "subsuming", "any"] = Field(
+        default="any",
+        description="How positives lie to their anchor; any of both ways is best in seed 003 "
+        "(Figure 2c).",
+    )
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity: seed 003, one of the two of its grid (card 1.7).",
+    )
+    mlm: Weight = Field(
+        default=1.0,
+        description="On the anchors, in the same forward: the code's weight (card 1.7).",
+    )
+    mask_rate: Rate = Field(default=0.15, description="BERT's, in seed 003 too (card 1.7).")
 
 
 class InfoCSEIDCPairs(Settings):
@@ -131,14 +179,18 @@ class InfoCSEIDCPairs(Settings):
     name: Literal["infocse_idc"] = "infocse_idc"
     batches: Literal["pair", "cluster"] = Field(
         default="pair",
-        description="cluster: whole documents, each sentence encoded once, every pair inside a "
-        "cluster positive.",
+        description="pair: seed 000, Eq. 4. cluster, which is ours: whole documents, each "
+        "sentence encoded once, every pair inside a cluster positive.",
     )
     max_per_cluster: int = Field(
-        default=6, ge=2, description="Cluster batches: sentences drawn from one cluster a step."
+        default=6,
+        ge=2,
+        description="Cluster batches: sentences drawn from one cluster a step. Ours.",
     )
     temperature: Temperature = Field(
-        default=0.05, description=".05 as in SimCSE; 1 for the literal Eq. 1."
+        default=0.05,
+        description="Divides the similarity. Ours, .05 as in SimCSE; 1 for seed 000's "
+        "literal Eq. 1.",
     )
 
 
@@ -152,26 +204,38 @@ class FineTune(Settings):
         description="Drawn from a document at each step, which their mean stands for: whole "
         "documents cost several times as much. Ours; seed 000 states none.",
     )
-    temperature: Temperature = Field(default=0.05, description="As in self-training.")
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity, as in self-training (seed 000, section 3.3).",
+    )
 
 
 class Condenser(Settings):
     """Pre-training whose masked tokens lean on the sentence vector (card 1.10, stage 1)."""
 
     name: Literal["condenser"] = "condenser"
-    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="BERT's.")
-    skip_from: int | None = Field(
-        default=None, ge=1, description="Layer whose tokens the head sees; none: the middle one."
+    mask_rate: float = Field(
+        default=0.15, gt=0, lt=1, description="BERT's, in seed 001 too (section 4.2)."
     )
-    head_layers: int = Field(default=2, ge=1, description="The paper's.")
+    skip_from: int | None = Field(
+        default=None,
+        ge=1,
+        description="Layer whose tokens the head sees; none: the middle one, the code's 6 of 12 "
+        "(card 1.10).",
+    )
+    head_layers: int = Field(default=2, ge=1, description="The paper's and the code's (card 1.10).")
 
 
 class InfoCSEAux(Settings):
     """SimCSE with an auxiliary network that must fill masks from the sentence vector (1.10)."""
 
     name: Literal["infocse_aux"] = "infocse_aux"
-    temperature: Temperature = 0.05
-    weight: Weight = Field(default=1e-5, description="lambda: ablation and code (erratum E16).")
+    temperature: Temperature = Field(
+        default=0.05, description="Divides the similarity: seed 001, as SimCSE (card 1.10)."
+    )
+    weight: Weight = Field(
+        default=1e-5, description="lambda: seed 001, Table 8, and code (erratum E16)."
+    )
     mask_rate: float = Field(default=0.4, gt=0, lt=1, description="Seed 001, Table 7.")
     detach: bool = Field(default=True, description="Seed 001, Table 6.")
     head: Literal["batch_norm", "tanh"] = Field(
@@ -180,22 +244,28 @@ class InfoCSEAux(Settings):
     random_head: bool = Field(
         default=False, description="Start without a pre-trained head (seed 001, Table 4)."
     )
-    skip_from: int | None = Field(default=None, ge=1, description="As the Condenser stage.")
-    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage.")
+    skip_from: int | None = Field(
+        default=None, ge=1, description="As the Condenser stage (card 1.10)."
+    )
+    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (card 1.10).")
 
 
 class DiffCSE(Settings):
     """SimCSE with a discriminator of edits that sees the sentence vector (card 1.11)."""
 
     name: Literal["diffcse"] = "diffcse"
-    temperature: Temperature = 0.05
-    weight: Weight = 0.005
+    temperature: Temperature = Field(
+        default=0.05, description="Divides the similarity (card 1.11)."
+    )
+    weight: Weight = Field(default=0.005, description="lambda, of the discriminator (card 1.11).")
     mask_rate: float = Field(default=0.3, gt=0, lt=1, description="Paper and code.")
     sample: Literal["argmax", "multinomial"] = Field(
         default="argmax", description="The code's; the paper draws from the generator."
     )
     random_head: bool = Field(
-        default=False, description="Start with a generator that was never trained."
+        default=False,
+        description="Start with a generator that was never trained. Ours: the code downloads a "
+        "trained one.",
     )
 
 
@@ -203,36 +273,57 @@ class RTDMLM(Settings):
     """Both auxiliary losses of InfoCSE-aux and DiffCSE on one sentence vector (card 1.12)."""
 
     name: Literal["rtd_mlm"] = "rtd_mlm"
-    temperature: Temperature = 0.05
-    rtd: Weight = Field(default=0.005, description="DiffCSE's lambda.")
-    mlm: Weight = Field(default=1e-5, description="InfoCSE-aux's lambda.")
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity: as in both papers (card 1.12 names none).",
+    )
+    rtd: Weight = Field(
+        default=0.005, description="lambda_r: that of DiffCSE's code (card 1.12 names none)."
+    )
+    mlm: Weight = Field(
+        default=1e-5, description="lambda_m: that of InfoCSE-aux's code (card 1.12 names none)."
+    )
     mask_rate: float = Field(
-        default=0.4, gt=0, lt=1, description="InfoCSE-aux's; both losses read the same masks."
+        default=0.4,
+        gt=0,
+        lt=1,
+        description="That of InfoCSE-aux's code; both losses read the same masks (ours).",
     )
     sample: Literal["argmax", "multinomial"] = Field(
-        default="argmax", description="As for DiffCSE."
+        default="argmax", description="As for DiffCSE: its code's."
     )
-    detach: bool = Field(default=True, description="As for InfoCSE-aux.")
-    random_head: bool = Field(default=False, description="As for both.")
-    skip_from: int | None = Field(default=None, ge=1, description="As the Condenser stage.")
-    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage.")
+    detach: bool = Field(default=True, description="As for InfoCSE-aux (seed 001, Table 6).")
+    random_head: bool = Field(default=False, description="As for both (seed 001, Table 4).")
+    skip_from: int | None = Field(
+        default=None, ge=1, description="As the Condenser stage (card 1.10)."
+    )
+    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (card 1.10).")
 
 
 class ESimCSE(Settings):
     """SimCSE with repeated sub-words and a queue of negatives (card 1.13)."""
 
     name: Literal["esimcse"] = "esimcse"
-    temperature: Temperature = 0.05
-    repetition: float = Field(default=0.32, ge=0, lt=1, description="Share of repeated tokens.")
+    temperature: Temperature = Field(
+        default=0.05, description="Divides the similarity: the code's, as SimCSE (card 1.13)."
+    )
+    repetition: float = Field(
+        default=0.32,
+        ge=0,
+        lt=1,
+        description="rho, share of repeated tokens: the code's for BERT-base (card 1.13).",
+    )
     rule: Literal["code", "paper"] = Field(
         default="code",
-        description="Of how many repeat: code up to min(10, int(rho L)) - 1 of L tokens, paper up "
-        "to max(2, int(rho N)) of N content tokens.",
+        description="Of how many repeat (card 1.13): code up to min(10, int(rho L)) - 1 of L "
+        "tokens, paper up to max(2, int(rho N)) of N content tokens.",
     )
-    queue: int = Field(default=160, ge=0, description="Past momentum vectors: 2.5 batches of 64.")
+    queue: int = Field(
+        default=160, ge=0, description="Past momentum vectors: 2.5 batches of 64, paper and code."
+    )
     momentum: float = Field(default=0.995, ge=0, lt=1, description="gamma; paper and code.")
     momentum_init: Literal["copy", "random"] = Field(
-        default="copy", description="random: what the official log shows, a bug."
+        default="copy", description="Ours; random: what the code's log shows, a bug (card 1.13)."
     )
 
 
@@ -240,14 +331,22 @@ class SNCSE(Settings):
     """A prompted sentence, itself, and its negation as a soft negative (card 1.14)."""
 
     name: Literal["sncse"] = "sncse"
-    temperature: Temperature = 0.05
-    weight: Weight = Field(default=1e-3, description="Of the margin loss, BERT.")
-    alpha: float = Field(default=0.1, ge=0, description="Least margin to the negation.")
-    beta: float = Field(default=0.3, ge=0, description="Largest margin to the negation.")
+    temperature: Temperature = Field(
+        default=0.05, description="Divides the similarity (card 1.14)."
+    )
+    weight: Weight = Field(
+        default=1e-3, description="lambda, of the margin loss: the code's for BERT (card 1.14)."
+    )
+    alpha: float = Field(default=0.1, ge=0, description="Least margin to the negation (card 1.14).")
+    beta: float = Field(
+        default=0.3, ge=0, description="Largest margin to the negation (card 1.14)."
+    )
     before: str = Field(default='This sentence : "', description="The code's first prompt.")
-    before_positive: str = Field(default='This sentence of "', description="Its second.")
-    behind: str = Field(default='" means', description="Then the mask.")
-    end: str = Field(default=".", description="Behind the mask.")
+    before_positive: str = Field(
+        default='This sentence of "', description="The code's second prompt (card 1.14)."
+    )
+    behind: str = Field(default='" means', description="Then the mask: the code's (card 1.14).")
+    end: str = Field(default=".", description="Behind the mask: the code's (card 1.14).")
 
 
 class HiCL(Settings):
@@ -258,18 +357,31 @@ class HiCL(Settings):
         SimCSE | ESimCSE | SNCSE,
         Field(discriminator="name", description="What compares whole texts (seed 004)."),
     ] = SimCSE()
-    segment: int = Field(default=32, ge=4, description="Tokens of a segment, special ones too.")
-    longest: int = Field(default=512, ge=8, description="Tokens of a text.")
-    alpha: Weight = Field(default=0.05, description="Of the segments' loss.")
-    beta: Weight = Field(default=0.0, description="HiCLv2: of segments against texts (3e-5).")
+    segment: int = Field(
+        default=32,
+        ge=4,
+        description="Tokens of a segment: L of seed 004. Special ones count too, where it does "
+        "not say.",
+    )
+    longest: int = Field(default=512, ge=8, description="Tokens of a text: seed 004 (card 1.15).")
+    alpha: Weight = Field(
+        default=0.05, description="Of the segments' loss: one of the three of seed 004 (card 1.15)."
+    )
+    beta: Weight = Field(
+        default=0.0,
+        description="HiCLv2: of segments against texts, in seed 004 1e-5 to 3e-4 (card 1.15).",
+    )
     siblings: Literal["ignored", "negative", "positive"] = Field(
-        default="ignored", description="What segments of one text are to each other."
+        default="ignored",
+        description="What segments of one text are to each other; ignored in seed 004 (card 1.15).",
     )
     pooling: Literal["weighted", "plain"] = Field(
-        default="weighted", description="How segments add up to their text; weighted: by length."
+        default="weighted",
+        description="How segments add up to their text; weighted, as in seed 004: by length.",
     )
     denominator: Literal["sum", "average"] = Field(
-        default="sum", description="sum: each segment of another text is a negative of its own."
+        default="sum",
+        description="sum, as in seed 004: each segment of another text is a negative of its own.",
     )
 
     @model_validator(mode="after")
@@ -286,40 +398,67 @@ class CLMAutoencoder(Settings):
     """A decoder writes the sentence again from its vector (cards 1.16 and 1.18)."""
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
-    noise: Rate = Field(default=0.0, description="Words deleted first; TSDAE: .6.")
+    noise: Rate = Field(
+        default=0.0,
+        description="Words deleted first; seed 002 states none, TSDAE's paper has .6 (erratum "
+        "E38).",
+    )
     layers: int = Field(default=2, ge=1, description="Of the decoder's own (seed 002).")
-    tied: bool = Field(default=False, description="TSDAE: the encoder's layers in their place.")
+    tied: bool = Field(
+        default=False,
+        description="The encoder's layers in place of own ones, as in TSDAE's code; seed 002 has "
+        "its own.",
+    )
     per: Literal["row", "target"] = Field(
         default="row", description="Mean over sentences of sums (seed 002), or over tokens."
     )
-    simcse: Weight = Field(default=0.0, description="Of SimCSE beside it (multi-task).")
-    weight: Weight = Field(default=1.0, description="Of the decoder; multi-task: .1 to .0001.")
-    temperature: Temperature = 0.05
+    simcse: Weight = Field(
+        default=0.0, description="Of SimCSE beside it; seed 002's multi-task: 1 (card 1.18)."
+    )
+    weight: Weight = Field(
+        default=1.0, description="Of the decoder; seed 002's multi-task: .1 to .0001 (card 1.18)."
+    )
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity, in SimCSE beside it: seed 002 (erratum E23).",
+    )
 
 
 class MLMAutoencoder(Settings):
     """A decoder fills the masks of the sentence from its vector (cards 1.17 and 1.18)."""
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
-    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="Not stated by seed 002.")
+    mask_rate: float = Field(
+        default=0.15, gt=0, lt=1, description="Ours, BERT's: not stated by seed 002 (card 1.17)."
+    )
     layers: int = Field(default=2, ge=1, description="Of the decoder (seed 002).")
-    simcse: Weight = Field(default=0.0, description="Of SimCSE beside it (multi-task).")
-    weight: Weight = Field(default=1.0, description="Of the decoder.")
-    temperature: Temperature = 0.05
+    simcse: Weight = Field(
+        default=0.0, description="Of SimCSE beside it; seed 002's multi-task: 1 (card 1.18)."
+    )
+    weight: Weight = Field(
+        default=1.0, description="Of the decoder; seed 002's multi-task: .1 to .0001 (card 1.18)."
+    )
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity, in SimCSE beside it: seed 002 (erratum E23).",
+    )
 
 
 class BCE(Settings):
     """SimCSE's pairs under a binary loss (card 1.19)."""
 
     name: Literal["bce"] = "bce"
-    temperature: Temperature = 0.05
+    temperature: Temperature = Field(
+        default=0.05,
+        description="Divides the similarity: seed 002 (erratum E23), whose power is read so (E24).",
+    )
 
 
 class CT(Settings):
     """Contrastive Tension: two encoders agree on a sentence and on no other (card 1.24)."""
 
     name: Literal["ct"] = "ct"
-    negatives: int = Field(default=7, ge=1, description="Other sentences per anchor.")
+    negatives: int = Field(default=7, ge=1, description="Other sentences per anchor (card 1.24).")
 
 
 class ISBERT(Settings):
@@ -332,9 +471,12 @@ class SGOPT(Settings):
     """Self-guided: the sentence vector agrees with all layers of a frozen copy (card 1.26)."""
 
     name: Literal["sg_opt"] = "sg_opt"
-    temperature: Temperature = 0.01
-    l2: Weight = Field(default=0.1, description="Of the distance to the weights at the start.")
-    width: int = Field(default=4096, ge=8, description="Of the projection.")
+    temperature: Temperature = Field(default=0.01, description="Divides the cosine (card 1.26).")
+    l2: Weight = Field(
+        default=0.1,
+        description="lambda, of the distance to the weights at the start (card 1.26).",
+    )
+    width: int = Field(default=4096, ge=8, description="Of the projection (card 1.26).")
 
 
 AnyMethod = (

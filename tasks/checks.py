@@ -70,7 +70,7 @@ def check_method(training: TrainingConfig, config: RunConfig, *, static: bool) -
     if static and not entry.takes_static:
         raise RecipeError(static_refused(method.name))
     if entry.continues and stage:
-        check_head_layers(training, stage)
+        check_head(training, stage)
     elif entry.continues and not getattr(method, "random_head", False):
         raise RecipeError(HEADLESS)
     clustered = isinstance(method, InfoCSEIDCPairs) and method.batches == "cluster"
@@ -90,16 +90,25 @@ def condenser_before(training: TrainingConfig, config: RunConfig) -> TrainingCon
     return first
 
 
-def check_head_layers(training: TrainingConfig, stage: TrainingConfig) -> None:
-    """A head of other layers than the Condenser stage's would be refused when that has ended."""
-    left = getattr(stage.method, "head_layers", None)
-    wanted = getattr(training.method, "head_layers", left)  # DiffCSE begins without its layers
-    if wanted != left:
-        raise RecipeError(
-            f"{training.method.name} begins with the head of the Condenser stage, whole; found "
-            f"training.method.head_layers {wanted} and initialiser.method.head_layers {left}: "
-            "make them equal"
-        )
+def check_head(training: TrainingConfig, stage: TrainingConfig) -> None:
+    """A head of another shape than the Condenser stage's, or trained for another layer's states.
+
+    Other layers would be refused when that stage has ended; another layer's states nobody tells.
+    """
+    for name in ("head_layers", "skip_from"):
+        left = getattr(stage.method, name, None)
+        wanted = getattr(training.method, name, left)  # DiffCSE begins without its layers
+        if wanted != left:
+            raise RecipeError(
+                f"{training.method.name} begins with the head of the Condenser stage, as it was "
+                f"trained; found training.method.{name} {_told(wanted)} and "
+                f"initialiser.method.{name} {_told(left)}: make them equal"
+            )
+
+
+def _told(layers: int | None) -> str:
+    """Without a `skip_from` of its own a method takes the middle layer."""
+    return "null (the middle layer)" if layers is None else str(layers)
 
 
 def check_corpus(config: CorpusConfig) -> None:

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 import sentemb_core
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
+from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
     CONPONO,
@@ -44,6 +45,19 @@ def test_every_default_is_explained(settings):
     assert unexplained == ["name"]
 
 
+SOURCE = re.compile(
+    r"\b([Ss]eed 00\d|card 1\.\d+|erratum E\d+|[Pp]aper|code|ORQA|[Oo]urs)\b|\.sh\b"
+)
+"""A paper, its code, a card of METHODS.md that has read them, or nobody's but our own."""
+
+
+@every_method
+def test_every_default_says_whose_it_is(settings):
+    fields = settings.model_fields.items()
+    told = {name: field.description for name, field in fields if name != "name"}
+    assert [name for name, text in told.items() if not SOURCE.search(text)] == []
+
+
 @every_method
 def test_a_bare_name_is_the_method_with_its_defaults(settings):
     name = settings.model_fields["name"].default
@@ -72,7 +86,10 @@ def test_every_preset_is_a_training_of_its_method(method, name):
         if key != "method":
             assert getattr(config, key) == value
     for key, value in chosen["method"].items():
-        assert getattr(config.method, key) == value
+        found = getattr(config.method, key)
+        if isinstance(value, dict):
+            found = found.model_dump(include=set(value))
+        assert found == value
 
 
 @every_preset
@@ -106,6 +123,9 @@ def test_a_preset_asks_no_static_encoder_for_a_pooling_that_it_has_not(method, n
         ("ict", "orqa", {"similarity": "dot", "max_length": 64}),
         ("mirror_bert", "code", {"pooling": "mean", "max_length": 50}),
         ("sncse", "paper", {}),
+        ("hicl", "over_esimcse", {"pooling": "cls_before_pooler"}),
+        ("hicl", "over_sncse", {}),
+        ("fine_tune", "paper", {"similarity": "dot"}),
     ],
 )
 def test_a_preset_asks_of_the_encoder_what_its_card_says(method, name, asked):
@@ -134,6 +154,7 @@ def test_simcse_has_its_authors_batch_and_rate_for_each_start(name, batch, rate)
         ("esimcse", "roberta_base", 64, 1e-5, {"repetition": 0.3, "queue": 160}),
         ("esimcse", "roberta_large", 64, 1e-5, {"repetition": 0.28, "queue": 128}),
         ("sncse", "large", 128, 5e-6, {"weight": 1e-3}),
+        ("hicl", "large", 128, 1e-5, {"alpha": 0.05, "segment": 32}),
         ("sncse", "roberta_base", 256, 1e-5, {"weight": 5e-4}),
         ("sncse", "roberta_large", 128, 5e-6, {"weight": 5e-4}),
         ("infocse_aux", "code", 64, 7e-6, {"mask_rate": 0.4, "weight": 1e-5, "skip_from": None}),
@@ -164,6 +185,26 @@ def test_the_large_consert_has_a_plain_view_and_a_shuffled_one_under_dropout():
     assert (large.evaluate_every, large.patience) == (100, 10)
 
 
+@pytest.mark.parametrize(("name", "rate"), [("paper", 2e-7), ("code", 5e-7)])
+def test_the_base_consert_is_validated_every_200_steps_and_stops_after_ten(name, rate):
+    base = TrainingConfig.model_validate(preset_of("consert", name))
+    assert (base.batch_size, base.learning_rate) == (96, rate)
+    assert (base.evaluate_every, base.patience) == (200, 10)
+
+
+def test_over_sncse_hicl_has_the_prompt_that_its_paper_quotes():
+    method = TrainingConfig.model_validate(preset_of("hicl", "over_sncse")).method
+    for before in (method.base.before, method.base.before_positive):
+        told = f"{before} x {method.base.behind} [MASK]{method.base.end}"
+        assert told == "The sentence of x means [MASK]"
+
+
+def test_fine_tuning_has_its_papers_batch_epochs_and_patience():
+    chosen = TrainingConfig.model_validate(preset_of("fine_tune", "paper"))
+    assert (chosen.batch_size, chosen.method.temperature) == (64, 1)
+    assert (LabelsConfig().epochs, LabelsConfig().patience) == (20, 2)
+
+
 def test_sg_opt_does_not_decay_and_stops_after_ten_validations_as_its_card():
     paper = TrainingConfig.model_validate(preset_of("sg_opt", "paper"))
     assert (paper.weight_decay, paper.evaluate_every, paper.patience) == (0, 50, 10)
@@ -192,6 +233,44 @@ def entries_of_the_index() -> dict[str, str]:
 
 def test_every_method_has_its_entry_in_the_paper_index():
     assert sorted(entries_of_the_index()) == sorted(METHOD_NAMES)
+
+
+RESULTS = INDEX.parents[2] / "RESULTS.md"
+QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+|E\d+) \(`(.+?)`, ([\w.-]+)\)")
+"""Column, number, row and table."""
+
+
+def quoted(method: str, told: str) -> list[tuple[str, str, str, str]]:
+    """What the last line of an entry quotes behind `Expected` or behind `Measured here`."""
+    line = entries_of_the_index()[method].partition("\n## ")[0].rstrip().splitlines()[-1]
+    parts = re.fullmatch(r"(Expected)[^:]*: (.+)\. (Measured here): (.+)\.", line)
+    assert parts, f"{method} ends in `Expected: ... Measured here: ...`, found {line[:60]!r}"
+    text = parts[parts.groups().index(told) + 2]
+    found = [QUOTED.fullmatch(one) for one in text.split("; ")]
+    assert all(found), f"{method}: {text}"
+    return [one.groups() for one in found if one]
+
+
+def measured(column: str, row: str, table: str) -> str:
+    """A cell of the tables of RESULTS.md, without deviation and the paper's number."""
+    section = RESULTS.read_text("utf-8").partition(f"<!-- {table}:begin -->\n")[2]
+    lines = section.partition(f"<!-- {table}:end -->")[0].splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    [found] = [dict(zip(cells[0], one, strict=True)) for one in cells[2:] if row in one[:3]]
+    return found[column].split(" ")[0]
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_the_paper_index_says_what_a_paper_promises(method):
+    for column, number, row, table in quoted(method, "Expected"):
+        assert PAPER_TABLES[table].rows[row][column] == float(number)
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_the_paper_index_says_what_was_measured_as_the_results_have_it(method):
+    """A table that is measured anew takes its line in the index along."""
+    for column, number, row, table in quoted(method, "Measured here"):
+        assert measured(column, row, table) == number
 
 
 def test_every_method_has_a_preset_or_its_entry_says_why_there_is_none():

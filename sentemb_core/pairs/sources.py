@@ -1,11 +1,18 @@
 """The pair sources: who of a corpus is paired with whom, method by method."""
 
+import logging
+
 import numpy as np
 from jaxtyping import Bool, Int64
 
 from sentemb_core.errors import EmptyPairsError, RecipeError
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.table import Annotation, PairSource, PairTable
+
+log = logging.getLogger(__name__)
+
+LEAST_SHARE = 0.02
+"""Of the documents must give pairs (RELIABILITY.md, section 2): below, something is amiss."""
 
 
 def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:
@@ -43,12 +50,22 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
         content = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
         tokens = np.diff(content[corpus.offsets])[corpus.document_of[everyone.i]]
         long = everyone.i[tokens >= least_tokens]
-        if len(long) < 2:
+        if len(long) < max(2, LEAST_SHARE * len(everyone)):
             raise EmptyPairsError(
-                f"declutr draws its spans from documents of {least_tokens} tokens or more; found "
+                f"declutr draws its spans from documents of {least_tokens} tokens or more, and at "
+                f"least {LEAST_SHARE:.0%} of them, two or more, must have so many; found "
                 f"{len(long)} of {len(everyone)} that qualify, the longest has "
-                f"{tokens.max(initial=0)} tokens: lower the longest span or the number of "
-                "anchors, or take a corpus of longer documents"
+                f"{tokens.max(initial=0)} tokens: lower training.method.longest or "
+                "training.method.anchors (2 x anchors x longest are needed), or take a corpus of "
+                "longer documents"
+            )
+        if dropped := len(everyone) - len(long):
+            log.warning(
+                "%d of %d documents have fewer than the %d tokens that declutr draws its spans "
+                "from: no pairs",
+                dropped,
+                len(everyone),
+                least_tokens,
             )
         return _with_itself(long)
 

@@ -12,7 +12,7 @@ from sentemb_core.method_settings import InfoCSEIDCPairs
 from sentemb_core.methods.listing import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
-from sentemb_core.pairs.sources import cluster_pairs
+from sentemb_core.pairs.sources import LEAST_SHARE, cluster_pairs
 from sentemb_core.pairs.table import Annotation, PairTable
 from sentemb_core.views.batch import Batch, Draw, owners
 
@@ -20,9 +20,6 @@ log = logging.getLogger(__name__)
 
 TOLD = 1_000
 """Batches that are looked at for the log."""
-
-LEAST_SHARE = 0.02
-"""Of the documents must give pairs (RELIABILITY.md, section 2): below, the splitter is to blame."""
 
 
 @runtime_checkable

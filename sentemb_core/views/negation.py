@@ -15,11 +15,11 @@ from sentemb_core.pairs.documents import Documents, Tokens
 from sentemb_core.views.batch import Draw, View, ViewMaker
 from sentemb_core.views.verbs import VERBS, lemma_of_past, lemma_of_third_person, words
 
+_SHORTENED = words("m s re ve ll d")
 _SHORTENED_AUXILIARIES = frozenset(
-    f"{subject}{mark}{verb}"
+    f"{subject}'{verb}"
     for subject in words("i you we they he she it that there here what who where")
-    for mark in ("'", "’")  # noqa: RUF001
-    for verb in words("m s re ve ll d")
+    for verb in _SHORTENED
 )
 _AUXILIARIES = _SHORTENED_AUXILIARIES | words(
     "am is are was were can could will would shall should may might must"
@@ -36,7 +36,13 @@ _BEFORE_NOUNS = words(
     "and or as"
 )
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")  # noqa: RUF001
+_APOSTROPHE = re.compile(r"\s?['’]\s?")  # noqa: RUF001
+"""A text that was decoded from WordPiece has blanks around it: `he ' s`."""
+_WORD = re.compile(
+    rf"[^\W\d_]+(?:{_APOSTROPHE.pattern}(?:{'|'.join(sorted(_SHORTENED))})\b"
+    r"|['’][^\W\d_]+)?",  # noqa: RUF001
+    re.IGNORECASE,
+)
 _NOT = re.compile(r"\s*\bnot\b|(?<=\bcan)not\b", re.IGNORECASE)
 _SHORT_NOT = re.compile(r"\b([^\W\d_]+)n\s?['’]\s?t\b", re.IGNORECASE)  # noqa: RUF001
 _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall"}
@@ -81,7 +87,7 @@ def _restored(stem: str) -> str:
 
 def _denied(sentence: str) -> str:
     found = list(_WORD.finditer(sentence))
-    plain = [word[0].lower() for word in found]
+    plain = [_APOSTROPHE.sub("'", word[0].lower()) for word in found]
     for place, word in enumerate(found):
         if _is_auxiliary(plain, place):
             return f"{sentence[: word.end()]} not{sentence[word.end() :]}"

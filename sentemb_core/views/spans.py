@@ -40,7 +40,9 @@ class SpanSampling:
         if not 1 <= self.shortest <= self.longest or min(self.anchors, self.positives) < 1:
             raise RecipeError(
                 "Spans have 1 <= shortest <= longest, and there is at least one anchor with one "
-                f"positive; found {self}: seed 003 takes 32 to 512 tokens, 2 anchors, 2 positives"
+                f"positive; found training.method.shortest {self.shortest}, longest "
+                f"{self.longest}, anchors {self.anchors}, positives {self.positives}: set them as "
+                "seed 003 does (32, 512, 2, 2), or longest to shortest at least"
             )
 
     @property

@@ -87,6 +87,16 @@ def call(answer):
             TWO_LAYERED,
             "E303 infocse_aux begins .*method.head_layers 2 and initialiser.*head_layers 1: make",
         ),
+        (
+            "infocse_aux",
+            ("initialiser.method=condenser", "training.method.skip_from=1", "encoder.layers=4"),
+            r"E303 infocse_aux begins .*method.skip_from 1 and .*skip_from null \(the middle layer",
+        ),
+        (
+            "rtd_mlm",
+            ("initialiser.method=condenser", "initialiser.method.skip_from=1", "encoder.layers=4"),
+            r"E303 rtd_mlm begins .*skip_from null .* and initialiser\.method\.skip_from 1: make",
+        ),
         ("simcse", ("training.batch_size=1",), "E301 training.batch_size: a batch must span"),
         (
             "infocse_idc",

@@ -210,6 +210,18 @@ def test_an_initialiser_that_compares_otherwise_keeps_its_own(initialiser: str):
     assert run.initialiser == plain.initialiser
 
 
+def test_the_preset_of_a_large_start_trains_its_head_for_the_layer_it_is_used_on():
+    """InfoCSE's code takes layer 6 of 24, where a Condenser stage takes the middle one."""
+    options = by_path({"method": "infocse_aux", "preset": "code_large", "initialiser": "condenser"})
+    run = made(**options)
+    assert run.training.method.skip_from == run.initialiser.method.skip_from == 6
+    own = made("initialiser.method.skip_from=12", **options)
+    assert own.initialiser.method.skip_from == 12
+    other = made(**by_path({"method": "infocse_aux", "preset": "code", "initialiser": "condenser"}))
+    assert other.initialiser.method.skip_from is None
+    assert made(**by_path({"method": "infocse_aux", "preset": "code_large"})).initialiser is None
+
+
 def test_settings_of_a_method_that_is_not_named_are_self_annotations():
     method = made("training.method.batches=cluster").training.method
     assert (method.name, method.batches) == ("infocse_idc", "cluster")

@@ -67,6 +67,33 @@ def test_a_negation_has_all_the_words_of_its_sentence():
     assert [negated(text).lower() for text in positive] == negation
 
 
+CONTRACTIONS = {
+    "He's going home.": "he's not going home.",
+    "He’s going home.": "he’s not going home.",  # noqa: RUF001
+    "We'd go home.": "we'd not go home.",
+    "I'm here.": "i'm not here.",
+    "They've seen it.": "they've not seen it.",
+    "You'll see.": "you'll not see.",
+    "The man's car is here.": "the man's car is not here.",
+    "She isn't here.": "she is here.",
+}
+"""Sentence -> its negation, as a vocabulary of small letters has it."""
+
+
+def test_contractions_are_negated_on_the_path_that_trains():
+    """WordPiece decodes `he ' s`, and the negation is tokens again."""
+    config = EncoderConfig(name="transformer", dim=16, layers=1, vocabulary=400)
+    encoder = start_encoder(config, iter([*CONTRACTIONS, *CONTRACTIONS, "not", "not"]))
+    corpus = tiny.TinyCorpus(
+        encoder.tokenise(list(CONTRACTIONS)),
+        np.arange(len(CONTRACTIONS) + 1),
+        np.zeros(len(CONTRACTIONS), dtype=bool),
+    )
+    assert "he ' s" in texts_of(encoder)(corpus.sentences)[0]
+    view = seen(opposite(first, encoder), corpus)
+    assert listed(view.tokens) == listed(encoder.tokenise(list(CONTRACTIONS.values())))
+
+
 DOCUMENT = ["The old man runs home with many people", "he is here", "the car went home"] * 6
 
 

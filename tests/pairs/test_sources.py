@@ -87,7 +87,7 @@ def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, 
     if len(expected) >= 2:
         assert listed(source(corpus, None)) == expected
     else:
-        told = f"{least} tokens or more; found {len(expected)} of"
+        told = rf"{least} tokens or more, .* found {len(expected)} of"
         with pytest.raises(EmptyPairsError, match=told):
             source(corpus, None)
 
@@ -95,9 +95,30 @@ def test_a_long_document_has_as_many_content_tokens_as_asked_for(corpus, least, 
 def test_documents_too_short_for_spans_are_refused_with_the_longest_there_is():
     corpus = tiny.corpus([2, 2])
     corpus.sentences = [np.array([2, 5, 6, 3])] * 4
-    rule = r"E102 declutr .* 2048 tokens or more; found 0 of 2 that qualify, the longest has 4 "
+    rule = r"E102 declutr .* 2048 tokens or more, .* found 0 of 2 that qualify, the longest has 4 "
     with pytest.raises(EmptyPairsError, match=rule):
         sources.long_documents(2048, special_tokens=True)(corpus, None)
+
+
+def test_few_documents_long_enough_for_spans_are_told_the_setting_and_not_the_splitter():
+    corpus = tiny.corpus([1] * 220 + [2] * 3)
+    source = sources.long_documents(11, special_tokens=False)
+    corpus.sentences = [np.full(6, 5)] * len(corpus)
+    rule = r"at least 2% .* found 3 of 223 .* longest has 12 tokens: lower training\.method\.l"
+    with pytest.raises(EmptyPairsError, match=rule):
+        source(corpus, None)
+
+
+def test_documents_too_short_for_spans_are_counted_once(caplog: pytest.LogCaptureFixture):
+    corpus = tiny.corpus([1, 2, 2, 1, 1])
+    corpus.sentences = [np.full(6, 5)] * len(corpus)
+    sources.long_documents(11, special_tokens=False)(corpus, None)
+    assert [record.getMessage().partition(" that")[0] for record in caplog.records] == [
+        "3 of 5 documents have fewer than the 11 tokens"
+    ]
+    caplog.clear()
+    sources.long_documents(6, special_tokens=False)(corpus, None)
+    assert not caplog.records
 
 
 def test_held_out_documents_yield_nothing_from_an_annotation():

@@ -19,6 +19,11 @@ from tests.views.drawn import listed, seen, texts_of
         ("A man is playing a guitar.", "A man is not playing a guitar."),
         ("We will see, however.", "We will not see, however."),
         ("It's good.", "It's not good."),
+        ("He’s going home.", "He’s not going home."),  # noqa: RUF001
+        ("he ' s going home .", "he ' s not going home ."),
+        ("we ' d go home .", "we ' d not go home ."),
+        ("the man ' s car is here .", "the man ' s car is not here ."),
+        ("the dogs ' run home .", "the dogs ' do not run home ."),
         ("They have seen it.", "They have not seen it."),
         ("She had never been there.", "She had not never been there."),
         ("The cat sat on the mat.", "The cat did not sit on the mat."),

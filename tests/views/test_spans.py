@@ -130,7 +130,8 @@ def test_equal_spans_have_equal_texts_and_others_do_not():
 
 
 def test_lengths_that_contradict_are_refused():
-    with pytest.raises(RecipeError, match=r"E303 Spans have 1 <= shortest <= longest"):
+    told = r"E303 Spans have 1 <= shortest <= longest.* training\.method\.shortest 40, longest 32"
+    with pytest.raises(RecipeError, match=told):
         SpanSampling(anchors=2, positives=2, shortest=40, longest=32)
 
 
