@@ -61,7 +61,14 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
 
 def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
-    from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+    from flows.experiments.index import (
+        ALSO,
+        EXPERIMENTS,
+        NOT_SERVED,
+        Reproduction,
+        files_wanted,
+        folder_or_file,
+    )
 
     folder = data or os.environ.get("SENTEMB_DATA")
     told: list[Json] = []
@@ -86,11 +93,6 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         table.add_row(name, f"not served: {reason}", "")
     show(table)
     return 0
-
-
-def folder_or_file(wanted: str) -> str:
-    """What a person has to get: of a BEIR folder, or of folders in one, the outermost."""
-    return "/".join([*wanted.split("/")[:2], ""]) if "/" in wanted else wanted
 
 
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:

@@ -241,7 +241,7 @@ class Reproduction(Config):
         Raises:
             UnreadableSourceError: E103, a corpus or a file of a judge is not in the folder.
         """
-        if absent := self.absent_files():
+        if absent := dict.fromkeys(map(folder_or_file, self.absent_files())):
             raise UnreadableSourceError(
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
@@ -295,3 +295,8 @@ def files_wanted(experiment: Experiment) -> list[str]:
     needed = [column for column in experiment.columns if not column.optional]
     judges = [file for column in needed for file in files_of(column)]
     return list(dict.fromkeys([*corpora, *pools, *judges]))
+
+
+def folder_or_file(wanted: str) -> str:
+    """What a person has to get: of a BEIR folder, or of folders in one, the outermost."""
+    return "/".join([*wanted.split("/")[:2], ""]) if "/" in wanted else wanted
