@@ -350,6 +350,25 @@ def test_mirror_bert_silences_heads_in_both_views_in_place_of_dropout(pooling, m
     assert not method.dropout
 
 
+ITSELF = {(k, k) for k in range(96)}
+DOCUMENTS = {(k, k) for k in range(0, 96, 6)}
+PAIRS = {
+    "infocse_idc": set(zip(KNOWN.i.tolist(), KNOWN.j.tolist(), strict=True)),
+    "conpono": {(k, k + 1) for k in range(96) if k % 6 < 5},
+    "cpc": {(k, k) for k in range(96) if k % 6 > 0},
+    **dict.fromkeys(("declutr", "fine_tune", "hicl"), DOCUMENTS),
+}
+"""Of methods that pair no sentence with itself, or not every one."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_who_is_paired_with_whom(case):
+    method = method_for(config_of(case.name, case.settings).method, three_layers("cosine"))
+    table = method.pairs(documents(), KNOWN)
+    found = set(zip(table.i.tolist(), table.j.tolist(), strict=True))
+    assert found == PAIRS.get(case.name, ITSELF)
+
+
 def test_dropout_is_on_unless_a_method_makes_its_views_otherwise():
     def trains_with_it(case: Recipe) -> bool:
         config = config_of(case.name, case.settings)
