@@ -79,6 +79,53 @@ def cross_entropy(right: Tensor, wrong: list[tuple[Tensor, float]]) -> Tensor:
     return total.log() - right
 
 
+def slow_choice(queries, candidates, left, right, how, *, within=False, extra=()):
+    """Losses per anchor and positive, straight from the columns."""
+    temperature, similarity = how
+    itself = left is right
+    losses = []
+    for i in range(len(left)):
+        own = [
+            j
+            for j in range(len(right))
+            if left.group[i] == right.group[j] and not (itself and i == j)
+        ]
+        scores = [similarity_of(queries[i], c, similarity) / temperature for c in candidates]
+        rivals = [
+            scores[j]
+            for j in range(len(right))
+            if not (itself and i == j) and may_be_wrong(left, right, i, j, own, within=within)
+        ]
+        rivals += [similarity_of(queries[i], c, similarity) / temperature for c in extra]
+        losses += [cross_entropy(scores[p], [(rival, 1.0) for rival in rivals]) for p in own]
+    return torch.stack(losses)
+
+
+def slow_segments(anchors, candidates, left, right, how, siblings, averaged) -> Tensor:
+    """Mean over segments; each chooses the one of its sequence that has its place there."""
+    temperature, similarity = how
+
+    def place(owner, row):
+        return sum(owner[k] == owner[row] for k in range(row))
+
+    losses = []
+    for i in range(len(left)):
+        scores = [similarity_of(anchors[i], c, similarity) / temperature for c in candidates]
+        own, wrong = [], []
+        for j, score in enumerate(scores):
+            weight = 1 / list(right.owner).count(right.owner[j]) if averaged else 1.0
+            same_place = place(left.owner, i) == place(right.owner, j)
+            if left.owner[i] != right.owner[j]:
+                if left.document[i] != right.document[j]:
+                    wrong.append((score, weight))
+            elif same_place or siblings == "positive":
+                own.append(score)
+            elif siblings == "negative":
+                wrong.append((score, weight))
+        losses.append(torch.stack([cross_entropy(score, wrong) for score in own]).mean())
+    return torch.stack(losses).mean()
+
+
 def assert_same(
     term: CrossSampleTerm,
     slow: Callable[[Mapping[str, Tensor]], Tensor],

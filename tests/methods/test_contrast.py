@@ -18,6 +18,7 @@ from tests.methods.fixed import (
     may_be_wrong,
     seeds,
     similarity_of,
+    slow_choice,
     tangled,
     view,
 )
@@ -27,28 +28,6 @@ class Keys(nn.Module):
     def __init__(self, keys):
         super().__init__()
         self.register_buffer("keys", keys)
-
-
-def slow_choice(queries, candidates, left, right, how, *, within=False, extra=()):
-    """Losses per anchor and positive, straight from the columns."""
-    temperature, similarity = how
-    itself = left is right
-    losses = []
-    for i in range(len(left)):
-        own = [
-            j
-            for j in range(len(right))
-            if left.group[i] == right.group[j] and not (itself and i == j)
-        ]
-        scores = [similarity_of(queries[i], c, similarity) / temperature for c in candidates]
-        rivals = [
-            scores[j]
-            for j in range(len(right))
-            if not (itself and i == j) and may_be_wrong(left, right, i, j, own, within=within)
-        ]
-        rivals += [similarity_of(queries[i], c, similarity) / temperature for c in extra]
-        losses += [cross_entropy(scores[p], [(rival, 1.0) for rival in rivals]) for p in own]
-    return torch.stack(losses)
 
 
 def value(term, one, other, **options):

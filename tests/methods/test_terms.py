@@ -28,6 +28,7 @@ from tests.methods.fixed import (
     may_be_wrong,
     seeds,
     similarity_of,
+    slow_segments,
     tangled,
     view,
 )
@@ -57,26 +58,10 @@ def test_a_segment_chooses_itself_among_segments_of_other_sequences(seed, siblin
     rows, vectors = segments_of(seed)
     left, right = rows.views["anchor"], rows.views["positive"]
 
-    def place(owner, row):
-        return sum(owner[k] == owner[row] for k in range(row))
-
     def slow(v):
-        losses = []
-        for i in range(len(left)):
-            scores = [similarity_of(v["anchor"][i], c, "cosine") / 0.1 for c in v["positive"]]
-            own, wrong = [], []
-            for j, score in enumerate(scores):
-                weight = 1 / list(right.owner).count(right.owner[j]) if averaged else 1.0
-                same_place = place(left.owner, i) == place(right.owner, j)
-                if left.owner[i] != right.owner[j]:
-                    if left.document[i] != right.document[j]:
-                        wrong.append((score, weight))
-                elif same_place or siblings == "positive":
-                    own.append(score)
-                elif siblings == "negative":
-                    wrong.append((score, weight))
-            losses.append(torch.stack([cross_entropy(score, wrong) for score in own]).mean())
-        return torch.stack(losses).mean()
+        return slow_segments(
+            v["anchor"], v["positive"], left, right, (0.1, "cosine"), siblings, averaged
+        )
 
     term = segment_contrast(
         "anchor", "positive", 0.1, "cosine", siblings=siblings, averaged=averaged

@@ -1,0 +1,407 @@
+"""What comes of a setting before the loss: pairs, views, readers, networks, dropout."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sentemb_core.method_settings import AnyMethod
+from sentemb_core.methods import consert, mirror_bert
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.method import Learner, Method
+from sentemb_core.pairs.table import Annotation
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.gradients import GradientJob
+from sentemb_core.training.loop import learner_of
+from sentemb_core.views.batch import IGNORED, Batch, View
+from tests import tiny
+from tests.methods.recipes import NEW_HEAD, PROMPT, Recipe, config_of, made
+from tests.methods.test_wiring import CASES, three_layers
+
+SPANS = {"shortest": 3, "longest": 6, "anchors": 1}
+SLICES = {"segment": 8, "longest": 24}
+CLUSTERS = {"batches": "cluster"}
+TSDAE = {"noise": 0.6}
+WITH_MASKS = {"mlm": 0.1}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A first step, which nothing has read yet."""
+
+    method: Method
+    who: Learner
+    batch: Batch
+
+    def view(self, name: str) -> View:
+        return self.batch.views[name]
+
+
+def documents() -> tiny.TinyCorpus:
+    """Sixteen of six sentences; each has ten words of three letters, a document no word twice.
+
+    Words are not marked, so no space stands between them.
+    """
+    rng = np.random.default_rng(0)
+    found = tiny.corpus([6] * 16)
+    found.sentences = [
+        np.array([2, *words, 3])
+        for _ in range(16)
+        for words in rng.permutation(np.arange(10, 70)).reshape(6, 10)
+    ]
+    return found
+
+
+POSITION = np.arange(96) % 6
+"""Of a sentence in its document."""
+
+FIRST = np.flatnonzero(POSITION < 4)
+KNOWN = Annotation(FIRST, FIRST + 2, (POSITION % 2).astype(np.int32))
+
+
+def step_of(name: str, settings: dict[str, Any]) -> Step:
+    config = config_of(name, settings, batch_size=48)
+    encoder = tiny.bert()
+    method = method_for(config.method, encoder)
+    batch = sampler_for(config, method, documents(), KNOWN).batch(0)
+    return Step(method, learner_of(method, encoder, seed=0), batch)
+
+
+# what one looks at
+
+
+def gaps(step: Step) -> set[int]:
+    """Sentences between the two of a pair."""
+    pairs = step.method.pairs(documents(), None)
+    return set((pairs.j - pairs.i).tolist())
+
+
+def lengths(name: str) -> Callable[[Step], tuple[int, int]]:
+    """Of the shortest and the longest row."""
+
+    def seen(step: Step) -> tuple[int, int]:
+        found = [len(row) for row in step.view(name).tokens]
+        return min(found), max(found)
+
+    return seen
+
+
+def most_rows(name: str, column: str) -> Callable[[Step], int]:
+    """That share a document, a group or an owner."""
+
+    def seen(step: Step) -> int:
+        return int(np.unique(getattr(step.view(name), column), return_counts=True)[1].max())
+
+    return seen
+
+
+def contexts_with_their_sentence(step: Step) -> float:
+    pairs = zip(step.view("anchor").tokens, step.view("positive").tokens, strict=True)
+    return float(np.mean([set(row) <= set(text) for row, text in pairs]))
+
+
+def most_hidden(step: Step) -> int:
+    """Tokens that one mask stands for."""
+    pairs = zip(step.view("anchor").tokens, step.view("positive").tokens, strict=True)
+    return max(len(row) - len(seen) + 1 if tiny.MASK in seen else 0 for row, seen in pairs)
+
+
+def most_repeated(step: Step) -> int:
+    pairs = zip(step.view("anchor").tokens, step.view("positive").tokens, strict=True)
+    return max(len(seen) - len(row) for row, seen in pairs)
+
+
+def share_of_targets(step: Step) -> float:
+    """Of all tokens: to this vocabulary none is special."""
+    rows = [row for view in step.batch.views.values() for row in view.targets or ()]
+    return float((np.concatenate(rows) != IGNORED).mean())
+
+
+def share_deleted(step: Step) -> float:
+    view = step.view("anchor")
+    pairs = zip(view.tokens, view.targets, strict=True)
+    return float(np.mean([1 - (len(row) - 2) / (len(text) - 2) for row, text in pairs]))
+
+
+def prompts(step: Step) -> tuple[str, ...]:
+    """Around the text of every view."""
+    spelt = {k: word for word, k in step.who.encoder.tokenizer.get_vocab().items()}
+    found = []
+    for name in ("anchor", "positive", "negation"):
+        view = step.view(name)
+        before, behind = view.frame
+        row = view.tokens[0].tolist()
+        words = [*row[1:before], *row[len(row) - behind : -1]]
+        found.append(" ".join(spelt[word] for word in words))
+    return tuple(found)
+
+
+def places(step: Step) -> str:
+    """How all positives lie to their anchor: in it, or touching it at one end, or anyhow."""
+    own = step.view("positives").owner
+    anchors = [step.view("anchor").tokens[k] for k in own]
+    pairs = list(zip(step.view("positives").tokens, anchors, strict=True))
+    if all(set(row[1:-1]) <= set(anchor) for row, anchor in pairs):
+        return "subsuming"
+    if all(set(row[1:-1]).isdisjoint(anchor[1:-1]) for row, anchor in pairs):
+        return "adjacent"
+    return "any"
+
+
+def longest_text(step: Step) -> int:
+    """Tokens of one, without those that its segments add."""
+    view = step.view("anchor segments")
+    content = [len(row) - 2 for row in view.tokens]
+    return 2 + int(np.bincount(view.owner, weights=content).max())
+
+
+def network(path: str) -> Callable[[Step], Any]:
+    """A network of the step, or what it has under a name."""
+
+    def seen(step: Step) -> Any:
+        found: Any = step.who.networks
+        for name in path.split("."):
+            found = found[name] if isinstance(found, nn.ModuleDict) else getattr(found, name)
+        return len(found) if isinstance(found, nn.ModuleList | torch.Tensor) else found
+
+    return seen
+
+
+def begins_as_the_encoder(step: Step) -> bool:
+    parts = zip(
+        step.who.networks["momentum"].parameters(), step.who.encoder.parameters(), strict=True
+    )
+    return all(own.equal(other) for own, other in parts)
+
+
+def lower_layers_learn(step: Step) -> bool:
+    lower = step.who.networks["auxiliary"].lower
+    return any(weight.requires_grad for weight in lower.parameters())
+
+
+def width_of_head(step: Step) -> int:
+    return step.who.head(torch.zeros(1, 16)).shape[1]
+
+
+def near(share: float) -> Any:
+    return pytest.approx(share, abs=0.06)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What comes of the values of one setting."""
+
+    name: str
+    setting: str
+    seen: Callable[[Step], Any]
+    expected: dict[Any, Any]
+    others: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.setting}"
+
+
+RATES = {0.15: near(0.15), 0.6: near(0.6)}
+REQUESTS = (
+    Asked("simcse", "mask_rate", share_of_targets, RATES, WITH_MASKS),
+    Asked("declutr", "mask_rate", share_of_targets, RATES, SPANS),
+    Asked("condenser", "mask_rate", share_of_targets, RATES),
+    Asked("infocse_aux", "mask_rate", share_of_targets, RATES, NEW_HEAD),
+    Asked("diffcse", "mask_rate", share_of_targets, RATES, NEW_HEAD),
+    Asked("rtd_mlm", "mask_rate", share_of_targets, RATES, NEW_HEAD),
+    Asked("mlm_autoencoder", "mask_rate", share_of_targets, RATES),
+    Asked("mirror_bert", "span", most_hidden, {0: 0, 1: 1, 12: 5}),
+    Asked("ict", "removal", contexts_with_their_sentence, {0.0: 1.0, 1.0: 0.0}),
+    Asked("ict", "context_tokens", lengths("positive"), {24: (22, 22), 40: (32, 32)}),
+    Asked("cpc", "context_tokens", lengths("positive"), {24: (12, 24), 40: (12, 40)}),
+    Asked("conpono", "window", gaps, {1: {1}, 3: {1, 2, 3}}),
+    Asked("declutr", "anchors", most_rows("anchor", "document"), {1: 1, 2: 2}, SPANS),
+    Asked("declutr", "positives", most_rows("positives", "owner"), {1: 1, 3: 3}, SPANS),
+    Asked("declutr", "shortest", lengths("anchor"), {6: (8, 8), 5: (7, 7)}, SPANS),
+    Asked("declutr", "longest", lengths("anchor"), {3: (5, 5)}, SPANS),
+    Asked(
+        "declutr",
+        "strategy",
+        places,
+        {where: where for where in ("adjacent", "subsuming", "any")},
+        SPANS | {"mlm": 0.0},
+    ),
+    Asked("infocse_idc", "max_per_cluster", most_rows("sentence", "group"), {2: 2, 3: 3}, CLUSTERS),
+    Asked("fine_tune", "sentences", most_rows("sentence", "owner"), {2: 2, 4: 4}),
+    Asked("esimcse", "repetition", most_repeated, {0.0: 0, 0.4: 3, 0.6: 6}),
+    Asked("esimcse", "rule", most_repeated, {"code": 2, "paper": 3}),
+    Asked("esimcse", "queue", network("queue.vectors"), {5: 5, 160: 160}),
+    Asked("esimcse", "momentum", network("momentum.momentum"), {0.9: 0.9, 0.995: 0.995}),
+    Asked("esimcse", "momentum_init", begins_as_the_encoder, {"copy": True, "random": False}),
+    Asked(
+        "sncse",
+        "before",
+        prompts,
+        {"w4": ("w4 w8 [MASK] w9", "w7 w6 w8 [MASK] w9", "w7 w6 w8 [MASK] w9")},
+        PROMPT,
+    ),
+    Asked(
+        "sncse",
+        "before_positive",
+        prompts,
+        {"w4": ("w5 w6 w8 [MASK] w9", "w4 w8 [MASK] w9", "w4 w8 [MASK] w9")},
+        PROMPT,
+    ),
+    Asked(
+        "sncse",
+        "behind",
+        prompts,
+        {"w4": ("w5 w6 w4 [MASK] w9", "w7 w6 w4 [MASK] w9", "w7 w6 w4 [MASK] w9")},
+        PROMPT,
+    ),
+    Asked(
+        "sncse",
+        "end",
+        prompts,
+        {"w4": ("w5 w6 w8 [MASK] w4", "w7 w6 w8 [MASK] w4", "w7 w6 w8 [MASK] w4")},
+        PROMPT,
+    ),
+    Asked("hicl", "segment", lengths("anchor segments"), {8: (6, 8), 14: (12, 14)}, SLICES),
+    Asked("hicl", "longest", longest_text, {24: 24, 40: 40}, SLICES),
+    Asked("clm_autoencoder", "noise", share_deleted, {0.0: 0.0, 0.3: near(0.3), 0.6: near(0.6)}),
+    Asked("clm_autoencoder", "layers", network("decoder.layers"), {1: 1, 3: 3}),
+    Asked("clm_autoencoder", "tied", network("decoder.layers"), {True: None, False: 2}),
+    Asked("mlm_autoencoder", "layers", network("decoder.layers"), {1: 1, 3: 3}),
+    Asked("condenser", "head_layers", network("condenser.layers"), {1: 1, 3: 3}),
+    Asked("infocse_aux", "head_layers", network("auxiliary.filler.layers"), {1: 1, 3: 3}, NEW_HEAD),
+    Asked("infocse_aux", "detach", lower_layers_learn, {True: False, False: True}, NEW_HEAD),
+    Asked("rtd_mlm", "head_layers", network("auxiliary.filler.layers"), {1: 1, 3: 3}, NEW_HEAD),
+    Asked("rtd_mlm", "detach", lower_layers_learn, {True: False, False: True}, NEW_HEAD),
+    *(
+        Asked(
+            name,
+            "sample",
+            network("discriminator.edit.sample"),
+            {how: how for how in ("argmax", "multinomial")},
+            NEW_HEAD,
+        )
+        for name in ("diffcse", "rtd_mlm")
+    ),
+    Asked("sg_opt", "width", width_of_head, {8: 8, 32: 32}),
+    Asked("ict", "projection", width_of_head, {8: 8, None: 16}),
+)
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=str)
+def test_what_comes_of_a_setting(asked):
+    found = {
+        value: asked.seen(step_of(asked.name, asked.others | {asked.setting: value}))
+        for value in asked.expected
+    }
+    assert found == asked.expected
+
+
+@dataclass(frozen=True)
+class Said:
+    """Stands for a reader, or for an edit of one: what was asked for."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+    def __call__(self, *_: Any) -> Any:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("names", "reader"),
+    [
+        ((), Said("perturbed", ((), False))),
+        (("shuffle",), Said("perturbed", ((), True))),
+        (("token_cutoff",), Said("perturbed", ((Said("token_cutoff", (0.3,)),), False))),
+        (
+            ("dropout", "shuffle", "feature_cutoff"),
+            Said("perturbed", ((Said("dropout", (0.3,)), Said("feature_cutoff", (0.3,))), True)),
+        ),
+        (("adversarial",), Said("adversarial", (2.0, 0.4))),
+    ],
+)
+def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):
+    edits = {name: lambda rate, name=name: Said(name, (rate,)) for name in consert.EDITS}
+    monkeypatch.setattr(consert, "EDITS", edits)
+    monkeypatch.setattr(
+        consert, "perturbed", lambda *edits, shuffled: Said("perturbed", (edits, shuffled))
+    )
+    monkeypatch.setattr(consert, "adversarial", lambda *how: Said("adversarial", how))
+    how = {"rate": 0.3, "epsilon": 2.0, "temperature": 0.4}
+    plain = Said("perturbed", ((), False))
+    for one, other in ((names, ()), ((), names)):
+        method, _ = made("consert", first=one, second=other, **how)
+        wanted = (reader if one == names else plain, reader if other == names else plain)
+        assert (method.readers["anchor"], method.readers["positive"]) == wanted
+
+
+@pytest.mark.parametrize("pooling", ["encoder", "mean_with_pads"])
+def test_mirror_bert_silences_heads_in_both_views_in_place_of_dropout(pooling, monkeypatch):
+    monkeypatch.setattr(mirror_bert, "drophead", lambda rate: Said("drophead", (rate,)))
+    monkeypatch.setattr(mirror_bert, "mean_with_pads", lambda reader: Said("mean", (reader,)))
+    heads = Said("drophead", (0.3,))
+    method, _ = made("mirror_bert", drophead=0.3, pooling=pooling)
+    reader = {"encoder": heads, "mean_with_pads": Said("mean", (heads,))}[pooling]
+    assert method.readers == {"anchor": reader, "positive": reader}
+    assert not method.dropout
+
+
+ITSELF = {(k, k) for k in range(96)}
+DOCUMENTS = {(k, k) for k in range(0, 96, 6)}
+PAIRS = {
+    "infocse_idc": set(zip(KNOWN.i.tolist(), KNOWN.j.tolist(), strict=True)),
+    "conpono": {(k, k + 1) for k in range(96) if k % 6 < 5},
+    "cpc": {(k, k) for k in range(96) if k % 6 > 0},
+    **dict.fromkeys(("declutr", "fine_tune", "hicl"), DOCUMENTS),
+}
+"""Of methods that pair no sentence with itself, or not every one."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_who_is_paired_with_whom(case):
+    method = method_for(config_of(case.name, case.settings).method, three_layers("cosine"))
+    table = method.pairs(documents(), KNOWN)
+    found = set(zip(table.i.tolist(), table.j.tolist(), strict=True))
+    assert found == PAIRS.get(case.name, ITSELF)
+
+
+def test_dropout_is_on_unless_a_method_makes_its_views_otherwise():
+    def trains_with_it(case: Recipe) -> bool:
+        config = config_of(case.name, case.settings)
+        return method_for(config.method, three_layers("cosine")).dropout
+
+    assert {case.name for case in CASES if not trains_with_it(case)} == {"consert", "ct"}
+    assert trains_with_it(Recipe("consert", {"dropout": True}))
+
+
+def test_a_queue_remembers_what_the_momentum_encoder_made_of_the_anchors_under_the_head():
+    step = step_of("esimcse", {"momentum": 0.5, "momentum_init": "random", "queue": 60})
+    who, momentum = step.who, step.who.networks["momentum"]
+    for module in who.modules:
+        module.eval()
+    before = [weight.clone() for weight in momentum.parameters()]
+    rows = [torch.from_numpy(row)[None] for row in step.view("anchor").tokens]
+    keys = torch.cat([who.head(momentum(row)) for row in rows])
+    done = GradientJob(who, step.method, bfloat16=False, seed=0).run(step.batch, 0, None)
+    step.method.after_step(who, done.vectors)
+    torch.testing.assert_close(who.networks["queue"].keys, keys)
+    for own, old, new in zip(momentum.parameters(), before, who.encoder.parameters(), strict=True):
+        torch.testing.assert_close(own, (old + new) / 2)
+
+
+def test_every_setting_is_held_against_a_loop_or_seen_to_have_its_effect():
+    readers = {("consert", "rate"), ("consert", "epsilon"), ("consert", "dropout")}
+    seen = readers | {("mirror_bert", "drophead")}
+    seen |= {(case.name, setting) for case in CASES for setting in case.settings}
+    seen |= {(asked.name, asked.setting) for asked in REQUESTS}
+    settings = {
+        (method.model_fields["name"].default, setting)
+        for method in get_args(AnyMethod)
+        for setting in method.model_fields
+        if setting != "name"
+    }
+    assert settings <= seen
