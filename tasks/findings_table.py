@@ -140,15 +140,15 @@ class Told:
         """Titles that were grouped, by their numbers, where a column judges that."""
         from sentemb_core.evaluation.appendix_d import clusters_in
 
-        return [
-            f"{arm.label}, seed {found.seed}: "
-            + " | ".join(" ".join(map(str, one)) for one in clusters_in(result_in(found, column)))
-            + "."
-            for arm in self.what.arms
-            for column in self.what.columns
-            if column.judge == CASE
-            for found in self.cells.get((arm.label, column.label), [])
-        ]
+        seeds: dict[tuple[str, str], list[str]] = {}
+        for arm in self.what.arms:
+            for column in self.what.columns:
+                for found in self.cells.get((arm.label, column.label), []):
+                    if column.judge == CASE:
+                        groups = clusters_in(result_in(found, column))
+                        told = " | ".join(" ".join(map(str, one)) for one in groups)
+                        seeds.setdefault((arm.label, told), []).append(str(found.seed))
+        return [f"{arm}: {told} ({', '.join(of)})." for (arm, told), of in seeds.items()]
 
     def overlap(self) -> list[str]:
         """What of the judges' texts was read before: those of .1 % and more by name."""

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.appendix_d import LAST, case_result
 from sentemb_core.evaluation.overlap import Overlap
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import SECONDS, SMALL, Arm, Claim, Column, Experiment
+from sentemb_core.experiments import CASE, SECONDS, SMALL, Arm, Claim, Column, Experiment
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import printed as printed_numbers
@@ -302,6 +303,19 @@ def test_what_training_read_of_the_judges_is_told_by_name_from_a_thousandth_on()
     assert told.notes()[-1].endswith("that training read: IMDB 5.9 %, all others below 0.1 %.")
     alone = Told(experiment(), SMALL, [], {}, overlaps={"CR": unseen})
     assert alone.notes()[-1].endswith("that training read: all below 0.1 %.")
+
+
+def test_titles_are_told_by_their_groups_and_equal_seeds_once():
+    columns = (Column(label="pairs", judge=CASE),)
+    found = [
+        Finding(arm="a", column="pairs", seed=seed, result=kept_result(case_result(labels)))
+        for seed, labels in {1: LAST, 2: LAST, 3: (0, 0, 1, 1, 1, 1, 3, 3)}.items()
+    ]
+    told = Told(experiment(columns=columns), SMALL, found, {})
+    assert told.notes()[-2:] == [
+        "a: 1 2 | 3 4 | 5 6 | 7 8 (1, 2).",
+        "a: 1 2 | 3 4 5 6 | 7 8 (3).",
+    ]
 
 
 def test_json_has_the_averages_and_all_that_the_paper_printed():
