@@ -1,7 +1,6 @@
 """Removal of what no registered model and none of the last runs reaches."""
 
 import logging
-import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -82,22 +81,20 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
 
 
 def ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
-    """Digests of the roots and of all artifacts on the way back to their sources.
-
-    Small artifacts of many runs are equal: of those that made one, only the way is kept that
-    whoever read it took.
-    """
-    makers = records.makers(store)
+    """Digests of the roots and of all artifacts on the way back to their sources."""
+    makers: dict[str, list[records.Record]] = {}
+    for record in records.every(store):
+        for ref in record.outputs:
+            makers.setdefault(ref.digest, []).append(record)
     reached: set[str] = set()
-    walked: set[str] = set()
-    todo = [(ref.digest, math.inf) for ref in roots]
+    todo = [ref.digest for ref in roots]
     while todo:
-        digest, before = todo.pop()
+        digest = todo.pop()
+        if digest in reached:
+            continue
         reached.add(digest)
-        record = records.maker(makers.get(digest, []), before)
-        if record and record.id not in walked:
-            walked.add(record.id)
-            todo += [(ref.digest, record.created) for ref in (*record.inputs, *record.outputs)]
+        for record in makers.get(digest, []):
+            todo += [ref.digest for ref in (*record.inputs, *record.outputs)]
     return reached
 
 

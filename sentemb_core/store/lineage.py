@@ -1,6 +1,5 @@
 """The way back from an artifact, through the records of its stages, to its sources."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,19 +35,17 @@ class Lineage(BaseModel):
 def lineage(store: Store, ref: ArtifactRef) -> Lineage:
     """Walk from an artifact back to its sources (breadth first).
 
-    Where several stages made equal bytes, the last record is told that was there when they were
-    read; of the artifact itself the earliest.
+    Where several stages made equal bytes, the earliest record is told.
     """
-    makers = records.makers(store)
+    makers = first_makers(store)
     origins: dict[str, Origin] = {}
-    todo = [(ref, -math.inf)]
+    todo = [ref]
     while todo:
-        current, before = todo.pop(0)
+        current = todo.pop(0)
         if current.digest in origins:
             continue
-        record = records.maker(makers.get(current.digest, []), before)
-        told = origins[current.digest] = origin(current, record)
-        todo += [(source, told.created or before) for source in told.inputs]
+        origins[current.digest] = origin(current, makers.get(current))
+        todo += origins[current.digest].inputs
     return Lineage(origins=list(origins.values()))
 
 
@@ -56,6 +53,16 @@ def encoder_behind(store: Store, refs: Sequence[ArtifactRef]) -> ArtifactRef | N
     """The encoder among these artifacts, else the nearest one that led to them, if any."""
     before = (origin.ref for ref in refs for origin in lineage(store, ref).origins)
     return next((ref for ref in (*refs, *before) if ref.kind == "model"), None)
+
+
+def first_makers(store: Store) -> dict[ArtifactRef, records.Record]:
+    """For every artifact the earliest record that gave it out without taking it in."""
+    makers: dict[ArtifactRef, records.Record] = {}
+    for record in records.every(store):
+        for ref in record.outputs:
+            if ref not in record.inputs:
+                makers.setdefault(ref, record)
+    return makers
 
 
 def origin(ref: ArtifactRef, record: records.Record | None) -> Origin:

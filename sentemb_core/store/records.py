@@ -6,7 +6,7 @@ origin is recognised; whatever is not exactly of this form runs nothing and is a
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -144,25 +144,6 @@ def every(store: Store, stage: str = "*") -> Iterator[Record]:
         except (OSError, ValueError):
             continue
     yield from sorted(found, key=lambda record: (record.created, record.id))
-
-
-def makers(store: Store) -> dict[str, list[Record]]:
-    """For every artifact, by its digest, the records that gave it out without taking it in."""
-    found: dict[str, list[Record]] = {}
-    for record in every(store):
-        for ref in record.outputs:
-            if ref not in record.inputs:
-                found.setdefault(ref.digest, []).append(record)
-    return found
-
-
-def maker(made: Sequence[Record], before: float) -> Record | None:
-    """Of those that gave out equal bytes, the one that somebody read who was there at this time.
-
-    That is the last until then; else the first of all.
-    """
-    until = [record for record in made if record.created <= before]
-    return next(iter(until[-1:] or made), None)
 
 
 def refs_in(value: Any) -> list[ArtifactRef]:

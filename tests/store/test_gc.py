@@ -13,11 +13,7 @@ import pytest
 
 from sentemb_core.store import runs
 from sentemb_core.store.gc import HOUR, WEEK, collect
-from sentemb_core.store.lineage import lineage
 from sentemb_core.store.locks import file_lock
-from sentemb_core.store.objects import Store
-from sentemb_core.store.stages import Stage
-from sentemb_core.types import ArtifactRef
 
 
 def grow_old(store, seconds: float = 2 * HOUR) -> None:
@@ -127,44 +123,6 @@ def test_the_last_runs_keep_what_they_used(chain, store):
     chain.run_chain(text="text 1")
     chain.run_chain(text="text 2")
     assert chain.RAN == []
-
-
-def level(embeddings: ArtifactRef) -> ArtifactRef:
-    """Equal bytes of whatever it read, as small artifacts of many runs are."""
-    with Store.default().writing("edges") as draft:
-        (draft.path / "values.json").write_text("[]")
-    return draft.ref
-
-
-LEVEL = Stage("level", 1, level)
-
-
-@pytest.fixture
-def alike(chain, store):
-    """Three runs whose middle artifacts are equal, each with the encoder that it ended with."""
-    models = []
-    for number in range(3):
-        with runs.recording(store, f"run-{number}", [], {}):
-            read = chain.ENCODE.run(store, {"text": f"text {number}"})
-            edges = LEVEL.run(store, {"embeddings": read})
-            models.append(chain.TRAIN.run(store, {"edges": edges, "rate": 0.1 + number}).model)
-    grow_old(store)
-    return models
-
-
-def test_equal_artifacts_of_other_runs_keep_nothing_of_these(alike, chain, store):
-    assert collect(store, [], keep_runs=1).kept_objects == 3
-    chain.RAN.clear()
-    chain.ENCODE.run(store, {"text": "text 2"})
-    assert chain.RAN == []
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_an_encoder_leads_back_by_what_was_there_when_it_learnt(alike, store, number: int):
-    before = lineage(store, alike[number])
-    assert before.origins[-1].parameters == {"text": f"text {number}"}
-    assert collect(store, [alike[number]], keep_runs=0).kept_objects == 3
-    assert lineage(store, alike[number]) == before
 
 
 def test_a_dry_run_tells_the_same_and_removes_nothing(chain, store):
