@@ -62,7 +62,7 @@ class Told:
         self.left_out = left_out
         self.overlaps = overlaps
         self.cells: Cells = cells_of(findings)
-        self.printed = Printed(what)
+        self.printed = Printed(what, whole=not left_out)
         self.fates: list[Fated] = fated(what, self.cells)
 
     @property

@@ -40,17 +40,20 @@ class Fusion(Value):
     gains: dict[str, dict[str, Estimate]]
 
     def better(self, joined: str) -> str | None:
-        """The joined system where it beats both alone, or what of them beats it; none: open."""
+        """The joined system where it beats both alone, or what of them beats it; none: open.
+
+        Where both do, "alone" of either: the two were not compared.
+        """
         gains = self.gains[joined]
         if all(gain.low > 0 for gain in gains.values()):
             return joined
         ahead = [alone for alone in ALONE if gains[alone].high < 0]
-        return max(ahead, key=lambda alone: self.values[alone].value, default=None)
+        return "alone" if len(ahead) == len(ALONE) else next(iter(ahead), None)
 
 
 @stage(
     "score_fusion",
-    version=1,
+    version=2,
     ignore=("folder",),
     numeric=("device",),
     libraries=("bm25s", "syntok"),

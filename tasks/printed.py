@@ -19,11 +19,13 @@ class Printed:
     """What a paper printed of an experiment, cell by cell, as it is printed there.
 
     A number stands in our arm's row and our column's label. Where the paper has a single column,
-    that stands beside our average, or beside our only column.
+    that stands beside our average, or beside our only column; beside an average of fewer sets than
+    the experiment has (not `whole`) it would mislead, and stands in the notes.
     """
 
-    def __init__(self, what: Experiment) -> None:
+    def __init__(self, what: Experiment, *, whole: bool = True) -> None:
         self.what = what
+        self.whole = whole
         self.table = paper_table(what.id)
         self.tables = tables_of(what.id)
         rows = self.table.rows.values() if self.table else ()
@@ -48,7 +50,7 @@ class Printed:
     def beside_average(self, arm: Arm, columns: Sequence[Column]) -> float | None:
         """The single column's, else the mean of what stands beside these columns."""
         if self.single:
-            alike = all(map(self.is_alike, columns))
+            alike = self.whole and all(map(self.is_alike, columns))
             return number(self.table, arm, self.single) if alike else None
         values = [self.beside(arm, column) for column in columns]
         known = [value for value in values if value is not None]
@@ -56,7 +58,7 @@ class Printed:
 
     def elsewhere(self) -> str:
         """What the paper has of our arms in a column of its own, if it stands nowhere yet."""
-        if self.single and all(map(self.is_alike, self.what.scored)):
+        if self.single and self.whole and all(map(self.is_alike, self.what.scored)):
             return ""
         name = self.single or AVERAGE
         values = {arm.label: number(self.table, arm, name) for arm in self.what.arms}

@@ -56,7 +56,13 @@ def joined_lines(task: str, model: str, found: Fusion) -> Lines:
     for joined, way in ways.items():
         values = [f"{100 * found.values[name].value:.1f}" for name in (*ALONE, joined)]
         gains = [gain_text(found.gains[joined][name]) for name in ALONE]
-        names = {"bm25": "BM25", "encoder": model, joined: "both", None: "not decided"}
+        names = {
+            "bm25": "BM25",
+            "encoder": model,
+            "alone": "either alone",
+            joined: "both",
+            None: "not decided",
+        }
         start = [task, found.measure, model, way, f"{found.queries:,}"]
         lines.append([*start, *values, *gains, names[found.better(joined)]])
     return lines

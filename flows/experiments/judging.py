@@ -1,12 +1,14 @@
 """What a column says of an encoder, or of a row that needs none."""
 
+from functools import partial
 from pathlib import Path
 
+from flows.attempt import attempted
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import Made, ground_of
 from flows.scoring import System, result_on
 from flows.steps import documents_of
-from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column
+from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import measure_overlap, placed, score_case
 from tasks.corpus import tokenise_sentences
@@ -39,21 +41,23 @@ def judged(
 
 
 def overlaps_with(asked: Reproduction) -> list[ArtifactRef]:
-    """What of the judges' texts stands in each corpus that training read.
+    """What of the judges' texts stands in each corpus that training read and that can be read.
 
     A pool of titles is drawn from the corpus that arms train on, its queries left out: nothing to
-    measure.
+    measure. BEIR's folders hold millions of texts: `benchmark --corpus` measures one that is meant.
     """
     by_judge = {one.judge: one for one in asked.what.columns}
-    columns = [one for judge, one in by_judge.items() if judge not in WITHOUT_FILES]
-    tasks = [placed(task_of(one), Path(asked.data, folder_of(one))) for one in columns]
-    return [
-        measure_overlap(
+    columns = [one for one in by_judge.values() if one.judge not in WITHOUT_FILES]
+    tasks = [placed(task_of(one), Path(asked.data)) for one in columns if not folder_of(one)]
+
+    def measured(corpus: Corpus) -> ArtifactRef:
+        return measure_overlap(
             documents_of(asked.corpus(corpus)),
             [one.task for one in tasks],
             [one.digests for one in tasks],
             [one.folder for one in tasks],
         )
-        for corpus in asked.corpora_read
-        if tasks
-    ]
+
+    read = asked.corpora_read if tasks else []
+    found = [attempted(f"overlap with {corpus}", partial(measured, corpus))[0] for corpus in read]
+    return [one for one in found if one]

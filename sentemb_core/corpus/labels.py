@@ -195,12 +195,15 @@ def _read_labels(
     counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
     unread = _unread(documents)
     for reason, shown in examples.items():
-        if reason == "unknown-id" and found and len(unknown) <= unread:
+        if reason == "unknown-id" and _are_of_a_sample(
+            len(found), len(unknown), len(known), unread
+        ):
             log.warning(
-                "%d labels are of %d documents that this run does not read (it leaves out %d: "
-                "corpus.max_documents, corpus.min_sentences, refused rows)",
+                "%d labels of %d documents are left out: this run reads %d documents of the corpus "
+                "and leaves out %d (corpus.max_documents, corpus.min_sentences, refused rows)",
                 counts.refused[reason],
                 len(unknown),
+                len(known),
                 unread,
             )
         else:
@@ -215,6 +218,16 @@ def _unread(documents: Path) -> int:
     text = documents.with_name("report.json").read_text("utf-8")
     report = CorpusReport.model_validate_json(text)
     return report.not_drawn + report.left_out + sum(report.quarantined.values())
+
+
+def _are_of_a_sample(found: int, unknown: int, read: int, unread: int) -> bool:
+    """Whether ids can be unknown because their documents were left out, and not as foreign ones.
+
+    No more can be than documents were left out, and of those asked for at least half as many must
+    be there as of labels that are spread over the whole corpus.
+    """
+    expected = (found + unknown) * read / (read + unread)
+    return unknown <= unread and found >= max(1.0, expected / 2)
 
 
 def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:

@@ -64,8 +64,9 @@ UNTRAINED = {
     "(first_block_last_mean, cls_before_pooler, ...)",
     "word vectors": "--encoder FILE of GloVe, word2vec or fastText; those of a corpus are a row of "
     "every table",
-    "whitening, flow": "sentemb postprocess MODEL SOURCE FOLDER --by whitening",
-    "BM25": "a row of every run; python -m flows benchmark BM25",
+    "whitening, flow": "sentemb postprocess MODEL SOURCE FOLDER --by whitening "
+    "(--splitter none for one sentence a row)",
+    "BM25": "a row of every run and benchmark; python -m flows compare BM25 MODEL",
     "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
 }
 """What needs no gradient, and so is no method of a training -> how one has it."""

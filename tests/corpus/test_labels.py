@@ -212,11 +212,13 @@ def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
     file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in range(100)))
     refused = write_with_labels(sampled, LabelsConfig(source=str(file)), sampled.with_name("out"))
     assert refused == 70
-    assert "70 labels are of 70 documents that this run does not read" in caplog.text
+    assert "70 labels of 70 documents are left out: this run reads 30 documents" in caplog.text
 
 
-@pytest.mark.parametrize("numbers", [range(0, 200), range(1_000, 1_050)])
-def test_more_unknown_ids_than_were_left_out_or_none_known_are_refused(sampled: Path, numbers):
+@pytest.mark.parametrize(
+    "numbers", [range(200), range(1_000, 1_050), [*range(3), *range(1_000, 1_060)]]
+)
+def test_more_unknown_ids_than_were_left_out_or_too_few_known_are_refused(sampled: Path, numbers):
     file = sampled.with_name("labels.jsonl")
     file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
     with pytest.raises(UnknownLabelsError, match="E501"):

@@ -577,7 +577,7 @@ def fusion(*gains: tuple[float, float]) -> Fusion:
         (((-0.1, 0.2), (0.1, 0.3)), None),
         (((-0.2, -0.1), (0.1, 0.3)), "bm25"),
         (((-0.1, 0.1), (-0.3, -0.1)), "encoder"),
-        (((-0.2, -0.1), (-0.3, -0.1)), "bm25"),
+        (((-0.2, -0.1), (-0.3, -0.1)), "alone"),
     ],
 )
 def test_both_together_are_better_where_they_beat_either_alone(gains, better: str | None):

@@ -305,6 +305,20 @@ def test_what_training_read_of_the_judges_is_told_by_name_from_a_thousandth_on()
     assert alone.notes()[-1].endswith("that training read: all below 0.1 %.")
 
 
+def test_the_papers_average_of_more_sets_stands_in_the_notes(monkeypatch: pytest.MonkeyPatch):
+    printed = PaperTable("s999.t1", "A paper", "accuracy", {"a": {"average": 84.9}})
+    monkeypatch.setattr(printed_numbers, "paper_table", lambda id: printed)
+    columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
+    both = [*findings({"a": 0.6}), *findings({"a": 0.2}, "MR")]
+    whole, part = (
+        Told(experiment(columns=columns), SMALL, both, {}, left_out)
+        for left_out in ({}, {"SUBJ": ["transfer_subj.parquet"]})
+    )
+    assert whole.lines()[0][-1].endswith(" [84.9]")
+    assert "[" not in part.lines()[0][-1]
+    assert any("On average: a 84.9." in note for note in part.notes())
+
+
 def test_titles_are_told_by_their_groups_and_equal_seeds_once():
     columns = (Column(label="pairs", judge=CASE),)
     found = [
