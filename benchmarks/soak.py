@@ -1,4 +1,4 @@
-"""Fifty runs in a row through one service: what grows in its processes, and on the disk.
+"""Fifty runs in a row through one service: what grows in its processes, and on the disk (R19).
 
     python benchmarks/soak.py --runs 50
 
