@@ -248,12 +248,13 @@ def postprocess(
         raise UsageError("A flow keeps every dimension: leave --keep out, or take --by whitening.")
     checked = _checked(source, corpus)
     from sentemb_core.corpus.table import first_sentences
+    from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.postprocess.finished import behind_map
 
     with _encoder(model) as encoder, _documents(checked) as documents:
         read = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
-        made = behind_map(encoder, read, by, keep)
+        made = behind_map(encoder, pooled_vectors(encoder, encoder.tokenise(read)), by, keep=keep)
         card = model_card(CardFacts(name=f"{Path(model).name} behind a {by}", base=model))
         _save(made, folder, card)
     if json:

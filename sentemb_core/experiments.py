@@ -196,6 +196,10 @@ class Budget(Config):
         default="", description="What sets a run under it apart from the paper's, in sentences."
     )
 
+    def with_difference(self, told: str) -> "Budget":
+        """The same, and what else sets a run under it apart from the paper's."""
+        return self.model_copy(update={"differs": f"{self.differs} {told}".lstrip()})
+
     @property
     def batch(self) -> str:
         """What a step reads, in words, where methods read what their presets say."""

@@ -96,14 +96,13 @@ def finished_encoder(
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.postprocess.finished import flowed, whitened
+    from sentemb_core.postprocess.finished import behind_map
     from sentemb_core.training.parts import some
 
     before = load_encoder(opened(encoder))
     corpus = some(TokenCorpus.open(opened(sentences)), seed)
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
-    vectors = pooled_vectors(before, corpus.tokens(seen))
-    made = whitened(before, vectors) if kind == "whitening" else flowed(before, vectors, seed)
+    made = behind_map(before, pooled_vectors(before, corpus.tokens(seen)), kind, seed=seed)
     with written("model") as draft:
         facts = CardFacts(name=f"sentemb {kind}", parent=encoder.digest, corpus=sentences.digest)
         save_encoder(made, draft.path, model_card(facts))

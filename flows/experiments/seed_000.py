@@ -72,11 +72,6 @@ fifty times faster. They have no layers and no dropout, so methods that need tho
 """
 
 
-def without(budget: Budget, missing: str) -> Budget:
-    """Under which something of the paper's is not there."""
-    return budget.model_copy(update={"differs": f"{budget.differs} {missing}"})
-
-
 def rounds(count: int, annotation: AnnotationConfig | None = None) -> tuple[Step, ...]:
     """That many rounds, each from the encoder before it."""
     return (SelfTrain(annotation=annotation or AnnotationConfig()),) * count
@@ -138,11 +133,8 @@ ZERO_SHOT = Experiment(
             than=("conpono, three times the steps",),
         ),
     ),
-    small=SMALL.model_copy(
-        update={
-            "learning_rate": 2e-3,
-            "differs": f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage).",
-        }
+    small=SMALL.model_copy(update={"learning_rate": 2e-3}).with_difference(
+        f"{CORPORA}, base (2 layers, 128 wide, pre-trained by our Condenser stage)."
     ),
     paper=PAPER,
 )
@@ -188,7 +180,7 @@ FEW_SHOT = Experiment(
         for count in COUNTS
     ),
     labels=True,
-    small=without(WORDS, LABELS),
+    small=WORDS.with_difference(LABELS),
     paper=PAPER,
 )
 
@@ -309,7 +301,7 @@ INITIALISERS = Experiment(
             columns=("Browsing",),
         ),
     ),
-    small=without(WORDS, "SimCSE as initialiser is left out: word vectors have no dropout."),
+    small=WORDS.with_difference("SimCSE as initialiser is left out: word vectors have no dropout."),
     paper=PAPER,
 )
 

@@ -5,6 +5,7 @@ The paper compares BERT-base rows; those of BERT-large ask for an encoder that i
 
 from collections.abc import Sequence
 
+from flows.experiments.sets import seven_of
 from flows.method_table import METHODS
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.experiments import (
@@ -43,17 +44,14 @@ other method is trained as its own code, else its own paper says, for as many st
 
 DEV = Column(label="STS-B dev", judge="STS-B-dev")
 
-STS = tuple(
-    Column(label=name, judge=name, optional=name in ("STS13", "STS15"))
-    for name in ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-)
+STS = seven_of("sts")
 
 BASE = (
     "Base of 2 layers, 128 wide, its mean in place of [CLS], pre-trained by our Condenser stage, "
     "which every arm starts from, where only InfoCSE-aux did; open sentences in place of a million "
     "from Wikipedia; the last step, not the best on STS-B dev."
 )
-FROM_BASE = SMALL.model_copy(update={"differs": BASE})
+FROM_BASE = SMALL.with_difference(BASE)
 
 
 def arm(label: str, name: str = "", pooling: Pooling | None = None, times: float = 1.0) -> Arm:
@@ -230,9 +228,7 @@ DETACHED = ablation(
         auxiliary("not detached", InfoCSEAux(detach=False)),
     ),
     claims=(claim("Masked tokens must not train the lower layers", "detached", "not detached"),),
-    small=FROM_BASE.model_copy(
-        update={"differs": f"{BASE} The lower half is 1 layer of 2, 6 of 12 in the paper."}
-    ),
+    small=FROM_BASE.with_difference("The lower half is 1 layer of 2, 6 of 12 in the paper."),
 )
 
 RATES = ("0.10", "0.15", "0.20", "0.25", "0.30", "0.35", "0.40", "0.45")
@@ -296,10 +292,7 @@ TRANSFER = Experiment(
         arm("simcse+mlm"),
         INFOCSE_AUX,
     ),
-    columns=tuple(
-        Column(label=name, judge=name, optional=name in ("SUBJ", "MPQA", "TREC"))
-        for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-    ),
+    columns=seven_of("transfer"),
     claims=(
         claim("InfoCSE-aux transfers better than SimCSE", "infocse_aux", "simcse"),
         claim("So does SimCSE with a masked-language loss", "simcse+mlm", "simcse"),

@@ -49,8 +49,9 @@ TITLES: Corpus = "product_wdc_clusters"
 
 def small(differs: str, base: Base | None = None) -> Budget:
     """The small preset's, from a base encoder of its own, and what sets it apart."""
-    told = {"differs": f"{differs}; {BASE}", "base": base or SMALL.base}
-    return SMALL.model_copy(update=told)
+    return SMALL.model_copy(update={"base": base or SMALL.base}).with_difference(
+        f"{differs}; {BASE}"
+    )
 
 
 OF_TITLES = Base(corpus=TITLES)
@@ -297,7 +298,7 @@ def quora(
         columns=columns,
         claims=claims,
         axis=axis,
-        small=SMALL.model_copy(update={"differs": BASE.capitalize()}),
+        small=SMALL.with_difference(BASE.capitalize()),
         paper=PAPER,
         differs="Trained on open sentences, not on Quora's questions; joint weight .01, not the "
         "best of a grid on the set judged.",

@@ -37,12 +37,10 @@ PAPER = Budget(
 DOCUMENTS = 16
 """Of a step, as in the paper: with two anchors and two positives each, 96 spans."""
 
-OF_ARTICLES = SMALL.model_copy(
-    update={
-        "differs": "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place "
-        "of 32 to 512; base of 2 layers, 128 wide, pre-trained by our Condenser stage on open "
-        "sentences in place of DistilRoBERTa."
-    }
+OF_ARTICLES = SMALL.with_difference(
+    "Articles of eLife in place of OpenWebText; spans of 16 to 126 tokens in place of 32 to 512; "
+    "base of 2 layers, 128 wide, pre-trained by our Condenser stage on open sentences in place of "
+    "DistilRoBERTa."
 )
 
 OF_FIGURE = "At a temperature of .05; the figure has .0005 beside it."

@@ -5,6 +5,7 @@ Its sequences are lines of Wikipedia of up to 512 tokens; ours are articles of R
 the paper's tables few numbers are at hand (erratum E36): claims are its text's.
 """
 
+from flows.experiments.sets import seven_of
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.experiments import (
     SECONDS,
@@ -43,17 +44,12 @@ LONGEST = 128
 
 PAPER_LONGEST = 512
 
-OF_NEWS = SMALL.model_copy(
-    update={
-        "differs": "Articles of Reuters, their first 12 sentences cut at 128 tokens, in place of "
-        "Wikipedia's lines, base (2 layers, 128 wide, pre-trained by our Condenser stage)."
-    }
+OF_NEWS = SMALL.with_difference(
+    "Articles of Reuters, their first 12 sentences cut at 128 tokens, in place of Wikipedia's "
+    "lines, base (2 layers, 128 wide, pre-trained by our Condenser stage)."
 )
 
-STS = tuple(
-    Column(label=name, corpus=NEWS, judge=name, optional=name in ("STS13", "STS15"))
-    for name in ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-)
+STS = seven_of("sts", NEWS)
 
 
 def sliced(**settings: object) -> HiCL:
@@ -145,11 +141,9 @@ LONG_TEXTS = Experiment(
         ),
     ),
     small=longer(
-        OF_NEWS.model_copy(
-            update={
-                "differs": f"{OF_NEWS.differs} A sample of IMDB, the first 128 tokens of a review; "
-                "our base hardly saw positions beyond 32 before."
-            }
+        OF_NEWS.with_difference(
+            "A sample of IMDB, the first 128 tokens of a review; our base hardly saw positions "
+            "beyond 32 before."
         ),
         LONGEST,
     ),
@@ -161,10 +155,7 @@ TRANSFER = Experiment(
     id="s004.t11",
     title="Transfer",
     arms=(Arm(label="start encoder"), ALONE, HICL),
-    columns=tuple(
-        Column(label=name, corpus=NEWS, judge=name, optional=name in ("SUBJ", "MPQA", "TREC"))
-        for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-    ),
+    columns=seven_of("transfer", NEWS),
     claims=(
         Claim(
             text="HiCL gains in transfer (the paper: .39 points over seven tasks)",
@@ -210,9 +201,8 @@ TIME = Experiment(
                 encoder=Base().encoder.model_copy(update={"positions": 512}),
                 times=0,
             ),
-            "differs": "Seconds of one CPU thread, 2 layers of 128 dimensions from random weights.",
         }
-    ),
+    ).with_difference("Seconds of one CPU thread, 2 layers of 128 dimensions from random weights."),
     paper=PAPER,
     differs="Seconds for a tenth of the steps, of 16 articles of eLife; the paper's: minutes of an "
     "A40 for a whole training.",

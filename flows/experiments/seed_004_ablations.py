@@ -205,11 +205,7 @@ BATCH = Experiment(
         ),
     ),
     axis="texts of a batch",
-    small=OF_NEWS.model_copy(
-        update={
-            "differs": f"{OF_NEWS.differs} 16, 64 and 256 a batch in place of 64, 256 and 1,024."
-        }
-    ),
+    small=OF_NEWS.with_difference("16, 64 and 256 a batch in place of 64, 256 and 1,024."),
     paper=PAPER,
 )
 

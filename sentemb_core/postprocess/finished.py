@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float32
 from torch import nn
 
-from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
@@ -73,16 +72,17 @@ def flowed(
 
 def behind_map(
     encoder: Encoder,
-    texts: list[str],
+    vectors: Float32[np.ndarray, "n dim"],
     kind: Literal["whitening", "flow"],
+    *,
     keep: int | None = None,
     seed: int = 42,
 ) -> Encoder:
-    """The encoder behind a map that is fitted on its vectors of these texts.
+    """The encoder behind a map that is fitted on its vectors.
 
     Args:
         encoder: As `whitened`, `flowed`.
-        texts: Sentences.
+        vectors: The same.
         kind: Which map.
         keep: Of a whitening.
         seed: Of a flow.
@@ -90,10 +90,9 @@ def behind_map(
     Raises:
         UsageError, BadEmbeddingError, DivergedError: as `whitened`, `flowed`.
     """
-    vectors = pooled_vectors(encoder, encoder.tokenise(texts))
-    return (
-        whitened(encoder, vectors, keep) if kind == "whitening" else flowed(encoder, vectors, seed)
-    )
+    if kind == "whitening":
+        return whitened(encoder, vectors, keep)
+    return flowed(encoder, vectors, seed)
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:
