@@ -12,7 +12,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-from safetensors.torch import load_file
 
 from flows.environment import prepare
 from flows.experiments.index import Reproduction
@@ -22,12 +21,12 @@ from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.masked_language import MaskedLanguage, masked_language
+from sentemb_core.heads.stored_head import head_in
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.cells import write_between_marks
 from tasks.corpus import tokenise_sentences
 from tasks.storing import opened
-from tasks.train import HEAD_FILE
 from tasks.walking import without_prefect
 
 UNSEEN: Json = {"text_column": "sentence1", "splitter": "none"}
@@ -43,11 +42,12 @@ def losses(data: str) -> MaskedLanguage:
         corpus = TokenCorpus.open(opened(tokenise_sentences(documents, None, base.encoder)))
         other = documents_of(CorpusConfig(source=f"{data}/stsb_dev.parquet", **UNSEEN))
         unseen = TokenCorpus.open(opened(tokenise_sentences(other, None, base.encoder)))
-    assert base.head is not None, "a Condenser stage leaves its head"
     encoder = load_encoder(opened(base.encoder))
+    head = head_in(opened(base.encoder))
+    assert head, "a Condenser stage leaves its head"
     read = corpus.tokens(np.arange(len(corpus)))
     counts = np.bincount(np.concatenate(read), minlength=encoder.tokenizer.get_vocab_size())
-    return masked_language(encoder, load_file(opened(base.head) / HEAD_FILE), unseen, counts)
+    return masked_language(encoder, head, unseen, counts)
 
 
 def table(found: MaskedLanguage) -> str:

@@ -167,7 +167,7 @@ def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
     training = training.model_copy(update={"steps": max(1, training.steps // 2)})
     stage = training.model_copy(update={"method": Condenser()})
     first = train_encoder(ground.start, ground.sentences, stage)
-    return train_encoder(first.model, ground.sentences, training, head=first.head).model
+    return train_encoder(first.model, ground.sentences, training).model
 
 
 def initialised(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:

@@ -132,8 +132,6 @@ def trained(
         texts.sentences,
         training,
         benchmark=texts.benchmark if training.evaluate_every else None,
-        head=before.head,
     )
     row = validated(kind, label, made.model, texts, config.annotation)
-    told = {"before": before.label, "log": made.log, "head": made.head}
-    return row.model_copy(update=told)
+    return row.model_copy(update={"before": before.label, "log": made.log})

@@ -204,6 +204,7 @@ def export(
     """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it."""
     _require_places("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.start import given_folder
 
     source = Path(model) / "README.md"
     card = (
@@ -212,7 +213,7 @@ def export(
         else model_card(CardFacts(name=model, base=model))
     )
     with _encoder(model) as encoder:
-        _save(encoder, folder, card)
+        _save(encoder, folder, card, given=given_folder(model))
     if json:
         console.emit({"folder": str(folder)})
     else:
@@ -371,17 +372,20 @@ def _checked(source: str, corpus: CorpusOptions) -> "CorpusConfig":
     return config
 
 
-def _save(encoder: Any, folder: Path, card: str) -> None:
-    """Write an encoder's folder.
+def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> None:
+    """Write an encoder's folder, with the Condenser's head that lies in the `given` one, if any.
 
     Raises:
         StorageError: E601, the disk refuses.
     """
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.errors import StorageError
+    from sentemb_core.heads.stored_head import carry_head
 
     try:
         save_encoder(encoder, folder, card)
+        if given:
+            carry_head(given, folder)
     except OSError as error:
         raise StorageError(
             f"{folder} could not be written: {error.strerror or error}. What is there is not "

@@ -17,7 +17,14 @@ from sentemb_core.configs import (
 )
 from sentemb_core.encoder.names import is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
-from sentemb_core.method_settings import InfoCSEIDCPairs, MethodSettings
+from sentemb_core.method_settings import (
+    RTDMLM,
+    Condenser,
+    DiffCSE,
+    InfoCSEAux,
+    InfoCSEIDCPairs,
+    MethodSettings,
+)
 from sentemb_core.methods.listing import (
     HEADLESS,
     LEAST_CLUSTER_BATCH,
@@ -29,6 +36,7 @@ from sentemb_core.methods.listing import (
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
+    from sentemb_core.heads.stored_head import HeadShape
 
 LEARNT = {"static", "transformer"}
 """Encoders from random weights: there is nothing to look for."""
@@ -52,9 +60,9 @@ def check_run(config: RunConfig) -> None:
 
 
 def check_methods(config: RunConfig, *, static: bool) -> None:
-    """Layers for the methods that work between them, and a head for those that continue one."""
+    """Layers for the methods that work between them, and batches in which clusters contrast."""
     for training in trainings(config):
-        check_method(training, config, static=static)
+        check_method(training, static=static)
 
 
 def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
@@ -64,15 +72,10 @@ def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
     yield config.training
 
 
-def check_method(training: TrainingConfig, config: RunConfig, *, static: bool) -> None:
-    method, stage = training.method, condenser_before(training, config)
-    entry = entry_of(method.name)
-    if static and not entry.takes_static:
+def check_method(training: TrainingConfig, *, static: bool) -> None:
+    method = training.method
+    if static and not entry_of(method.name).takes_static:
         raise RecipeError(static_refused(method.name))
-    if entry.continues and stage:
-        check_head(training, stage)
-    elif entry.continues and not getattr(method, "random_head", False):
-        raise RecipeError(HEADLESS)
     clustered = isinstance(method, InfoCSEIDCPairs) and method.batches == "cluster"
     if clustered and training.batch_size < LEAST_CLUSTER_BATCH:
         raise NoNegativesError(cluster_batch_refused(training.batch_size))
@@ -80,35 +83,6 @@ def check_method(training: TrainingConfig, config: RunConfig, *, static: bool) -
 
 def entry_of(method: str) -> Entry:
     return next(entry for entry in LISTING if entry.name == method)
-
-
-def condenser_before(training: TrainingConfig, config: RunConfig) -> TrainingConfig | None:
-    """The Condenser stage whose head a training could begin with."""
-    first = config.initialiser
-    if training is first or first is None or first.method.name != "condenser":
-        return None
-    return first
-
-
-def check_head(training: TrainingConfig, stage: TrainingConfig) -> None:
-    """A head of another shape than the Condenser stage's, or trained for another layer's states.
-
-    Other layers would be refused when that stage has ended; another layer's states nobody tells.
-    """
-    for name in ("head_layers", "skip_from"):
-        left = getattr(stage.method, name, None)
-        wanted = getattr(training.method, name, left)  # DiffCSE begins without its layers
-        if wanted != left:
-            raise RecipeError(
-                f"{training.method.name} begins with the head of the Condenser stage, as it was "
-                f"trained; found training.method.{name} {_told(wanted)} and "
-                f"initialiser.method.{name} {_told(left)}: make them equal"
-            )
-
-
-def _told(layers: int | None) -> str:
-    """Without a `skip_from` of its own a method takes the middle layer."""
-    return "null (the middle layer)" if layers is None else str(layers)
 
 
 def check_corpus(config: CorpusConfig) -> None:
@@ -174,6 +148,58 @@ def check_recipes(config: RunConfig) -> None:
         start = shaped_as(config.encoder)
         for training in chosen:
             require_chunks(method_for(headless(training.method), start), training.chunk)
+            check_head(training, config, start)
+
+
+def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") -> None:
+    """A head for the methods that begin with one, of their depth and for the states they give it.
+
+    Other layers would be refused when a Condenser stage has ended; another layer's states nobody
+    tells.
+    """
+    from sentemb_core.heads.layers import skip_layer
+    from sentemb_core.heads.stored_head import HeadShape
+
+    method = training.method
+    if not entry_of(method.name).continues or getattr(method, "random_head", False):
+        return
+    left = head_before(training, config, start)
+    if left is None or isinstance(method, DiffCSE):  # which begins without its layers
+        return
+    assert isinstance(method, InfoCSEAux | RTDMLM)
+    wanted = HeadShape(method.head_layers, skip_layer(start, method.skip_from))
+    if wanted != left:
+        raise RecipeError(
+            f"{method.name} begins with the head of a Condenser stage, as it was trained: of "
+            f"{left.layers} layer(s), over the states of layer {left.below}. Found "
+            f"training.method.head_layers {wanted.layers} and skip_from {wanted.below}: make them "
+            "equal"
+        )
+
+
+def head_before(
+    training: TrainingConfig, config: RunConfig, start: "Encoder"
+) -> "HeadShape | None":
+    """What a training finds beside its encoder; none: a head that says nothing of itself.
+
+    Raises:
+        RecipeError: no Condenser stage comes before it, and the encoder's folder holds no head.
+    """
+    from sentemb_core.encoder.names import HEAD_FILE
+    from sentemb_core.encoder.start import given_folder
+    from sentemb_core.heads.layers import skip_layer
+    from sentemb_core.heads.stored_head import HeadShape, head_shape
+
+    stage = config.initialiser
+    if stage and training is not stage:
+        if isinstance(stage.method, Condenser):
+            below = skip_layer(start, stage.method.skip_from)
+            return HeadShape(stage.method.head_layers, below)
+        raise RecipeError(HEADLESS)
+    folder = given_folder(config.encoder.name)
+    if folder and (folder / HEAD_FILE).is_file():
+        return head_shape(folder)
+    raise RecipeError(HEADLESS)
 
 
 def headless(method: MethodSettings) -> MethodSettings:

@@ -17,13 +17,17 @@ def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | N
     from sentemb_core.corpus.tokens import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
+    from sentemb_core.encoder.start import given_folder
     from sentemb_core.encoder.start import start_encoder as started
+    from sentemb_core.heads.stored_head import carry_head
 
     texts = vocabulary_texts(opened(documents) / "documents.parquet") if documents else None
     encoder = started(config, texts)
     with written("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)
         save_encoder(encoder, draft.path, model_card(facts))
+        if folder := given_folder(config.name):
+            carry_head(folder, draft.path)
     return draft.ref
 
 
@@ -75,6 +79,7 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.encoder.start import require_pooling
+    from sentemb_core.heads.stored_head import carry_head
 
     made = load_encoder(opened(encoder))
     require_pooling(made.backbone, pooling)
@@ -82,6 +87,7 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     with written("model") as draft:
         facts = CardFacts(name=f"sentemb, {pooling}", parent=encoder.digest)
         save_encoder(made, draft.path, model_card(facts))
+        carry_head(opened(encoder), draft.path)
     return draft.ref
 
 

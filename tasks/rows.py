@@ -1,10 +1,10 @@
 """What the stages of a run hand back to its flow: references, nothing heavy."""
 
-from typing import Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Json
 
 
 class Value(BaseModel):
@@ -36,11 +36,10 @@ class Annotation(Value):
 
 
 class Trained(Value):
-    """An encoder and the log of the training that made it; a Condenser stage leaves its head."""
+    """An encoder and the log of the training that made it."""
 
     model: ArtifactRef
     log: ArtifactRef
-    head: ArtifactRef | None = None
 
 
 RowKind = Literal["start", "annotator", "trained", "round", "fine-tuned", "control"]
@@ -57,9 +56,16 @@ class Row(Value):
     before: str = ""  # label of the row whose encoder learnt; none of a start
     embeddings: ArtifactRef | None = None
     log: ArtifactRef | None = None
-    head: ArtifactRef | None = None
     annotation: Annotation | None = None
     diagnostics: ArtifactRef | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_its_head(cls, told: Any) -> Any:
+        """Outcomes of older versions tell of it; it lies in the encoder's folder now."""
+        if not isinstance(told, dict):
+            return told
+        return {name: value for name, value in cast(Json, told).items() if name != "head"}
 
 
 class SelfTraining(Value):

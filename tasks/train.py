@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import TrainingConfig
+from sentemb_core.method_settings import Condenser, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
 from tasks.checks import headless, silent
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.method import Learner
 
-HEAD_FILE = "head.safetensors"
-CONDENSER = "condenser"
-"""The network of a Condenser stage that later methods begin with."""
 
-
-@stage("train_encoder", version=2, numeric=("threads", "device"))
+@stage("train_encoder", version=3, numeric=("threads", "device"))
 def train_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
@@ -32,20 +29,17 @@ def train_encoder(
     clusters: ArtifactRef | None = None,
     pairs: ArtifactRef | None = None,
     benchmark: ArtifactRef | None = None,
-    head: ArtifactRef | None = None,
     judged: ArtifactRef | None = None,
 ) -> Trained:
     """The next encoder. A killed training goes on from its last checkpoint, bit for bit.
 
     Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training,
-    on the sentences `judged` where it is not those that are learnt from; a head is what a
-    Condenser stage left for infocse_aux, diffcse and rtd_mlm.
+    on the sentences `judged` where it is not those that are learnt from.
     """
-    from safetensors.torch import load_file
-
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.training.log import LossLog
     from sentemb_core.training.loop import learner_of, train
@@ -56,8 +50,7 @@ def train_encoder(
     corpus = TokenCorpus.open(opened(sentences))
     start = load_encoder(opened(encoder))
     found = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
-    pretrained = load_file(opened(head) / HEAD_FILE) if head else None
-    method = method_for(config.method, start, pretrained)
+    method = method_for(config.method, start, head_in(opened(encoder)))
     learner = learner_of(method, start, config.seed)
     log = LossLog.continued(working_folder())
     track = step_logger()
@@ -87,7 +80,7 @@ def train_encoder(
         parent=encoder.digest,
         corpus=sentences.digest,
     )
-    return kept(learner, facts, journal.ref)
+    return Trained(model=kept(learner, config.method, facts), log=journal.ref)
 
 
 def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: ArtifactRef) -> None:
@@ -119,20 +112,20 @@ def annotation_in(
     return StoredAnnotation(corpus, Clusters.open(opened(clusters)), Pairs.open(opened(pairs)))
 
 
-def kept(learner: "Learner", facts: "CardFacts", log: ArtifactRef) -> Trained:
-    """The encoder under its card, and the head of a Condenser stage; other networks are dropped."""
-    from safetensors.torch import save_file
-
+def kept(learner: "Learner", method: MethodSettings, facts: "CardFacts") -> ArtifactRef:
+    """The encoder under its card; of networks beside it, a Condenser stage's head alone is kept."""
     from sentemb_core.encoder.card import model_card
     from sentemb_core.encoder.checkpoint import save_encoder
+    from sentemb_core.heads.layers import skip_layer
+    from sentemb_core.heads.stored_head import HeadShape, write_head
 
     with written("model") as model:
         save_encoder(learner.encoder, model.path, model_card(facts))
-    if CONDENSER not in learner.networks:
-        return Trained(model=model.ref, log=log)
-    with written("head") as head:
-        save_file(learner.networks[CONDENSER].state_dict(), head.path / HEAD_FILE)
-    return Trained(model=model.ref, log=log, head=head.ref)
+        if isinstance(method, Condenser):
+            below = skip_layer(learner.encoder, method.skip_from)
+            weights = learner.networks["condenser"].state_dict()
+            write_head(weights, HeadShape(method.head_layers, below), model.path)
+    return model.ref
 
 
 def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":

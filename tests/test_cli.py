@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import torch
 from sentemb_core.cli import app, require_order
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.encoder.revision import weights_digest
 from tests import tiny
 
@@ -193,8 +195,16 @@ def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model,
     assert call("export", model, str(folder))[0] == 0
     assert load_encoder(folder).dim == load_encoder(Path(model)).dim
     assert (folder / "README.md").read_text() == (Path(model) / "README.md").read_text()
+    assert not (folder / HEAD_FILE).exists()
     code, _, told = call("export", model, str(folder))
     assert (code, "is not empty" in told) == (2, True)
+
+
+def test_an_exported_encoder_keeps_the_head_of_its_condenser_stage(call, model, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    (tmp_path / "model" / HEAD_FILE).write_bytes(b"weights")
+    assert call("export", str(tmp_path / "model"), str(tmp_path / "copy"))[0] == 0
+    assert (tmp_path / "copy" / HEAD_FILE).read_bytes() == b"weights"
 
 
 def test_a_whitened_encoder_is_an_encoder_of_fewer_dimensions_and_a_flow_keeps_all(

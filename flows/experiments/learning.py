@@ -25,14 +25,9 @@ class Ground(Value):
 
 
 class Made(Value):
-    """An encoder on its way.
-
-    `head` is what a Condenser stage left for the next training, `initial` what the first round of
-    self-training began with.
-    """
+    """An encoder on its way, and what the first round of self-training began with."""
 
     encoder: ArtifactRef
-    head: ArtifactRef | None = None
     initial: ArtifactRef | None = None
 
 
@@ -50,7 +45,7 @@ def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
         update={"learning_rate": budget.base.learning_rate}
     )
     made = train_encoder(encoder, tokenise_sentences(documents, None, encoder), training)
-    return Made(encoder=made.model, head=made.head)
+    return Made(encoder=made.model)
 
 
 def ground_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None = None) -> Ground:
@@ -87,8 +82,7 @@ def read_by(arm: Arm, asked: Reproduction, base: Made) -> Made:
     """The base under the arm's own pooling and similarity."""
     config = asked.encoder_of(arm)
     made = base if config == asked.budget.base.encoder else base_of(asked, config)
-    encoder = pooled_as(made.encoder, arm.pooling) if arm.pooling else made.encoder
-    return Made(encoder=encoder, head=made.head)
+    return Made(encoder=pooled_as(made.encoder, arm.pooling)) if arm.pooling else made
 
 
 def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: int) -> Made:
@@ -98,15 +92,9 @@ def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: i
             method = asked.method_of(step)
             segmented_share(method, ground.sentences, before.encoder)
             training = asked.training(method, seed, step.times, step.batch_size)
-            head = None if getattr(method, "random_head", False) else before.head
-            made = train_encoder(
-                before.encoder,
-                ground.sentences,
-                training,
-                benchmark=judges(ground, training),
-                head=head,
-            )
-            return Made(encoder=made.model, head=made.head)
+            judge = judges(ground, training)
+            made = train_encoder(before.encoder, ground.sentences, training, benchmark=judge)
+            return Made(encoder=made.model)
         case SelfTrain():
             found = annotated(step, before.encoder, ground)
             training = asked.round_training(step, seed)

@@ -8,6 +8,9 @@ from sentemb_core.errors import MissingEncoderError, UsageError
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 """NAME or OWNER/NAME, as on Hugging Face; `static` and `minilm` look like one."""
 
+HEAD_FILE = "condenser_head.safetensors"
+"""In an encoder's folder: what a Condenser stage trained with it, for the methods that go on."""
+
 WORD_FILES = (".txt", ".vec", ".bin")
 """Endings of files of word vectors; .gz may follow."""
 

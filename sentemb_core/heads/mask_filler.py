@@ -73,13 +73,13 @@ def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_h
     Args:
         network: A `MaskFiller`, or its language head alone.
         head: State dict of the stage's `MaskFiller`, or the part of it for `network`.
-        random_head: Whether it may stay as it is where there is no such head.
+        random_head: Whether it stays as it is, whatever is given.
 
     Raises:
         RecipeError: No head is given and none was waived, or it is of another shape.
     """
     require_head(head, random_head=random_head)
-    if head is None:
+    if head is None or random_head:
         return
     expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
     found = {name: tuple(weight.shape) for name, weight in head.items()}

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sentemb_core.encoder.names import HEAD_FILE
+
 TRANSFORMER = "sentences; a transformer"
 CONDENSED = "sentences; a transformer and its head from a Condenser stage"
 
@@ -74,8 +76,9 @@ UNTRAINED = {
 
 HEADLESS = (
     "An auxiliary network starts from the head of a Condenser stage, and none is given (seed 001, "
-    "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), or do "
-    "without (--set training.method.random_head=true)."
+    "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), take "
+    f"an encoder's folder that has one ({HEAD_FILE}), or do without (--set "
+    "training.method.random_head=true)."
 )
 """What is said where such a method has no head."""
 

@@ -91,7 +91,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --method hicl", 2, "E303 hicl needs the layers and the dropout of a"),
         ("run CORPUS --method hicl --dry-run", 2, "--encoder minilm"),
         ("run CORPUS --method conpono --initialiser condenser", 2, "E303 condenser needs the"),
-        ("run CORPUS --method diffcse --encoder transformer", 2, "(--initialiser condenser), or"),
+        ("run CORPUS --method diffcse --encoder transformer", 2, "(--initialiser condenser), take"),
         ("run CORPUS --method rtd_mlm --encoder transformer", 2, "method.random_head=true)"),
         ("run CORPUS --method fine_tune", 2, "E001 Fine-tuning learns from labelled pairs, and"),
         ("run CORPUS --cycles 2", 2, "(--labels FILE, columns doc_id and counterpart)"),

@@ -15,6 +15,7 @@ from flows.fine_tune import by_epochs
 from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.tables.index import PAPER_TABLES
@@ -149,23 +150,15 @@ def test_the_seeds_share_one_base_encoder(asked: Reproduction):
     assert len(starts) == 1
 
 
-def test_an_arm_with_a_random_head_is_given_none(asked: Reproduction, monkeypatch):
-    """It would learn from the Condenser's otherwise, and equal the arm it is compared with."""
-    given: dict[bool, object] = {}
-
-    def watched(encoder, sentences, config, benchmark=None, head=None):
-        given[config.method.random_head] = head
-        return Trained(model=encoder, log=encoder)
-
+def test_the_head_of_the_base_goes_with_it_under_another_pooling(asked: Reproduction):
+    arm = Arm(label="cls", steps=(Train(method=InfoCSEAux()),), pooling="cls")
     with without_prefect(Store.default()):
         base = learning.base_of(asked)
-        ground = learning.ground_of(asked, base, "plain_sentences")
-    monkeypatch.setattr(learning, "train_encoder", watched)
-    for random_head in (False, True):
-        step = Train(method=InfoCSEAux(random_head=random_head))
-        learning.taken(step, base, ground, asked, 1)
-    assert base.head is not None
-    assert given == {False: base.head, True: None}
+        read = learning.read_by(arm, asked, base)
+    store = Store.default()
+    heads = [(store.path(made.encoder) / HEAD_FILE).read_bytes() for made in (base, read)]
+    assert base.encoder != read.encoder
+    assert heads[0] == heads[1]
 
 
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
@@ -432,7 +425,7 @@ def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, mon
     monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: what})
     given: list[object] = []
 
-    def watched(encoder, sentences, config, benchmark=None, head=None, **annotation):
+    def watched(encoder, sentences, config, benchmark=None, **annotation):
         given.append(benchmark)
         return Trained(model=encoder, log=encoder)
 

@@ -85,17 +85,17 @@ def call(answer):
         (
             "infocse_aux",
             TWO_LAYERED,
-            "E303 infocse_aux begins .*method.head_layers 2 and initialiser.*head_layers 1: make",
+            r"E303 infocse_aux begins .* 1 layer\(s\), .* Found .*head_layers 2 and .*make",
         ),
         (
             "infocse_aux",
             ("initialiser.method=condenser", "training.method.skip_from=1", "encoder.layers=4"),
-            r"E303 infocse_aux begins .*method.skip_from 1 and .*skip_from null \(the middle layer",
+            r"E303 infocse_aux begins .* states of layer 2\. Found .* skip_from 1: make them equal",
         ),
         (
             "rtd_mlm",
             ("initialiser.method=condenser", "initialiser.method.skip_from=1", "encoder.layers=4"),
-            r"E303 rtd_mlm begins .*skip_from null .* and initialiser\.method\.skip_from 1: make",
+            r"E303 rtd_mlm begins .* states of layer 1\. Found .* skip_from 2: make them equal",
         ),
         ("simcse", ("training.batch_size=1",), "E301 training.batch_size: a batch must span"),
         (

@@ -1,17 +1,22 @@
 """A run of one training: any method through the same door, stages, report and record."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from flows.settings import checked, settings
 from flows.train_method import train_method, trained_once
 from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
 from sentemb_core.encoder import start
+from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.errors import BadDataError, RecipeError, UsageError
+from sentemb_core.heads.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.checks import check_run
@@ -21,6 +26,7 @@ from tasks.rows import SelfTraining
 from tasks.tables import outcome_table
 from tasks.validate import recall_at_5
 from tasks.walking import making_plan, without_prefect
+from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -118,6 +124,38 @@ def test_a_deployment_refuses_what_cannot_work_before_there_is_a_record(corpus_f
     with without_prefect(Store.default()), pytest.raises(RecipeError, match="E303"):
         train_method.fn(tiny_method(corpus_file, "simcse"))
     assert last_runs(Store.default()) == []
+
+
+def test_a_run_goes_on_from_the_folder_of_a_condenser_stage(corpus_file: Path, tmp_path: Path):
+    """With its head: another head would end elsewhere."""
+    small = {"name": "transformer", "dim": 16, "vocabulary": 300}
+    steps = {"steps": 2, "batch_size": 8}
+    stage = {"method": {"name": "condenser"}, **steps}
+    first = trained(tiny_method(corpus_file, encoder=small, training=stage))
+    folder = Store.default().path(first.rows[1].encoder)
+    training = {"method": {"name": "infocse_aux", "weight": 1.0}, **steps}
+    given = tiny_method(corpus_file, encoder={"name": str(folder)}, training=training)
+    check_run(given)
+    own = tiny_method(corpus_file, encoder=small, initialiser=stage, training=training)
+    random = given.training.method.model_copy(update={"random_head": True})
+    other = given.training.model_copy(update={"method": random})
+    ends = [
+        Store.default().path(trained(config).rows[-1].encoder) / "model.safetensors"
+        for config in (given, own, given.model_copy(update={"training": other}))
+    ]
+    weights = [end.read_bytes() for end in ends]
+    assert weights[0] == weights[1] != weights[2]
+    assert not (ends[0].parent / HEAD_FILE).exists(), "only what a Condenser stage made has one"
+
+
+def test_a_folder_without_a_head_and_one_of_other_depth_are_refused(corpus_file: Path, tmp_path):
+    save_encoder(tiny.bert(), tmp_path / "bare", "")
+    shutil.copytree(tmp_path / "bare", tmp_path / "deep")
+    write_head({"bias": torch.zeros(1)}, HeadShape(layers=3, below=1), tmp_path / "deep")
+    for name, told in (("bare", f"{HEAD_FILE}"), ("deep", r"of 3 layer\(s\).*head_layers 2")):
+        start = {"name": str(tmp_path / name)}
+        with pytest.raises(RecipeError, match=told):
+            check_run(tiny_method(corpus_file, "infocse_aux", encoder=start))
 
 
 def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_file: Path):

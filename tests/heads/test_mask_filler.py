@@ -116,6 +116,15 @@ def test_nothing_starts_from_a_random_head_unless_asked(encoder, network):
     network(encoder, None, random_head=True)
 
 
+def test_a_random_head_stays_random_where_a_trained_one_lies(encoder):
+    """The ablation of seed 001, Table 4: it would equal the arm it is compared with otherwise."""
+    trained = MaskFiller(encoder).state_dict()
+    network = AuxiliaryNetwork(encoder, trained, random_head=True)
+    assert not torch.equal(
+        network.filler.state_dict()["language.dense.weight"], trained["language.dense.weight"]
+    )
+
+
 @pytest.mark.parametrize("network", [AuxiliaryNetwork, Generator])
 def test_a_head_of_another_shape_is_refused(encoder, network):
     with pytest.raises(RecipeError, match="must fit the network"):

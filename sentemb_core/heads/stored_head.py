@@ -1,0 +1,71 @@
+"""The head of a Condenser stage as a file beside the encoder that it was trained with.
+
+It is that stage's product as much as the encoder: infocse_aux, diffcse and rtd_mlm begin with both.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from sentemb_core.encoder.names import HEAD_FILE
+from sentemb_core.errors import BadDataError
+
+
+class HeadShape(NamedTuple):
+    """Of a head: its own layers, and the layer of the encoder whose tokens it sees."""
+
+    layers: int
+    below: int
+
+
+def write_head(weights: Mapping[str, Tensor], shape: HeadShape, folder: Path) -> None:
+    """A `MaskFiller`'s weights into an encoder's folder; equal weights give equal bytes."""
+    tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
+    told = {"condenser": json.dumps(shape._asdict())}  # of two entries the order would be random
+    (folder / HEAD_FILE).write_bytes(save(tensors, metadata=told))
+
+
+def head_in(folder: Path) -> dict[str, Tensor] | None:
+    """The head beside an encoder, if there is one.
+
+    Raises:
+        BadDataError: its file is damaged.
+    """
+    path = folder / HEAD_FILE
+    if not path.is_file():
+        return None
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise _damaged(path, error) from error
+
+
+def head_shape(folder: Path) -> HeadShape | None:
+    """What the file of a head says of itself; none: nothing, as one that others wrote.
+
+    Raises:
+        BadDataError: it is damaged.
+    """
+    path = folder / HEAD_FILE
+    try:
+        with safe_open(path, framework="pt") as file:
+            told = (file.metadata() or {}).get("condenser")
+        return HeadShape(**json.loads(told)) if told else None
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise _damaged(path, error) from error
+
+
+def carry_head(source: Path, target: Path) -> None:
+    """Copy the head, if there is one, to where the same encoder was written again."""
+    if (source / HEAD_FILE).is_file():
+        shutil.copyfile(source / HEAD_FILE, target / HEAD_FILE)
+
+
+def _damaged(path: Path, error: Exception) -> BadDataError:
+    return BadDataError(f"The Condenser's head in {path} is damaged: {error}. Copy it again.")
