@@ -13,14 +13,14 @@ from tasks.checks import starts_static
 STATIC: Json = {
     "initialiser": {
         "method": "conpono",
-        "steps": 600,
+        "steps": 1_800,
         "batch_size": 128,
         "learning_rate": 5e-3,
         "checkpoint_every": 200,
         "threads": 1,
     },
     "training": {
-        "steps": 400,
+        "steps": 1_200,
         "batch_size": 128,
         "learning_rate": 2e-3,
         "checkpoint_every": 200,
@@ -29,7 +29,8 @@ STATIC: Json = {
 }
 """From random vectors: neighbours first, since nothing can annotate yet (seed 000: CONPONO).
 
-One thread: a step is 15 ms of small products, and waiting for a second thread costs more.
+A third of these steps leaves .04 of R@5 on the blog and .1 of R@20 on sessions (RESULTS.md). One
+thread: a step is 15 ms of small products, and waiting for a second thread costs more.
 """
 
 TRANSFORMER: Json = {
