@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.locks import is_locked
 from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import Run
 from sentemb_core.types import ArtifactRef
 
 log = logging.getLogger(__name__)
@@ -35,9 +36,9 @@ def collect(
 ) -> Garbage:
     """Remove what neither the roots (registered models) nor the last runs reach.
 
-    Everything on the way from a kept artifact back to its sources is kept, and so is a record
-    all of whose artifacts are. What may be in use stays: a draft that is locked or younger than
-    an hour, an artifact younger than an hour or than the oldest run that goes on.
+    All that a kept run read or made is kept, which is the whole way back to its sources, and so is
+    a record all of whose artifacts are. What may be in use stays: a draft that is locked or younger
+    than an hour, an artifact younger than an hour or than the oldest run that goes on.
     """
     found = unreached(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
@@ -59,8 +60,7 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
     recent = runs.last_runs(store)
     going_on = [run for run in recent if run.state == "running"]
     since = min([time.time() - HOUR, *(run.started for run in going_on)])
-    used = [ref for run in [*recent[:keep_runs], *going_on] for ref in run.refs]
-    kept = ancestors(store, [*roots, *used])
+    kept = reached(store, roots, [*recent[:keep_runs], *going_on], recent)
     objects = [
         folder
         for folder in store.objects.glob(ARTIFACTS)
@@ -78,6 +78,21 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
         ],
         "quarantined": [path for path in children(store.quarantine) if is_abandoned(path, WEEK)],
     }
+
+
+def reached(
+    store: Store, roots: Iterable[ArtifactRef], kept: Sequence[Run], known: Sequence[Run]
+) -> set[str]:
+    """Digests of all that these runs used, and of all on the way to the roots.
+
+    That way is the run's that put a root out: equal artifacts, which small ones often are, have
+    several makers, and the others' sources are not on it. Without such a run all are followed.
+    """
+    made_by = {ref.digest: run for run in reversed(known) for ref in run.outputs}
+    roots = list(roots)
+    behind = [made_by[root.digest] for root in roots if root.digest in made_by]
+    used = {ref.digest for run in (*kept, *behind) for ref in run.refs}
+    return used | ancestors(store, [root for root in roots if root.digest not in made_by])
 
 
 def ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:

@@ -13,7 +13,11 @@ import pytest
 
 from sentemb_core.store import runs
 from sentemb_core.store.gc import HOUR, WEEK, collect
+from sentemb_core.store.lineage import lineage
 from sentemb_core.store.locks import file_lock
+from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import Stage
+from sentemb_core.types import ArtifactRef
 
 
 def grow_old(store, seconds: float = 2 * HOUR) -> None:
@@ -122,6 +126,55 @@ def test_the_last_runs_keep_what_they_used(chain, store):
     chain.RAN.clear()
     chain.run_chain(text="text 1")
     chain.run_chain(text="text 2")
+    assert chain.RAN == []
+
+
+def level(embeddings: ArtifactRef) -> ArtifactRef:
+    """Equal bytes of whatever it read, as small artifacts of many runs are."""
+    with Store.default().writing("edges") as draft:
+        (draft.path / "values.json").write_text("[]")
+    return draft.ref
+
+
+LEVEL = Stage("level", 1, level)
+
+
+def leveled_run(chain, store, number: int, rate: float) -> ArtifactRef:
+    """A run whose middle artifact equals the others', and the encoder that it ended with."""
+    with runs.recording(store, f"run-{number}", [], {}) as log:
+        read = chain.ENCODE.run(store, {"text": f"text {number}"})
+        edges = LEVEL.run(store, {"embeddings": read})
+        model = chain.TRAIN.run(store, {"edges": edges, "rate": rate}).model
+        log.update(outputs=[model])
+    return model
+
+
+def test_equal_artifacts_of_other_runs_keep_nothing_of_these(chain, store):
+    for number in range(3):
+        leveled_run(chain, store, number, rate=0.1 + number)
+    grow_old(store)
+    assert collect(store, [], keep_runs=1).kept_objects == 3
+    chain.RAN.clear()
+    leveled_run(chain, store, 2, rate=2.1)
+    assert chain.RAN == []
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_registered_encoder_keeps_the_way_of_its_own_run(chain, store, number: int):
+    made = [leveled_run(chain, store, each, rate=0.1 + each) for each in range(3)]
+    grow_old(store)
+    assert collect(store, [made[number]], keep_runs=0).kept_objects == 3
+    assert lineage(store, made[number]).origins[-1].parameters == {"text": f"text {number}"}
+
+
+def test_a_run_that_found_another_ones_encoder_keeps_its_own_sources(chain, store):
+    """The training was a hit, since equal edges went in: its record names no embeddings."""
+    first = leveled_run(chain, store, 0, rate=0.5)
+    assert leveled_run(chain, store, 1, rate=0.5) == first
+    grow_old(store)
+    collect(store, [], keep_runs=1)
+    chain.RAN.clear()
+    leveled_run(chain, store, 1, rate=0.5)
     assert chain.RAN == []
 
 
