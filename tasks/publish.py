@@ -17,6 +17,7 @@ from sentemb_core.store.stages import flat
 from sentemb_core.types import ArtifactRef, Json
 from tasks.artifacts import link, markdown
 from tasks.caching import stage
+from tasks.evaluations import evaluation_of
 from tasks.following import Following
 from tasks.gating import Landing, landed
 from tasks.rows import Row, SelfTraining, Value
@@ -242,6 +243,7 @@ def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
         facts=facts_of(outcome, config),
         settings={path: redacted(str(value)) for path, value in flat(settings_of(config)).items()},
         timings=outcome.timings,
+        evaluation=evaluation_of(outcome.encoder),
     )
     return report_of(folders, words)
 

@@ -273,6 +273,15 @@ class LostQuery(Shown):
     rank: int = Field(ge=1, description="Of the wanted candidate, counted from 1.")
 
 
+class Evaluation(Shown):
+    """What a benchmark says of the run's encoder, beside other systems, a line for each task."""
+
+    run: Text = Field(description="Of the benchmark.")
+    page: Text = Field(description="Its own page, with all measures, diagnostics and pictures.")
+    systems: list[Text]
+    rows: list[list[Text]] = Field(description="Task, main measure, then a cell for each system.")
+
+
 class RunReport(Shown):
     """One run from one start encoder: everything its page shows."""
 
@@ -314,6 +323,7 @@ class RunReport(Shown):
         default=None, description="Of the file of labels, if the run has one."
     )
     timings: list[StageTiming] = []
+    evaluation: Evaluation | None = None
 
     @property
     def forward(self) -> str:

@@ -43,6 +43,13 @@ LOST: Legend = {
     "Found first": "what the encoder took for it.",
 }
 
+SUITE: Legend = {
+    "Task": "of the evaluation suite.",
+    "Measure": "the main one of its group; the benchmark's own page and tables have the others.",
+}
+
+BESIDE = "a model that the benchmark has as well, or a row that no training moves."
+
 REFUSED: Legend = {
     "Reason": "its code in the table of all refused rows.",
     "What is refused": "in words.",

@@ -22,6 +22,7 @@ from sentemb_core.report.figures import HUES, Drawing, seconds_by_stage
 from sentemb_core.report.formats import ABSENT, change, count, decimal, duration, letters, percent
 from sentemb_core.report.legends import (
     ANNOTATION,
+    BESIDE,
     BY_STAGE,
     COUNTS,
     EVERY_STAGE,
@@ -30,6 +31,7 @@ from sentemb_core.report.legends import (
     LOST,
     RECALL,
     REFUSED,
+    SUITE,
     Legend,
 )
 from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
@@ -238,6 +240,24 @@ def examples(report: RunReport, drawings: Drawings) -> Html:
     )
 
 
+def evaluation(report: RunReport, drawings: Drawings) -> Html:
+    """The encoder on tasks of the suite, where a benchmark has scored it."""
+    found = report.evaluation
+    if found is None:
+        return join(
+            [
+                _absent("No benchmark on this machine has scored this encoder yet. Then type:"),
+                tag("pre", tag("code", "python -m flows benchmark MODEL\npython -m flows report")),
+            ]
+        )
+    own, *others = found.systems
+    meanings = SUITE | {own: "the best of this run."} | dict.fromkeys(others, BESIDE)
+    rows = [[quoted(cell) for cell in row] for row in found.rows]
+    caption = "Times 100, with the 95 % interval over each task's queries or pairs"
+    where = join(["Benchmark ", quoted(found.run), "; all of it: ", quoted(found.page)])
+    return join([_explained(caption, meanings, rows), _caption(where)])
+
+
 def lost_queries(report: RunReport, drawings: Drawings) -> Html:
     """Where the best encoder still fails."""
     if not report.lost_queries:
@@ -395,6 +415,7 @@ CHAPTERS: dict[str, tuple[str, Chapter]] = {
     "training": ("Training", training),
     "examples": ("Best and worst pairs", examples),
     "lost-queries": ("Queries that went wrong", lost_queries),
+    "evaluation": ("On the evaluation suite", evaluation),
     "data": ("Data and quarantine", data),
     "timings": ("Time and cache", timings),
     "reproduce": ("Reproduce this run", reproduce),

@@ -163,6 +163,15 @@ def test_every_chapter_stands_in_the_page_and_in_its_contents(full):
         assert f'<a href="#{anchor}">{title}</a>' in full
 
 
+def test_scores_of_the_suite_are_told_or_how_to_have_them(full, report):
+    told = Page(full).text
+    assert "41.9 (38.2 to 45.7)" in told
+    assert report.evaluation.page in told
+    without = Page(of(report.model_copy(update={"evaluation": None}))).text
+    assert "python -m flows benchmark MODEL" in without
+    assert "41.9" not in without
+
+
 def test_ids_are_unique(full):
     ids = [value for _, name, value in Page(full).attributes if name == "id"]
     drawn_twice = {one for one in ids if ids.count(one) > 1}
@@ -245,7 +254,7 @@ def test_an_empty_report_says_why_each_chapter_is_empty():
     assert read.open == []
     assert "svg" not in read.seen
     absences = [value for _, name, value in read.attributes if (name, value) == ("class", "absent")]
-    assert len(absences) == 13
+    assert len(absences) == 14
     assert "The quarantine is empty" in read.text or "the quarantine is empty" in read.text
 
 

@@ -1,0 +1,68 @@
+"""What a finished benchmark says of an encoder, for the report of the run that made it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import last_runs
+from sentemb_core.types import ArtifactRef
+
+if TYPE_CHECKING:
+    from sentemb_core.report.data import Evaluation
+
+OWN = "this encoder"
+
+
+def evaluation_of(encoder: ArtifactRef) -> "Evaluation | None":
+    """Its scores in the last benchmark that it was part of, beside those of all other systems.
+
+    A benchmark whose table is gone, or was written by an older version, counts for nothing.
+    """
+    for run, folder in benchmarks():
+        try:
+            told = json.loads((folder / "table.json").read_text("utf-8"))
+            models = {label: model["encoder"] for label, model in told["models"].items()}
+            if encoder.digest in models.values():
+                return evaluation(run, folder, told, models, encoder)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue
+    return None
+
+
+def benchmarks() -> Iterator[tuple[str, Path]]:
+    """Finished benchmarks, the last one first: their runs, and where their tables went."""
+    store = Store.default()
+    for run in last_runs(store):
+        if run.state == "completed" and "models" in run.config and "vectors" in run.config:
+            out = run.config.get("out")
+            yield run.id, Path(out) if out else store.root / "benchmarks" / run.id
+
+
+def evaluation(
+    run: str, folder: Path, told: Any, models: Mapping[str, str], encoder: ArtifactRef
+) -> "Evaluation":
+    """The main measures of a benchmark, task by task, this encoder's first."""
+    from sentemb_core.report.data import Evaluation
+
+    cells = {(cell["task"], cell["system"]): cell for cell in told["scores"]}
+    own = next(label for label, digest in models.items() if digest == encoder.digest)
+    systems = list(dict.fromkeys([own, *(system for _, system in cells)]))
+    tasks = {task: cell["measure"] for (task, _), cell in cells.items()}
+    return Evaluation(
+        run=run,
+        page=str(folder / "page.html"),
+        systems=[OWN if system == own else system for system in systems],
+        rows=[
+            [task, measure, *(shown(cells.get((task, system))) for system in systems)]
+            for task, measure in tasks.items()
+        ],
+    )
+
+
+def shown(cell: Mapping[str, Any] | None) -> str:
+    """Times 100, with its interval."""
+    if cell is None:
+        return ""
+    return f"{100 * cell['value']:.1f} ({100 * cell['low']:.1f} to {100 * cell['high']:.1f})"

@@ -1,0 +1,98 @@
+"""The scores of a finished benchmark, as the report of the run that made the encoder tells them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sentemb_core.encoder.card import CardFacts, model_card
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.heads.stored_head import HeadShape, write_head
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import recording
+from sentemb_core.types import ArtifactRef, Json
+from tasks.benchmark import kept_encoder
+from tasks.evaluations import evaluation_of
+from tests import tiny
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> ArtifactRef:
+    """As a run has it: started from a folder, and published."""
+    save_encoder(tiny.bert(), tmp_path / "start", "")
+    with Store.default().writing("model") as draft:
+        save_encoder(
+            load_encoder(tmp_path / "start"), draft.path, model_card(CardFacts(name="tiny"))
+        )
+        write_head(MaskFiller(tiny.bert()).state_dict(), HeadShape(2, 1), draft.path)
+    return draft.ref
+
+
+def cell(system: str, value: float, task: str = "Cranfield") -> Json:
+    told = {"value": value, "low": value - 0.01, "high": value + 0.02}
+    return {"task": task, "system": system, "measure": "nDCG@10", **told}
+
+
+def benchmark_of(
+    encoder: ArtifactRef, run: str, out: Path | None = None, value: float = 0.4, *, fails=False
+) -> None:
+    """A benchmark's record, and its table of this encoder between BM25 and another model."""
+    folder = out or Store.default().root / "benchmarks" / run
+    folder.mkdir(parents=True)
+    table = {
+        "models": {"other": {"encoder": "0" * 64}, "mine": {"encoder": encoder.digest}},
+        "scores": [
+            cell("BM25", 0.3),
+            cell("other", 0.5),
+            cell("mine", value),
+            cell("mine", 0.7, task="STS12"),
+        ],
+    }
+    (folder / "table.json").write_text(json.dumps(table))
+    config = {"models": ["a", "b"], "vectors": "text", "out": str(out) if out else None}
+    try:
+        with recording(Store.default(), run, [], config):
+            if fails:
+                raise KeyError
+    except KeyError:
+        pass
+
+
+def test_an_encoder_that_no_benchmark_scored_has_no_evaluation(encoder):
+    assert evaluation_of(encoder) is None
+    benchmark_of(ArtifactRef(kind="model", digest="1" * 64, size=1), "benchmark-1")
+    assert evaluation_of(encoder) is None
+
+
+def test_its_scores_stand_first_beside_those_of_all_others(encoder):
+    benchmark_of(encoder, "benchmark-1")
+    found = evaluation_of(encoder)
+    assert found is not None
+    assert found.systems == ["this encoder", "BM25", "other"]
+    assert found.rows == [
+        ["Cranfield", "nDCG@10", *(f"{x}0.0 ({x - 1}9.0 to {x}2.0)" for x in (4, 3, 5))],
+        ["STS12", "nDCG@10", "70.0 (69.0 to 72.0)", "", ""],
+    ]
+    assert Path(found.page) == Store.default().root / "benchmarks" / "benchmark-1" / "page.html"
+
+
+def test_the_last_finished_benchmark_with_a_readable_table_tells(encoder, tmp_path):
+    benchmark_of(encoder, "benchmark-1")
+    benchmark_of(encoder, "benchmark-2", tmp_path / "elsewhere", value=0.45)
+    benchmark_of(encoder, "benchmark-3", value=0.46, fails=True)
+    for number, broken in enumerate(("{", "[]", '{"models": {"mine": {}}}', '{"models": 1}')):
+        benchmark_of(encoder, f"benchmark-{4 + number}")
+        folder = Store.default().root / "benchmarks" / f"benchmark-{4 + number}"
+        (folder / "table.json").write_text(broken)
+    found = evaluation_of(encoder)
+    assert found is not None
+    assert (found.run, found.rows[0][2]) == ("benchmark-2", "45.0 (44.0 to 47.0)")
+
+
+def test_an_encoder_of_the_store_is_the_same_artifact_to_a_benchmark(encoder):
+    """With its card and its head: by its digest its scores are found again."""
+    folder = Store.default().path(encoder)
+    assert kept_encoder.stage.run(Store.default(), {"folder": str(folder), "digest": ""}) == encoder
