@@ -94,7 +94,7 @@ def run_of_one_round(source: Path) -> InfoCSEIDC:
     """One whose second training takes long enough to be disturbed."""
     rounds = {"max_rounds": 1, "patience": 1}
     config = tiny_run(source, name="killed", rounds=rounds, control=False, register_model=False)
-    training = config.training.model_copy(update={"steps": 200, "checkpoint_every": 10})
+    training = config.training.model_copy(update={"steps": 500, "checkpoint_every": 10})
     return config.model_copy(update={"training": training})
 
 
