@@ -88,24 +88,26 @@ def _one_seed_and_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def answer(capsys: pytest.CaptureFixture[str]):
-    """Exit code, stdout and stderr of a command line's verb, in this process.
-
-    A verb sends the core's log to stderr; the next test has it as it was.
-    """
-    from sentemb_core import console
-
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A verb sends the core's log to stderr; the next test has it as it was."""
     ours = logging.getLogger("sentemb_core")
     handlers, propagate, level = ours.handlers, ours.propagate, ours.level
+    yield
+    ours.handlers, ours.propagate = handlers, propagate
+    ours.setLevel(level)
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]):
+    """Exit code, stdout and stderr of a command line's verb, in this process."""
+    from sentemb_core import console
 
     def answered(app: "App", *arguments: str) -> tuple[int, str, str]:
         code = console.run(app, arguments)
         return code, *capsys.readouterr()
 
-    yield answered
-    ours.handlers, ours.propagate = handlers, propagate
-    ours.setLevel(level)
+    return answered
 
 
 @pytest.fixture(scope="session")
