@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 
 POOL = "sentemb"
 
-PATIENCE = 180.0
-"""Seconds for a start; 21 were seen for a new database on a busy machine."""
+PATIENCE = 300.0
+"""Seconds for a start; 21 were seen for a new database on a busy machine, and disks stall."""
 
 UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 

@@ -87,6 +87,7 @@ REPEATS = (
     "Finished in state Crashed",
     "Crash detected! Execution was aborted by an interrupt signal",
     "Crash detected! Execution was aborted by a termination signal",
+    "Still processing items",  # at the exit, to a slow server: the last line is ours
 )
 """How lines begin that tell what another line tells: who ends a run is told how to go on."""
 

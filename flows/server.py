@@ -29,8 +29,8 @@ ENVIRONMENT = {
     "PREFECT__SERVER_FINAL": "1",
 }
 
-PATIENCE = 120
-"""Seconds for a start; 18 were seen for a new home."""
+PATIENCE = 300
+"""Seconds for a start; 18 were seen for a new home, and a disk may stall for a minute."""
 
 GRACE = 5.0
 """Seconds in which the server may close its database."""

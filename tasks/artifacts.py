@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 PATIENCE = 5.0
 """Seconds for one call; Prefect's own client repeats calls to a dead server for minutes."""
 
+BUSY = 30.0
+"""Seconds that a server which is up may take to say so; one that is gone refuses at once."""
+
 PACE = 2.0
 """Seconds between two updates of a progress bar: each is a request."""
 
@@ -90,7 +93,7 @@ def live_server(home: Path) -> str | None:
 def answers(url: str) -> bool:
     """Whether a Prefect server is there; one that wants a password is."""
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=2):
+        with urllib.request.urlopen(f"{url}/health", timeout=BUSY):
             return True
     except urllib.error.HTTPError:
         return True

@@ -47,6 +47,7 @@ class Sender:
         self.spool = spool
         self._wake = threading.Event()
         self._closing = threading.Event()
+        self._late = threading.Event()
         self._progress = threading.Condition()
         self._begun = self._ended = 0
         self._failing = self._synced = False
@@ -55,21 +56,22 @@ class Sender:
     def start(self) -> None:
         self._thread.start()
 
-    def flush(self, timeout: float) -> bool:
-        """Send now, try once, wait no longer than this; whether the tracker took everything."""
+    def flush(self) -> bool:
+        """Send now, try once, for a bounded time; whether the tracker took everything."""
         self.spool.sync()
         attempt, size = self._begun + 1, self.spool.size
         self._wake.set()
         with self._progress:
-            self._progress.wait_for(lambda: self._ended >= attempt, timeout)
+            self._progress.wait_for(lambda: self._ended >= attempt, PATIENCE)
         return self.spool.sent.offset >= size
 
     def close(self) -> None:
-        """Try a last time, for a bounded time."""
+        """Try a last time, for a bounded time; what is late is left to the next run."""
         self.spool.sync()
         self._closing.set()
         self._wake.set()
         self._thread.join(PATIENCE)
+        self._late.set()
 
     def _work(self) -> None:
         pause = 0.0
@@ -88,7 +90,7 @@ class Sender:
 
     def _attempt(self) -> bool:
         try:
-            deliver(self.spool, self.home)
+            deliver(self.spool, self.home, self._late)
             if not self._closing.is_set() and not self._synced:
                 self._synced = True
                 sync(self.home)
@@ -133,20 +135,27 @@ def has_ended(spool: Spool) -> bool:
     return [kind for kind in own if kind in ("start", "end")][-1:] == ["end"]
 
 
-def deliver(spool: Spool, home: Path) -> None:
-    """Tell the tracker all that it was not told yet, remembering each step.
+def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> None:
+    """Tell the tracker all that it was not told yet, remembering each step, until it is late.
+
+    One at a time: a sender that its run did not wait for may still be at its last batch.
 
     Raises:
         Exception: the tracker is not there; the next attempt goes on where this one ended.
     """
-    for offset, events in batches(spool.after(spool.sent.offset)):
-        try:
-            tell(spool, home, events)
-        except Exception as error:
-            if getattr(error, "error_code", None) not in REFUSALS:
-                raise
-            tell_one_by_one(spool, home, events)
-        spool.mark(spool.sent.model_copy(update={"offset": offset}))
+    if not spool.events.exists():
+        return
+    with file_lock(spool.teller_lock):
+        for offset, events in batches(spool.after(spool.sent.offset)):
+            if late and late.is_set():
+                return
+            try:
+                tell(spool, home, events)
+            except Exception as error:
+                if getattr(error, "error_code", None) not in REFUSALS:
+                    raise
+                tell_one_by_one(spool, home, events)
+            spool.mark(spool.sent.model_copy(update={"offset": offset}))
 
 
 def batches(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, list[Event]]]:

@@ -4,6 +4,7 @@ spool/<run>/events.jsonl     one event a line, in order
 spool/<run>/sent.json        how far the tracker has been told, and how it names the runs
 spool/<run>/files/           copies of artifacts that were not sent yet
 spool/<run>/writer.lock      held while the run is alive
+spool/<run>/teller.lock      held while somebody tells the tracker
 spool/rejected.txt           events that the tracker refused for good, each with its reason
 """
 
@@ -61,6 +62,7 @@ class Spool:
         self.folder = folder
         self.events = folder / "events.jsonl"
         self.writer_lock = folder / "writer.lock"
+        self.teller_lock = folder / "teller.lock"
         self.told: dict[str, set[Point]] = {}  # by the tracker's ids: kept by who delivers
         self._appending = threading.Lock()
 

@@ -18,7 +18,7 @@ from typing import Any
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, checked_name
-from tasks.delivery import PATIENCE, Sender
+from tasks.delivery import Sender
 from tasks.mlflow_client import server_address
 from tasks.spool import Event, Kind, Spool
 
@@ -77,9 +77,9 @@ class Run:
         """Of a child; the run itself ends with its block."""
         self._append(Event(run=self.name, kind="end", values={"status": status}))
 
-    def flush(self, timeout: float = PATIENCE) -> bool:
-        """Deliver now; false if the tracker did not take everything in this time."""
-        return self.sender.flush(timeout)
+    def flush(self) -> bool:
+        """Deliver now; false if the tracker did not take everything in time."""
+        return self.sender.flush()
 
     @property
     def id(self) -> str | None:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from tests.waiting import LONG
+
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -80,7 +82,7 @@ def shown(
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         check=True,
     )
     console = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]

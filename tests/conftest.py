@@ -4,21 +4,28 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 
 os.environ |= {
     "HF_HUB_OFFLINE": "1",
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_API_REQUEST_TIMEOUT": "300",  # a machine may stall a minute; asking twice writes twice
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "300",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "OMP_WAIT_POLICY": "PASSIVE",
 }
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.waiting import LONG
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -27,6 +34,35 @@ IN_MEMORY = Path("/dev/shm")  # a disk that stalls a minute makes Prefect's and 
 ROOM = shutil.disk_usage(IN_MEMORY).free if IN_MEMORY.is_dir() else 0
 if "TMPDIR" not in os.environ and ROOM > 8 << 30:
     tempfile.tempdir = os.environ["TMPDIR"] = str(IN_MEMORY)
+
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient() -> Iterator[None]:
+    """A machine that stalls is no dead server: what tests look for on its pages is not given up."""
+    from tasks import artifacts, delivery
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(artifacts, "PATIENCE", LONG)
+        patched.setattr(delivery, "PATIENCE", LONG)
+        yield
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Without what threads say that were there before: a server's client, an earlier test's."""
+    others = set(threading.enumerate()) - {threading.current_thread()}
+
+    def is_ours(_: logging.LogRecord) -> bool:
+        return threading.current_thread() not in others
+
+    caplog.handler.addFilter(is_ours)
+    yield caplog
+    caplog.handler.removeFilter(is_ours)
 
 
 @pytest.fixture
@@ -38,45 +74,54 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Two threads cost more than they give on tiny encoders, and much more on a busy machine."""
+def _one_seed_and_thread() -> Iterator[None]:
+    """What a test draws hangs on no test before it.
+
+    Two threads cost more than they give on tiny encoders, and much more on a busy machine.
+    """
     import torch
 
+    torch.manual_seed(0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def answer(capsys: pytest.CaptureFixture[str]):
-    """Exit code, stdout and stderr of a command line's verb, in this process.
-
-    A verb sends the core's log to stderr; the next test has it as it was.
-    """
-    from sentemb_core import console
-
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A verb sends the core's log to stderr; the next test has it as it was."""
     ours = logging.getLogger("sentemb_core")
     handlers, propagate, level = ours.handlers, ours.propagate, ours.level
+    yield
+    ours.handlers, ours.propagate = handlers, propagate
+    ours.setLevel(level)
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]):
+    """Exit code, stdout and stderr of a command line's verb, in this process."""
+    from sentemb_core import console
 
     def answered(app: "App", *arguments: str) -> tuple[int, str, str]:
         code = console.run(app, arguments)
         return code, *capsys.readouterr()
 
-    yield answered
-    ours.handlers, ours.propagate = handlers, propagate
-    ours.setLevel(level)
+    return answered
 
 
 @pytest.fixture(scope="session")
 def prefect_server():
     """A Prefect server on loopback for the whole session, and its API as the current one."""
+    from httpx import TimeoutException
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    # the thread that sends heartbeats is joined at the end of a flow, which costs it a second
-    with (
-        prefect_test_harness(server_startup_timeout=120),
-        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
-    ):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(prefect_test_harness(server_startup_timeout=int(LONG)))
+        except TimeoutException:  # its first question waits five seconds for an answer
+            stack.enter_context(prefect_test_harness(server_startup_timeout=int(LONG)))
+        # the thread that sends heartbeats is joined at the end of a flow, which costs it a second
+        stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         yield

@@ -55,6 +55,7 @@ def test_a_warm_heap_finds_its_pages_again():
     told = printed(
         "import resource\n"
         "libc.free.argtypes = [ctypes.c_void_p]\n"
+        "libc.prctl(41, 1, 0, 0, 0)\n"  # PR_SET_THP_DISABLE: a huge page is one fault
         "def faults():\n"
         "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
         "    block = libc.malloc(ctypes.c_size_t(2 * HIGHEST))\n"

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -16,8 +15,10 @@ import pytest
 from deployments.processes import MARK
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
+from tasks.delivery import sync
 from tests.browser import needs_browser, shown
 from tests.flows.corpora import tiny_run, write_corpus
+from tests.waiting import LONG, soon
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,16 +32,8 @@ ROOT = Path(__file__).parents[2]
 def call(url, body=None):
     data = None if body is None else json.dumps(body).encode()
     headers = {"content-type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=30) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=LONG) as answer:
         return json.load(answer)
-
-
-def wait_for(value, seconds=300.0):
-    """What `value` finds, looked for until the time is up: a machine under load is slow."""
-    deadline = time.monotonic() + seconds
-    while not (found := value()) and time.monotonic() < deadline:
-        time.sleep(0.25)
-    return found
 
 
 def processes_of(home):
@@ -83,7 +76,7 @@ def served(tmp_path_factory):
     dropped = {"PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH", "MLFLOW_TRACKING_URI"}
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
     environment["SENTEMB_HOME"] = str(home)
-    command = [sys.executable, "-m", "flows", "serve", "--port", "0", "--for", "900", "--mlflow"]
+    command = [sys.executable, "-m", "flows", "serve", "--port", "0", "--for", "3600", "--mlflow"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
         try:
@@ -112,7 +105,7 @@ def run(served, tmp_path_factory):
         found = call(f"{api}/flow_runs/{run['id']}")
         return found if found["state"]["name"] in ("Completed", "Failed", "Crashed") else None
 
-    return wait_for(ended)
+    return soon(ended)
 
 
 def test_a_run_triggered_through_its_deployment_completes(served, run):
@@ -123,8 +116,10 @@ def test_a_run_triggered_through_its_deployment_completes(served, run):
     assert (home / "reports" / record.id / "report.html").exists()
 
 
-def test_the_pages_of_mlflow_show_the_run_and_answer_to_no_other_name(served, run):
+def test_the_pages_of_mlflow_show_the_run_and_answer_to_no_other_name(served, run, monkeypatch):
     home, _, _ = served
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert sync(home) == 0, "a run does not wait long for MLflow"
     pages = (home / "mlflow.url").read_text().strip()
     found = call(f"{pages}/api/2.0/mlflow/experiments/search", {"max_results": 10})
     experiments = [experiment["experiment_id"] for experiment in found["experiments"]]
@@ -132,17 +127,17 @@ def test_the_pages_of_mlflow_show_the_run_and_answer_to_no_other_name(served, ru
     names = {one["info"]["run_name"] for one in runs}
     assert run["state"]["name"] == "Completed"
     assert {"tiny", "start", "round-1"} <= names
-    with urllib.request.urlopen(pages, timeout=30) as page:
+    with urllib.request.urlopen(pages, timeout=LONG) as page:
         assert "<title>MLflow</title>" in page.read().decode()
     foreign = urllib.request.Request(pages, headers={"Host": "127.0.0.1.evil.example"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(foreign, timeout=30)
+        urllib.request.urlopen(foreign, timeout=LONG)
 
 
 def test_the_nightly_schedule_makes_runs(served):
     _, api, _ = served
     nightly = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
-    scheduled = wait_for(lambda: call(f"{api}/flow_runs/count", nightly))
+    scheduled = soon(lambda: call(f"{api}/flow_runs/count", nightly))
     assert scheduled, "sqlalchemy 2.1 breaks the scheduler of prefect 3.8"
 
 
@@ -167,7 +162,7 @@ def test_nothing_stays_behind(served):
     """The last one: it ends the service."""
     home, _, process = served
     process.send_signal(signal.SIGTERM)
-    assert process.wait(120) == 0
-    assert wait_for(lambda: not processes_of(home), 30), processes_of(home)
+    assert process.wait(LONG) == 0
+    assert soon(lambda: not processes_of(home)), processes_of(home)
     assert not (home / "server.url").exists()
     assert not (home / "mlflow.url").exists()

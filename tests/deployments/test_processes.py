@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,11 @@ import pytest
 from deployments import processes
 from deployments.processes import MARK, children, end, is_running, marked
 from sentemb_core.errors import SentembError
+from tests.waiting import soon
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
-FAMILY = "sleep 60 & setsid sleep 60 & echo ready; sleep 60"
+FAMILY = "sleep 900 & setsid sleep 900 & echo ready; sleep 900"
 """A shell, a child of it in its group, one in a session of its own, and one it waits for."""
 
 DEAF = f"trap '' TERM; {FAMILY}"
@@ -26,7 +26,7 @@ from deployments.processes import children
 with children(Path(sys.argv[1])) as started:
     started.start("family", ["sh", "-c", {FAMILY!r}], os.environ)
     print(started.mark, flush=True)
-    time.sleep(60)
+    time.sleep(900)
 """
 
 
@@ -35,28 +35,21 @@ def impatient(monkeypatch):
     monkeypatch.setattr(processes, "GRACE", 0.3)
 
 
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
 @pytest.mark.parametrize("script", [FAMILY, DEAF])
 def test_children_and_all_that_they_started_end_with_the_block(tmp_path, script):
     with children(tmp_path) as started:
         started.start("family", ["sh", "-c", script], os.environ)
-        assert wait_until(lambda: len(marked(started.mark)) == 4)
-    assert marked(started.mark) == []
+        assert soon(lambda: len(marked(started.mark)) == 4)
+    assert soon(lambda: not marked(started.mark)), "a kill takes its time"
 
 
 def test_they_end_too_when_the_parent_is_killed(tmp_path):
     command = [sys.executable, "-c", PARENT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         mark = parent.stdout.readline().strip()
-        assert wait_until(lambda: len(marked(mark)) == 4)
+        assert soon(lambda: len(marked(mark)) == 4)
         parent.send_signal(signal.SIGKILL)
-    assert wait_until(lambda: not marked(mark), seconds=30)
+    assert soon(lambda: not marked(mark))
 
 
 def test_a_child_that_ends_by_itself_is_told_with_its_last_words(tmp_path):
@@ -74,7 +67,7 @@ def test_processes_of_others_carry_no_mark_of_ours():
 
 def test_a_process_that_is_gone_is_not_running():
     process = subprocess.Popen(["true"])
-    assert wait_until(lambda: not is_running(process.pid)), "a zombie counts as gone"
+    assert soon(lambda: not is_running(process.pid)), "a zombie counts as gone"
     process.wait()
     assert not is_running(process.pid)
     end([process.pid])

@@ -55,14 +55,19 @@ KILL = "kill"
 
 
 class KillOn(logging.Handler):
-    """Kills this process at a random moment after a stage has begun."""
+    """Kills this process at a random moment after a stage has begun, before another one does."""
 
     def __init__(self, stage: str, delay: float) -> None:
         super().__init__()
         self.stage, self.delay = stage, delay
+        self.begun = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage().startswith(f"{self.stage} runs"):
+        name, _, rest = record.getMessage().partition(" ")
+        if self.begun and rest.startswith("runs"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == self.stage and rest.startswith("runs"):
+            self.begun = True
             threading.Thread(target=self.kill, name=KILL, daemon=True).start()
 
     def kill(self) -> None:

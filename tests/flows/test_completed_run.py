@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from tasks.publish import Outcome
 from tasks.registry import canaries_of, champions, resolve
 from tasks.tracking import plain
 from tests.flows.corpora import tiny_run
+from tests.waiting import soon
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -117,7 +117,10 @@ def test_rounds_and_trainings_are_sub_flows_that_completed(first, client):
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
 
     parent = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[first.id]))
-    inside = client.read_flow_runs(flow_run_filter=parent)
+    inside = soon(
+        lambda: client.read_flow_runs(flow_run_filter=parent),
+        lambda found: len(found) == 5 and all(one.state.is_final() for one in found),
+    )
     assert {one.name for one in inside} == {
         "after conpono",
         "round 1",
@@ -129,17 +132,14 @@ def test_rounds_and_trainings_are_sub_flows_that_completed(first, client):
 
 
 def test_the_chain_of_a_round_is_seven_tasks_and_a_look_back(first, client):
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+    from prefect.client.schemas.filters import FlowRunFilter
 
-    (round_1,) = [
-        one
-        for one in client.read_flow_runs(
-            flow_run_filter=FlowRunFilter(name=FlowRunFilterName(any_=["round 1"]))
-        )
-        if one.parent_task_run_id and one.start_time
-    ][:1]
-    ran = client.read_task_runs(
-        flow_run_filter=FlowRunFilter(id={"any_": [round_1.id]}), sort="EXPECTED_START_TIME_ASC"
+    mine = {"name": {"any_": ["round 1"]}, "parent_flow_run_id": {"any_": [first.id]}}
+    (round_1,) = client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(mine))
+    inside = FlowRunFilter(id={"any_": [round_1.id]})
+    ran = soon(
+        lambda: client.read_task_runs(flow_run_filter=inside, sort="EXPECTED_START_TIME_ASC"),
+        lambda found: len(found) == 8,
     )
     assert [task.name for task in ran] == [
         "build_graph",  # of the vectors that validation of the encoder before has encoded
@@ -316,13 +316,13 @@ def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
     assert Counter(used.hit for used in again.record.stages) == {True: len(again.record.stages)}
     assert again.outcome.encoder == first.outcome.encoder
     mine = FlowRunFilter(id={"any_": [again.id]})
-    deadline = time.monotonic() + 180
-    while time.monotonic() < deadline:  # a task's end reaches the server's table by and by
-        tasks = client.read_task_runs(flow_run_filter=mine)
-        if all(task.state.is_final() for task in tasks):
-            break
-        time.sleep(0.2)
-    assert {task.state.name for task in tasks if task.name in STAGES} == {"Cached"}
+    tasks = soon(  # a task's begin and end reach the server's table by and by
+        lambda: [
+            task for task in client.read_task_runs(flow_run_filter=mine) if task.name in STAGES
+        ],
+        lambda tasks: tasks and all(task.state.is_final() for task in tasks),
+    )
+    assert {task.state.name for task in tasks} == {"Cached"}
     assert again.outcome.landing.uri == first.outcome.landing.uri, "registered once"
     assert again.outcome.landing.told.startswith(
         f"{again.outcome.landing.uri} is the champion already, and nothing changes. When it was "

@@ -82,6 +82,13 @@ def test_a_server_that_the_same_signal_ended_is_not_the_news(tmp_path: Path, cap
     assert capsys.readouterr().err == ""
 
 
+def test_what_prefect_still_sends_at_the_exit_is_not_the_last_word(console):
+    logger, out = console
+    logger.error("flow failed")
+    logger.warning("Still processing items: 3 items remaining...")
+    assert out.getvalue() == "ERROR flow failed\n"
+
+
 def test_another_error_is_told_too(console):
     logger, out = console
     for number in range(2):

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,11 +24,13 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.artifacts import answers
+from tasks.delivery import sync
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
 from tasks.rows import SelfTraining
 from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
+from tests.waiting import soon
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,11 +60,13 @@ def killed(home: Path, *arguments: str) -> None:
     with flows(home, *arguments) as process:
         trainings = (line for line in process.stderr if "train_encoder runs" in line)
         assert [next(trainings, None) for _ in range(2)][-1], "the run ended by itself"
-        known = len(list(home.glob("work/train_encoder-*/*.json")))
-        deadline = time.monotonic() + 60
-        while len(list(home.glob("work/train_encoder-*/*.json"))) == known:
-            assert time.monotonic() < deadline
+        known = checkpoints(home)
+        assert soon(lambda: checkpoints(home) - known, pause=0.01)
         process.send_signal(signal.SIGKILL)
+
+
+def checkpoints(home: Path) -> set[Path]:
+    return set(home.glob("work/train_encoder-*/*.json"))
 
 
 @contextmanager
@@ -80,10 +83,7 @@ def server(folder: Path) -> Iterator[tuple[str, int]]:
         start_new_session=True,
     ) as process:
         try:
-            deadline = time.monotonic() + 60
-            while not answers(url):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            assert soon(lambda: answers(url))
             yield url, process.pid
         finally:
             with suppress(ProcessLookupError):
@@ -94,7 +94,7 @@ def run_of_one_round(source: Path) -> InfoCSEIDC:
     """One whose second training takes long enough to be disturbed."""
     rounds = {"max_rounds": 1, "patience": 1}
     config = tiny_run(source, name="killed", rounds=rounds, control=False, register_model=False)
-    training = config.training.model_copy(update={"steps": 200, "checkpoint_every": 10})
+    training = config.training.model_copy(update={"steps": 500, "checkpoint_every": 10})
     return config.model_copy(update={"training": training})
 
 
@@ -124,7 +124,8 @@ def logged(name: str) -> list[str]:
 
 
 def in_mlflow(home: Path) -> list:
-    """All runs but that of the registration: parents first."""
+    """All runs but that of the registration: parents first. What was late is told by `sync`."""
+    assert sync(home) == 0
     found = mlflow_client(home).search_runs([experiment_id(home)])
     kept = [run for run in found if not run.info.run_name.startswith("register")]
     return sorted(kept, key=lambda run: "mlflow.parentRunId" in run.data.tags)
@@ -161,13 +162,8 @@ def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
     assert last.stages[: len(first.stages)] == first.stages, "nothing finished was done twice"
     assert len({used.key for used in last.stages}) == len(last.stages)
     assert {timing.hit for timing in outcome.timings} == {False}, "all of it is this run's work"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:  # lines reach the server's table by and by
-        if any("is the best of" in line for line in logged("killed")):
-            break
-        time.sleep(0.5)
-    else:
-        pytest.fail("our lines are not in its log")
+    ours = soon(lambda: [line for line in logged("killed") if "is the best of" in line])
+    assert ours, "lines reach the server's table by and by"
     assert [report.parent.name for report in home.glob("reports/*/report.html")] == [first.id]
     parent, *children = in_mlflow(home)
     assert (parent.info.status, parent.data.tags["run"]) == ("FINISHED", first.id)

@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from flows.server import PATIENCE, wait_for
+from flows.server import wait_for
 from sentemb_core.errors import ServerLostError
 from tasks.artifacts import answers
 from tests.flows.corpora import tiny_run
+from tests.waiting import LONG, awake, soon
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,21 +45,12 @@ def python(*arguments: str, home: Path, **options: object) -> "subprocess.Popen[
     )
 
 
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
 def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
     process = python("-c", ENDS_WITH_ITS_PIPE, home=tmp_path, stdin=subprocess.PIPE)
     with process:
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(timeout=20) == -signal.SIGTERM
+        assert process.wait(timeout=LONG) == -signal.SIGTERM
 
 
 def test_a_server_that_does_not_come_up_is_told_with_its_log(tmp_path: Path):
@@ -72,9 +62,9 @@ def test_a_server_that_does_not_come_up_is_told_with_its_log(tmp_path: Path):
 def test_a_run_that_is_killed_leaves_no_server(tmp_path: Path):
     with python("-c", STARTS_A_SERVER, str(tmp_path / "log"), home=tmp_path) as process:
         url = process.stdout.readline().strip()
-        assert within(PATIENCE, lambda: answers(url))
+        assert soon(lambda: answers(url))
         process.kill()
-    assert within(20, lambda: not answers(url)), "the server outlived the run"
+    assert soon(lambda: not answers(url)), "the server outlived the run"
 
 
 @pytest.mark.slow
@@ -87,11 +77,12 @@ def test_a_terminated_group_says_at_once_how_to_go_on(tmp_path: Path, corpus_fil
     with python("-m", "flows", "run", "--config", str(file), home=home) as process:
         trainings = (line for line in process.stderr if "train_encoder runs" in line)
         assert next(trainings, None), "the run ended by itself"
-        began = time.monotonic()
-        for _ in range(2):  # as `timeout` does: the process, then its group
-            os.killpg(process.pid, signal.SIGTERM)
-        told = process.stderr.read().splitlines()
-        code = process.wait()
+        with awake() as seconds:
+            for _ in range(2):  # as `timeout` does: the process, then its group
+                os.killpg(process.pid, signal.SIGTERM)
+            told = process.stderr.read().splitlines()
+            code = process.wait()
+            assert seconds() < 15, "half a minute is what a server that is gone costs"
     assert code == 143
     (run,) = (home / "runs").glob("*.json")
     assert told[-2:] == [
@@ -100,4 +91,3 @@ def test_a_terminated_group_says_at_once_how_to_go_on(tmp_path: Path, corpus_fil
         "error interrupted",
     ]
     assert not any("E602" in line or "---" in line or "Crash" in line for line in told)
-    assert time.monotonic() - began < 15, "half a minute is what a server that is gone costs"

@@ -25,6 +25,7 @@ def told(head: LanguageHead, table: torch.Tensor, dtype: torch.dtype) -> list[to
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [1, 5, 23])
 def test_pieces_give_the_loss_and_gradients_of_the_whole(monkeypatch, rows, dtype):
+    torch.manual_seed(1)  # how far sums in bfloat16 drift hangs on the weights
     encoder = made.encoder()
     head, table = LanguageHead(encoder), token_table(encoder)
     whole = told(head, table, dtype)

@@ -11,6 +11,7 @@ import pytest
 
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -63,10 +64,10 @@ class Child:
 
     def ends(self) -> int:
         """Wait, and give the exit status."""
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=LONG)
         return self.process.returncode
 
     def json(self):
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=LONG)
         assert self.process.returncode == 0, out
         return json.loads(out)

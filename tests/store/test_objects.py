@@ -173,7 +173,8 @@ def test_two_swapped_artifacts_are_both_found_out(store, put):
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(position=st.integers(0), bit=st.integers(0, 7), in_manifest=st.booleans())
 def test_any_flipped_bit_is_found_or_harmless(store, put, position, bit, in_manifest):
@@ -234,6 +235,8 @@ def test_a_change_that_keeps_size_and_modification_time_is_still_seen(store, put
     before = path.stat()
     path.write_text("two")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # the file system's clock may be coarse
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not store.holds(ref)
 
 

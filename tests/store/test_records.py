@@ -89,7 +89,8 @@ def test_a_poisoned_record_runs_nothing_and_is_a_miss(chain, store, put, poison)
 
 
 @settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(junk=st.binary(max_size=200))
 def test_no_bytes_whatever_raise_or_hit(chain, store, junk):
@@ -101,7 +102,8 @@ def test_no_bytes_whatever_raise_or_hit(chain, store, junk):
 
 
 @settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(position=st.integers(0), bit=st.integers(0, 7))
 def test_any_flipped_bit_of_a_record_is_a_miss(store, position, bit):

@@ -25,6 +25,7 @@ from tasks.registry import (
     resolve,
 )
 from tests.tiny import static
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -344,7 +345,7 @@ def test_processes_that_promote_at_once_end_with_the_best_as_champion(home, fold
     for rival in rivals:
         rival.start()
     begin.set()
-    assert [results.get(timeout=120) for _ in rivals] == [None] * 2
+    assert [results.get(timeout=LONG) for _ in rivals] == [None] * 2
     for rival in rivals:
         rival.join()
     assert len(registered_artifacts()) == len({score for share in shares for score in share})

