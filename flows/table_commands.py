@@ -77,7 +77,8 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
         told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
     if as_json:
-        emit(told)
+        same: list[Json] = [{"id": name, "same_as": other} for name, other in ALSO.items()]
+        emit([*told, *same, *({"id": name, "not_served": why} for name, why in NOT_SERVED.items())])
         return 0
     from rich.table import Table
 

@@ -228,7 +228,9 @@ def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
 def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
     code, said, _ = answer(app, "reproduce", "list", "--data", data, "--json")
     told = {row["id"]: row for row in json.loads(said)}
-    assert (code, set(told)) == (0, set(EXPERIMENTS))
+    assert (code, set(told)) == (0, {*EXPERIMENTS, *ALSO, *NOT_SERVED})
+    assert {name: told[name]["same_as"] for name in ALSO} == ALSO
+    assert {name: told[name]["not_served"] for name in NOT_SERVED} == NOT_SERVED
     assert told["s001.t4"]["lacks"] == []
     assert told["s000.t1"]["lacks"] == [
         *("news_reuters21578.parquet", "session_mixed_titles.parquet")
