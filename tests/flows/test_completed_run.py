@@ -283,7 +283,7 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
         assert words in page
     told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
     empty = [name for name, value in told.items() if value in (None, [], {}, "")]
-    assert empty == ["labels"]
+    assert empty == ["labels", "evaluation"]
     assert told["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
     assert "--config" in told["command"]
     assert told["settings"]["training.steps"] == "10"
