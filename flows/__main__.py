@@ -441,7 +441,7 @@ def gc(
     dry_run: Annotated[bool, Parameter(negative="", help="Count, and remove nothing.")] = False,
     json: Json = False,
 ) -> int:
-    """Remove artifacts that neither a registered model nor the last runs reach."""
+    """Remove artifacts that neither a registered model nor the last runs reach, an hour later."""
     from flows.store_commands import gc_command
 
     return gc_command(keep_runs, dry_run, json)

@@ -104,7 +104,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
 
 
 def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
-    """Settings of an initialiser want one; a start encoder that has learnt has none of its own.
+    """Settings of an initialiser want one; only rounds from random weights have one by themselves.
 
     Raises:
         UsageError: there is none.
@@ -112,8 +112,9 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
     first = tree.get("initialiser")
     if isinstance(first, dict) and not first.get("method"):
         raise UsageError(
-            f"initialiser.{next(iter(given['initialiser']))}: this run has no initialiser, since "
-            f"{encoder!r} has learnt already. Leave it out, or name one: --initialiser conpono."
+            f"initialiser.{next(iter(given['initialiser']))}: this run has no initialiser; by "
+            f"themselves only rounds from random weights have one, and this one starts from "
+            f"{encoder!r}, or trains once. Leave it out, or name one: --initialiser NAME."
         )
 
 

@@ -145,7 +145,7 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
         what = ", ".join(f"{n} {kind}" for kind, n in garbage.counts.items() if n) or "nothing"
         show(
             f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
-            f"{garbage.kept_objects} artifacts stay."
+            f"{garbage.kept_objects} artifacts stay. What is younger than an hour always does."
         )
     return 0
 

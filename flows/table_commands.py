@@ -59,6 +59,13 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     return table
 
 
+OURS = {
+    "methods-small": "every method in cells of equal budget (ours)",
+    "few-shot": "methods, each fine-tuned on more and more labels (ours)",
+}
+"""Tables of no paper, of corpora that `--corpora` names."""
+
+
 def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
     from flows.experiments.index import (
@@ -77,8 +84,10 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
         told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
     if as_json:
-        same: list[Json] = [{"id": name, "same_as": other} for name, other in ALSO.items()]
-        emit([*told, *same, *({"id": name, "not_served": why} for name, why in NOT_SERVED.items())])
+        told += [{"id": name, "title": what} for name, what in OURS.items()]
+        told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
+        told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
+        emit(told)
         return 0
     from rich.table import Table
 
@@ -86,8 +95,8 @@ def list_experiments(data: str | None, as_json: bool) -> int:
     for row in told:
         lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
-    table.add_row("methods-small", "every method in cells of equal budget (ours)", "ready")
-    table.add_row("few-shot", "methods, each fine-tuned on more and more labels (ours)", "ready")
+    for name, what in OURS.items():
+        table.add_row(name, what, "ready")
     for name, other in ALSO.items():
         table.add_row(name, f"the same as {other}", "")
     for name, reason in NOT_SERVED.items():

@@ -4,6 +4,7 @@ from prefect import flow
 
 from flows.steps import Watch, begun, judged, trained
 from sentemb_core.configs import MethodRun, RoundsConfig
+from sentemb_core.method_settings import Condenser
 from tasks.following import followed
 from tasks.publish import Outcome, published
 from tasks.rows import SelfTraining
@@ -21,11 +22,16 @@ def train_method(config: MethodRun) -> Outcome:
 
 
 def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
-    """The encoder before and after the method; the better one on validation is kept."""
+    """The encoder before and after the method; the better one on validation is kept.
+
+    A Condenser stage's is kept whatever it finds: its head was what it was trained for.
+    """
     run = begun(config, watch)
     base = run.rows[-1]
     label = f"after {config.training.method.name}"
     after = trained("trained", label, base, config.training, run.texts, config)
     watch(after)
-    best = len(run.rows) - 1 + judged([base, after], RoundsConfig()).best
+    last = isinstance(config.training.method, Condenser)
+    better = last or judged([base, after], RoundsConfig()).best
+    best = len(run.rows) if better else len(run.rows) - 1
     return run.model_copy(update={"rows": [*run.rows, after], "best": best})

@@ -173,7 +173,8 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
             f"{method.name} begins with the head of a Condenser stage, as it was trained: of "
             f"{left.layers} layer(s), over the states of layer {left.below}. Found "
             f"training.method.head_layers {wanted.layers} and skip_from {wanted.below}: make them "
-            "equal"
+            f"equal (--set training.method.head_layers={left.layers} --set "
+            f"training.method.skip_from={left.below})"
         )
 
 

@@ -54,6 +54,7 @@ def evaluation(
         run=run,
         page=str(folder / "page.html"),
         systems=[OWN if system == own else system for system in systems],
+        fixed=[system for system in systems if system not in models],
         rows=[
             [task, measure, *(shown(cells.get((task, system))) for system in systems)]
             for task, measure in tasks.items()

@@ -235,6 +235,7 @@ def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
         best=training.best,
         annotation=config.annotation,
     )
+    model = outcome.landing.uri if outcome.landing else Store.default().path(outcome.encoder)
     words = RunReport(
         title=config.name,
         verdict=verdict_of(outcome),
@@ -244,6 +245,7 @@ def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
         settings={path: redacted(str(value)) for path, value in flat(settings_of(config)).items()},
         timings=outcome.timings,
         evaluation=evaluation_of(outcome.encoder),
+        evaluate=[f"python -m flows benchmark {model}", f"python -m flows report {outcome.run}"],
     )
     return report_of(folders, words)
 

@@ -42,7 +42,8 @@ def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
         raise RecipeError(
             "The head's tokens come from some layer below the top of the encoder, so that what "
             f"they lack must come through the sentence vector; found skip_from = {layer} and "
-            f"{depth} layers: take a skip_from from 1 to {depth - 1}, or a deeper encoder."
+            f"{depth} layers: take a skip_from of at least 1 and less than {depth}, or a deeper "
+            "encoder."
         )
     return layer
 

@@ -56,9 +56,14 @@ def head_shape(folder: Path) -> HeadShape | None:
     try:
         with safe_open(path, framework="pt") as file:
             told = (file.metadata() or {}).get("condenser")
-        return HeadShape(**json.loads(told)) if told else None
-    except (SafetensorError, ValueError, TypeError) as error:
+    except SafetensorError as error:
         raise _damaged(path, error) from error
+    if not told:
+        return None
+    try:
+        return HeadShape(**json.loads(told))
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, f"it says of itself {told[:80]!r}") from error
 
 
 def carry_head(source: Path, target: Path) -> None:
@@ -67,5 +72,5 @@ def carry_head(source: Path, target: Path) -> None:
         shutil.copyfile(source / HEAD_FILE, target / HEAD_FILE)
 
 
-def _damaged(path: Path, error: Exception) -> BadDataError:
-    return BadDataError(f"The Condenser's head in {path} is damaged: {error}. Copy it again.")
+def _damaged(path: Path, what: object) -> BadDataError:
+    return BadDataError(f"The Condenser's head in {path} is damaged: {what}. Copy it again.")

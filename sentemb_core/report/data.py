@@ -278,7 +278,8 @@ class Evaluation(Shown):
 
     run: Text = Field(description="Of the benchmark.")
     page: Text = Field(description="Its own page, with all measures, diagnostics and pictures.")
-    systems: list[Text]
+    systems: list[Text] = Field(description="The run's own encoder first.")
+    fixed: list[Text] = Field(description="Those of them that no training moves.")
     rows: list[list[Text]] = Field(description="Task, main measure, then a cell for each system.")
 
 
@@ -324,6 +325,7 @@ class RunReport(Shown):
     )
     timings: list[StageTiming] = []
     evaluation: Evaluation | None = None
+    evaluate: list[Text] = Field(default=[], description="What to type to have an evaluation here.")
 
     @property
     def forward(self) -> str:

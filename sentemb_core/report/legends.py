@@ -48,7 +48,9 @@ SUITE: Legend = {
     "Measure": "the main one of its group; the benchmark's own page and tables have the others.",
 }
 
-BESIDE = "a model that the benchmark has as well, or a row that no training moves."
+OWN = "the best of this run."
+OTHER = "a model that the benchmark has as well."
+FIXED = "a row that no training moves."
 
 REFUSED: Legend = {
     "Reason": "its code in the table of all refused rows.",

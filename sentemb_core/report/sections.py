@@ -22,13 +22,15 @@ from sentemb_core.report.figures import HUES, Drawing, seconds_by_stage
 from sentemb_core.report.formats import ABSENT, change, count, decimal, duration, letters, percent
 from sentemb_core.report.legends import (
     ANNOTATION,
-    BESIDE,
     BY_STAGE,
     COUNTS,
     EVERY_STAGE,
     FIRST_REFUSED,
+    FIXED,
     GEOMETRY,
     LOST,
+    OTHER,
+    OWN,
     RECALL,
     REFUSED,
     SUITE,
@@ -244,14 +246,15 @@ def evaluation(report: RunReport, drawings: Drawings) -> Html:
     """The encoder on tasks of the suite, where a benchmark has scored it."""
     found = report.evaluation
     if found is None:
-        return join(
-            [
-                _absent("No benchmark on this machine has scored this encoder yet. Then type:"),
-                tag("pre", tag("code", "python -m flows benchmark MODEL\npython -m flows report")),
-            ]
+        absent = _absent(
+            "No benchmark on this machine had scored this encoder when the report was written."
         )
+        typed = tag("pre", tag("code", "\n".join(report.evaluate)), class_="scroll", tabindex=0)
+        how = join([_caption("These two commands bring its scores here:"), typed])
+        return join([absent, how if report.evaluate else ""])
     own, *others = found.systems
-    meanings = SUITE | {own: "the best of this run."} | dict.fromkeys(others, BESIDE)
+    told = {name: FIXED if name in found.fixed else OTHER for name in others}
+    meanings = SUITE | {own: OWN} | told
     rows = [[quoted(cell) for cell in row] for row in found.rows]
     caption = "Times 100, with the 95 % interval over each task's queries or pairs"
     where = join(["Benchmark ", quoted(found.run), "; all of it: ", quoted(found.page)])

@@ -13,6 +13,7 @@ from flows.experiments import index, learning
 from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
 from flows.fine_tune import by_epochs
 from flows.settings import checked_as
+from flows.table_commands import OURS
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE
@@ -228,7 +229,7 @@ def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
 def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
     code, said, _ = answer(app, "reproduce", "list", "--data", data, "--json")
     told = {row["id"]: row for row in json.loads(said)}
-    assert (code, set(told)) == (0, {*EXPERIMENTS, *ALSO, *NOT_SERVED})
+    assert (code, set(told)) == (0, {*EXPERIMENTS, *OURS, *ALSO, *NOT_SERVED})
     assert {name: told[name]["same_as"] for name in ALSO} == ALSO
     assert {name: told[name]["not_served"] for name in NOT_SERVED} == NOT_SERVED
     assert told["s001.t4"]["lacks"] == []

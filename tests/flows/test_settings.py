@@ -234,7 +234,7 @@ def test_settings_of_a_method_that_is_not_named_are_self_annotations():
 def test_steps_of_an_initialiser_that_a_run_has_not_are_told(method: str):
     options = by_path({"encoder": "minilm", "method": method})
     with pytest.raises(
-        UsageError, match=r"initialiser\.steps: this run has no .* 'minilm' has lear"
+        UsageError, match=r"initialiser\.steps: this run has no .* from random weights .*'minilm'"
     ):
         made("initialiser.steps=50", **options)
     named = made("initialiser.steps=50", **options, **by_path({"initialiser": "conpono"}))

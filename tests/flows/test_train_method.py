@@ -129,9 +129,10 @@ def test_a_deployment_refuses_what_cannot_work_before_there_is_a_record(corpus_f
 def test_a_run_goes_on_from_the_folder_of_a_condenser_stage(corpus_file: Path, tmp_path: Path):
     """With its head: another head would end elsewhere."""
     small = {"name": "transformer", "dim": 16, "vocabulary": 300}
-    steps = {"steps": 2, "batch_size": 8}
+    steps = {"steps": 2, "batch_size": 8, "learning_rate": 1e-9}
     stage = {"method": {"name": "condenser"}, **steps}
     first = trained(tiny_method(corpus_file, encoder=small, training=stage))
+    assert first.best == 1, "its head is what it was trained for, whatever it retrieves"
     folder = Store.default().path(first.rows[1].encoder)
     training = {"method": {"name": "infocse_aux", "weight": 1.0}, **steps}
     given = tiny_method(corpus_file, encoder={"name": str(folder)}, training=training)

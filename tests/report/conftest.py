@@ -185,6 +185,7 @@ def report() -> RunReport:
             run="benchmark-20261122-120000-3f9a",
             page="/home/me/.sentemb/benchmarks/benchmark-20261122-120000-3f9a/page.html",
             systems=["this encoder", "BM25"],
+            fixed=["BM25"],
             rows=[
                 ["Cranfield", "nDCG@10", "41.9 (38.2 to 45.7)", "37.4 (33.9 to 41.0)"],
                 ["STS12", "spearman", "61.0 (58.9 to 63.1)", ""],

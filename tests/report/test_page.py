@@ -167,8 +167,9 @@ def test_scores_of_the_suite_are_told_or_how_to_have_them(full, report):
     told = Page(full).text
     assert "41.9 (38.2 to 45.7)" in told
     assert report.evaluation.page in told
-    without = Page(of(report.model_copy(update={"evaluation": None}))).text
-    assert "python -m flows benchmark MODEL" in without
+    typed = "python -m flows benchmark models:/blog/1"
+    without = Page(of(report.model_copy(update={"evaluation": None, "evaluate": [typed]}))).text
+    assert typed in without
     assert "41.9" not in without
 
 

@@ -71,7 +71,7 @@ def test_its_scores_stand_first_beside_those_of_all_others(encoder):
     benchmark_of(encoder, "benchmark-1")
     found = evaluation_of(encoder)
     assert found is not None
-    assert found.systems == ["this encoder", "BM25", "other"]
+    assert (found.systems, found.fixed) == (["this encoder", "BM25", "other"], ["BM25"])
     assert found.rows == [
         ["Cranfield", "nDCG@10", *(f"{x}0.0 ({x - 1}9.0 to {x}2.0)" for x in (4, 3, 5))],
         ["STS12", "nDCG@10", "70.0 (69.0 to 72.0)", "", ""],
