@@ -29,7 +29,7 @@ STATIC: Json = {
 }
 """From random vectors: neighbours first, since nothing can annotate yet (seed 000: CONPONO).
 
-A third of these steps leaves .04 of R@5 on the blog and .1 of R@20 on sessions; 8,000 sentences,
+A third of these steps loses .03 of R@5 on the blog and .08 of R@20 on sessions; 8,000 sentences,
 as the demo's, are learnt by heart in more (RESULTS.md). One thread: a step is 15 ms of small
 products, and waiting for a second thread costs more.
 """
