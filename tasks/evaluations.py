@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
+from tasks.scoreboard import Cell
+from tasks.scoreboard_page import shown
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation
@@ -46,10 +48,11 @@ def evaluation(
     """The main measures of a benchmark, task by task, this encoder's first."""
     from sentemb_core.report.data import Evaluation
 
-    cells = {(cell["task"], cell["system"]): cell for cell in told["scores"]}
+    scores = [Cell.model_validate(cell) for cell in told["scores"]]
+    cells = {(cell.task, cell.system): cell for cell in scores}
     own = next(label for label, digest in models.items() if digest == encoder.digest)
     systems = list(dict.fromkeys([own, *(system for _, system in cells)]))
-    tasks = {task: cell["measure"] for (task, _), cell in cells.items()}
+    tasks = {cell.task: cell.measure for cell in scores}
     return Evaluation(
         run=run,
         page=str(folder / "page.html"),
@@ -60,10 +63,3 @@ def evaluation(
             for task, measure in tasks.items()
         ],
     )
-
-
-def shown(cell: Mapping[str, Any] | None) -> str:
-    """Times 100, with its interval."""
-    if cell is None:
-        return ""
-    return f"{100 * cell['value']:.1f} ({100 * cell['low']:.1f} to {100 * cell['high']:.1f})"

@@ -137,6 +137,19 @@ def timings() -> list[StageTiming]:
     return [*(StageTiming(stage=s, seconds=t, hit=hit) for s, t, hit in once), *rounds]
 
 
+def evaluation() -> Evaluation:
+    return Evaluation(
+        run="benchmark-20261122-120000-3f9a",
+        page="/home/me/.sentemb/benchmarks/benchmark-20261122-120000-3f9a/page.html",
+        systems=["this encoder", "BM25"],
+        fixed=["BM25"],
+        rows=[
+            ["Cranfield", "nDCG@10", "41.9 (38.2 to 45.7)", "37.4 (33.9 to 41.0)"],
+            ["STS12", "spearman", "61.0 (58.9 to 63.1)", ""],
+        ],
+    )
+
+
 @pytest.fixture(scope="session")
 def report() -> RunReport:
     rng = np.random.default_rng(7)
@@ -181,16 +194,7 @@ def report() -> RunReport:
         ],
         projections=projections(rng),
         curves=curves(rng),
-        evaluation=Evaluation(
-            run="benchmark-20261122-120000-3f9a",
-            page="/home/me/.sentemb/benchmarks/benchmark-20261122-120000-3f9a/page.html",
-            systems=["this encoder", "BM25"],
-            fixed=["BM25"],
-            rows=[
-                ["Cranfield", "nDCG@10", "41.9 (38.2 to 45.7)", "37.4 (33.9 to 41.0)"],
-                ["STS12", "spearman", "61.0 (58.9 to 63.1)", ""],
-            ],
-        ),
+        evaluation=evaluation(),
         best_pairs=[
             SentencePair(left=SENTENCES[2], right=SENTENCES[3], cosine=0.91),
             SentencePair(left=SENTENCES[4], right=SENTENCES[5], cosine=0.88),

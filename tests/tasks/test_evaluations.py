@@ -14,6 +14,7 @@ from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_encoder
 from tasks.evaluations import evaluation_of
+from tasks.scoreboard import Cell
 from tests import tiny
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -32,8 +33,17 @@ def encoder(tmp_path: Path) -> ArtifactRef:
 
 
 def cell(system: str, value: float, task: str = "Cranfield") -> Json:
-    told = {"value": value, "low": value - 0.01, "high": value + 0.02}
-    return {"task": task, "system": system, "measure": "nDCG@10", **told}
+    return Cell(
+        group="retrieval",
+        task=task,
+        system=system,
+        measure="nDCG@10",
+        value=value,
+        low=value - 0.01,
+        high=value + 0.02,
+        units=9,
+        measures={},
+    ).model_dump()
 
 
 def benchmark_of(
