@@ -1,44 +1,87 @@
-"""Which way to adapt MiniLM to a domain, at equal steps: the tables of RESULTS.md, from runs.
+"""Which way to adapt MiniLM to a domain, at equal wall-clock: the tables of RESULTS.md, from runs.
 
     python -m benchmarks.adaptation --corpora blog sessions reuters arxiv --write
 
-Every way starts from all-MiniLM-L6-v2 and trains 60 steps of 64, or two epochs of its labels; the
-seconds that its run took stand beside its scores. Half of the documents judge (at most 1,000
-candidates), the other half's counterparts are the labels.
+Every way starts from all-MiniLM-L6-v2 and may take so many seconds from there to its encoder,
+annotation and judging included. A short trial tells what a step of it costs on this machine, which
+should do nothing else; what each run really took stands beside its scores. Half of the documents
+judge (at most 1,000 candidates), the other half's counterparts are the labels.
 """
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
 
-from benchmarks.main_job import CORPORA, RESULTS, outcome_of
+from benchmarks.main_job import CORPORA, RESULTS, markdown, outcome_of
 from sentemb_core.types import ArtifactRef
 from tasks.cells import across, write_between_marks
 from tasks.publish import Outcome
 from tasks.rows import Row
-from tasks.tables import seconds
 from tasks.validate import scores_of
 
 RULE = (
     "--encoder minilm --set corpus.max_documents=2000 --set corpus.max_sentences=8 "
     "--set validation.candidates=1000 --set validation.label_share=0.5 --set register_model=false"
 )
+
+
+@dataclass(frozen=True)
+class Way:
+    """Options with `{n}`, the amount of training, and `{steps}`, as many steps as `n` epochs have.
+
+    Attributes:
+        options: After the corpus.
+        trial: The amount of its trial.
+        told: The amount in words.
+    """
+
+    options: str
+    trial: int = 12
+    told: str = "{n} steps"
+
+    def typed(self, n: int) -> str:
+        """The options for an amount."""
+        return self.options.format(n=n, steps=n * EPOCH)
+
+    def amount(self, n: int) -> str:
+        """The amount in words."""
+        return self.told.format(n=n, steps=n * EPOCH)
+
+
+LABELS = 1_000
+EPOCH = -(-LABELS // 64)
+"""Steps of 64 in a pass over the labels."""
+
+ROUNDS = "--rounds 2 --steps {n} --set rounds.patience=2 --set control=false"
+FINE_TUNED = f"--label-count {LABELS} --set labels.epochs={{n}}"
 WAYS = {
-    "SimCSE": "--method simcse --steps 60",
-    "TSDAE": "--method clm_autoencoder --steps 60 --set training.method.noise=0.6 "
-    "--set training.method.tied=true --set training.method.per=target",
-    "neighbours": "--method conpono --steps 60",
-    "infocse-idc": "--rounds 2 --steps 30 --set rounds.patience=2 --set control=false",
-    "infocse-idc auto": "--preset auto --rounds 2 --steps 30 --set rounds.patience=2 "
-    "--set control=false",
-    "labels alone": "--method fine_tune --label-count 1000 --set labels.epochs=2 "
-    "--set training.method.sentences=3",
-    "InfoCSE++": "--cycles 1 --rounds 1 --steps 30 --label-count 1000 --set labels.epochs=2 "
-    "--set fine_tuning.method.sentences=3 --set control=false",
+    "SimCSE": Way("--method simcse --steps {n}"),
+    "TSDAE": Way(
+        "--method clm_autoencoder --steps {n} --set training.method.noise=0.6 "
+        "--set training.method.tied=true --set training.method.per=target"
+    ),
+    "neighbours": Way("--method conpono --steps {n}"),
+    "infocse-idc": Way(ROUNDS, told="2 rounds of {n} steps"),
+    "infocse-idc auto": Way(f"--preset auto {ROUNDS}", told="2 rounds of {n} steps"),
+    "labels alone": Way(
+        f"--method fine_tune {FINE_TUNED} --set training.method.sentences=3",
+        trial=1,
+        told="{n} epochs at most",
+    ),
+    "InfoCSE++": Way(
+        f"--cycles 1 --rounds 1 --steps {{steps}} {FINE_TUNED} "
+        "--set fine_tuning.method.sentences=3 --set control=false",
+        trial=1,
+        told="{steps} steps, {n} epochs at most",
+    ),
 }
 
 
-def command(corpus: str, way: str, seed: str) -> str:
+def command(corpus: str, way: str, n: int, seed: str) -> str:
     """What a person would type."""
-    return f"python -m flows run {CORPORA[corpus]} {RULE} --name {corpus} {WAYS[way]} --seed {seed}"
+    own = f"{RULE} --name {corpus} {WAYS[way].typed(n)} --seed {seed}"
+    return f"python -m flows run {CORPORA[corpus]} {own}"
 
 
 def row_of(outcome: Outcome) -> Row:
@@ -48,31 +91,44 @@ def row_of(outcome: Outcome) -> Row:
     return best if best in made else made[-1]
 
 
-def table(corpus: str, seeds: list[int]) -> str:
-    """Fixed rows, then the ways: mean and standard deviation over the seeds, and what they took."""
+def spent(outcome: Outcome) -> tuple[float, float]:
+    """Seconds of training, and of all else between the start encoder and the last one."""
+    made = {row.label for row in outcome.training.rows[1:]}
+    took = [timing for timing in outcome.timings if timing.round in made]
+    training = sum(timing.seconds for timing in took if timing.stage == "train_encoder")
+    return training, sum(timing.seconds for timing in took) - training
+
+
+def amount_within(limit: float, corpus: str, way: str, seed: int) -> int:
+    """What the way can train in so many seconds by its trial; the trial's own amount at least."""
+    trial = WAYS[way].trial
+    training, other = spent(outcome_of(command(corpus, way, trial, str(seed))))
+    return max(trial, int((limit - other) / training * trial))
+
+
+def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
+    """BM25 and MiniLM, then every way: mean and standard deviation over the seeds."""
     k = 20 if corpus == "sessions" else 5
-    told: dict[str, list[tuple[float, float, float]]] = {}
-    for seed in seeds:
-        for way in WAYS:
-            made = outcome_of(command(corpus, way, str(seed)))
-            row, run = row_of(made), made.training
-            after = sum(seconds(made.timings, one.label) for one in run.rows[1:])
-            told.setdefault(way, []).append((*recalls(row.scores, k), after))
-            if way == next(iter(WAYS)):
-                told.setdefault("BM25", []).append((*recalls(run.bm25, k), 0.0))
-                told.setdefault("MiniLM as it is", []).append(
-                    (*recalls(run.rows[0].scores, k), 0.0)
-                )
-    lines = [
-        f"| way | document → counterpart R@{k} | counterpart → document R@{k} | seconds |",
-        "|---|---|---|---|",
-    ]
-    for way in ("BM25", "MiniLM as it is", *WAYS):
-        there, back, cost = (list(values) for values in zip(*told[way], strict=True))
-        spent = f"{sum(cost) / len(cost):.0f}" if any(cost) else ""
-        lines.append(f"| {way} | {across(there)} | {across(back)} | {spent} |")
-    shown = [command(corpus, way, "S") for way in WAYS]
-    return "\n".join([*lines, "", f"Seeds {', '.join(map(str, seeds))}:", "", "```", *shown, "```"])
+    rows: dict[str, list[str]] = {}
+    shown: list[str] = []
+    for way in WAYS:
+        n = amount_within(limit, corpus, way, seeds[0])
+        runs = [outcome_of(command(corpus, way, n, str(seed))) for seed in seeds]
+        fixed = {"BM25": runs[0].training.bm25, "MiniLM as it is": runs[0].training.rows[0].scores}
+        rows |= {label: [label, "", *cells([recalls(row, k)]), ""] for label, row in fixed.items()}
+        scores = [recalls(row_of(run).scores, k) for run in runs]
+        seconds = mean(sum(spent(run)) for run in runs)
+        rows[way] = [way, WAYS[way].amount(n), *cells(scores), f"{seconds:.0f}"]
+        shown.append(command(corpus, way, n, "S"))
+    ways = "document → counterpart", "counterpart → document"
+    head = ["way", "trained", *(f"{way} R@{k}" for way in ways), "seconds"]
+    said = f"Seeds {', '.join(map(str, seeds))}:"
+    return "\n".join([markdown(head, rows.values()), "", said, "", "```", *shown, "```"])
+
+
+def cells(scores: Sequence[tuple[float, float]]) -> list[str]:
+    """There and back, each over the seeds."""
+    return [across(values) for values in zip(*scores, strict=True)]
 
 
 def recalls(scores: ArtifactRef, k: int) -> tuple[float, float]:
@@ -88,10 +144,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[42])
+    parser.add_argument("--seconds", type=float, default=120.0, help="What each way may take.")
     parser.add_argument("--write", action="store_true", help="Into RESULTS.md, between its marks.")
     asked = parser.parse_args()
     for corpus in asked.corpora:
-        made = table(corpus, asked.seeds)
+        made = table(corpus, asked.seconds, asked.seeds)
         print(f"{corpus}\n{made}\n", flush=True)
         if asked.write:
             write_between_marks(RESULTS, f"adaptation {corpus}", made)

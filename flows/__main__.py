@@ -243,7 +243,7 @@ def benchmark(
     json: Json = False,
 ) -> int:
     """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
-    from flows.table_commands import benchmark_command
+    from flows.table_commands import benchmark_command, corpus_named
 
     given = {
         "models": models,
@@ -254,7 +254,7 @@ def benchmark(
         "fusion": fusion,
         "out": out,
     }
-    source = {"source": corpus_file} | corpus.given() if corpus_file else {}
+    source = corpus_named(corpus_file, corpus.given())
     return benchmark_command(given, source, dry_run=dry_run, as_json=json)
 
 
@@ -267,10 +267,19 @@ def compare(
     data: Data = None,
     beir: Beir = None,
     vectors: Vectors = "text",
+    corpus_file: Annotated[
+        str | None,
+        Parameter(
+            name="--corpus",
+            group=CORPUS,
+            help="What the models were trained on: measures the overlap with every task.",
+        ),
+    ] = None,
+    corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
     """Say which differences of two models are real: a paired bootstrap on every task."""
-    from flows.table_commands import compare_command
+    from flows.table_commands import compare_command, corpus_named
 
     given = {
         "models": [first, second],
@@ -279,7 +288,7 @@ def compare(
         "beir": beir,
         "vectors": vectors,
     }
-    return compare_command(given, json)
+    return compare_command(given, corpus_named(corpus_file, corpus.given()), as_json=json)
 
 
 @app.command

@@ -199,6 +199,7 @@ def compare(config: Benchmark) -> Duel:
         scored(label, system, tasks, config.vectors)
         for label, system in zip(models, systems, strict=True)
     )
+    overlaps = [overlap(documents_of(config.corpus), tasks)] if config.corpus else []
     pairs = {
         one.task: (one.result, other.result)
         for one, other in zip(first, second, strict=True)
@@ -213,9 +214,10 @@ def compare(config: Benchmark) -> Duel:
         },
         tasks=tasks,
         left_out=[one.task.name for one in asked if one not in tasks],
-        scores=[*first, *second],
+        scores=[*first, *second, *(score for score in overlaps if score.error)],
         rows=[compare_results(task, [pair]) for task, pair in pairs.items()],
         averages=compared_averages(tasks, pairs),
+        overlap=overlaps[0].result if overlaps else None,
     )
 
 

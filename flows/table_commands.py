@@ -224,6 +224,20 @@ def benchmark_command(
     return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
 
 
+def corpus_named(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
+    """The corpus that --corpus names, read as its options say; empty without it.
+
+    Raises:
+        UsageError: options without a corpus.
+    """
+    if given and not file:
+        option = next(iter(given)).replace("_", "-")
+        raise UsageError(
+            f"--{option} says how a corpus is read, and none is named: name it with --corpus FILE."
+        )
+    return {"source": file, **given} if file else {}
+
+
 def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
     """What was asked for; its files and its folders are looked for before anything runs."""
     from flows.benchmark_settings import Benchmark
@@ -275,8 +289,8 @@ def benchmark_of(config: Json) -> "Benchmark | None":
     return checked_as(Benchmark, config) if "models" in config else None
 
 
-def compare_command(given: Mapping[str, Any], as_json: bool) -> int:
-    config = benchmark_settings(given, {})
+def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
+    config = benchmark_settings(given, corpus)
     prepare()
     from flows.benchmark import compare
     from tasks.duel import duel_json, duel_tables

@@ -7,7 +7,7 @@ from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
 from tasks.scoreboard import Score, lengths_note, max_lengths, models_told, not_run, refused
-from tasks.scoreboard_tables import empty_table
+from tasks.scoreboard_tables import empty_table, overlap_json, overlap_tables
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +22,7 @@ class Duel(Value):
     """Two models on the tasks that both can do; averages come after the tasks they are of.
 
     encoders: of those models that are no fixed row. left_out: tasks that a fixed row cannot do.
+    overlap: what the training corpus has of the tasks' texts, if one was named.
     """
 
     models: dict[str, str]
@@ -31,6 +32,7 @@ class Duel(Value):
     scores: list[Score]
     rows: list[ArtifactRef]
     averages: list[ArtifactRef]
+    overlap: ArtifactRef | None = None
 
 
 def verdict_of(found: "Comparison", first: str, second: str) -> str:
@@ -64,6 +66,7 @@ def duel_json(duel: Duel) -> Json:
         "left_out": duel.left_out,
         "not_run": not_run(duel.tasks),
         "refused": refused(duel.scores),
+        "overlap": overlap_json(duel.overlap),
     }
 
 
@@ -99,6 +102,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         conclusion(rows, first, second),
         *models_told(duel.models),
         *filter(None, [lengths_note(duel.encoders)]),
+        *overlap_tables(duel.overlap),
     ]
 
 

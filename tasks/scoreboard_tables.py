@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
 from sentemb_core.suite import GROUPS, Group
-from sentemb_core.types import Json
+from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import SYSTEMS, fusion_of
 from tasks.scoreboard import (
@@ -162,10 +162,13 @@ def board_json(board: Scoreboard) -> Json:
             model: {task: fusion_of(ref).model_dump(mode="json") for task, ref in told.items()}
             for model, told in board.fusions.items()
         },
-        "overlap": {name: one.model_dump() for name, one in overlaps_of(board.overlap).items()}
-        if board.overlap
-        else {},
+        "overlap": overlap_json(board.overlap),
     }
+
+
+def overlap_json(overlap: ArtifactRef | None) -> Json:
+    """What a training corpus has of each set of texts, as shares; empty without a corpus."""
+    return {name: one.model_dump() for name, one in overlaps_of(overlap).items()} if overlap else {}
 
 
 def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
@@ -189,13 +192,18 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
             "the queries that did not choose alpha; gains have their 95 % intervals.",
             lines_table(fusion_lines(board.fusions), words=4),
         ]
-    if board.overlap:
-        told += [
-            "Overlap with the training corpus: of a task's different texts, and of its runs of 8 "
-            "words.",
-            lines_table(overlap_lines(board.overlap)),
-        ]
-    return told
+    return [*told, *overlap_tables(board.overlap)]
+
+
+def overlap_tables(overlap: ArtifactRef | None) -> "list[Table | str]":
+    """The same for people; none without a corpus."""
+    if not overlap:
+        return []
+    return [
+        "Overlap with the training corpus: of a task's different texts, and of its runs of 8 "
+        "words.",
+        lines_table(overlap_lines(overlap)),
+    ]
 
 
 def empty_table() -> "Table":

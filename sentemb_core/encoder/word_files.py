@@ -1,15 +1,14 @@
-"""Files of word vectors: GloVe and fastText text, word2vec text and binary, plain or gzipped.
+"""Files of word vectors: text of GloVe and fastText, text and binary of word2vec, models.
 
 Text has a line for every word: the word and its numbers, after a line with count and dimension in
 the files of word2vec and fastText. Binary (a name in .bin) has that line too, then every word, a
-blank and its float32 numbers.
+blank and its float32 numbers; or it is a model of fastText. All but the last may be gzipped.
 
 They are read as a stream. A word may hold blanks (GloVe 840B has such). Words that are repeated or
 not UTF-8 are left out and counted; a file where they are more than 1 % is not what it seems.
 """
 
 import logging
-import struct
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -21,13 +20,13 @@ import numpy as np
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.files import lines, open_bytes
+from sentemb_core.encoder.fasttext_model import MAGIC, fasttext_rows
 from sentemb_core.encoder.word_vectors import WordVectors
 from sentemb_core.errors import BadDataError, UnreadableSourceError
 
 MOST_LEFT_OUT = 0.01
 WIDEST = 65_536
 LONGEST_WORD = 65_536
-FASTTEXT_MODEL = struct.pack("<i", 793_712_314)  # how fastText's own .bin begins
 ZIP = b"PK\x03\x04"
 
 log = logging.getLogger(__name__)
@@ -51,13 +50,22 @@ def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
     """
     try:
         with open_bytes(CorpusConfig(source=str(path))) as file:
-            _refuse_others(file.peek(4)[:4], path)
-            rows = _binary_rows if ".bin" in path.suffixes else _text_rows
-            return _collected(islice(rows(file, path), limit), path)
+            return _collected(islice(_rows(file, path), limit), path)
     except (OSError, EOFError) as error:
         if isinstance(error, UnreadableSourceError):
             raise
         raise UnreadableSourceError(f"{path} cannot be read to its end: {error}") from error
+
+
+def _rows(file: BufferedReader, path: Path) -> Rows:
+    start = file.peek(4)[:4]
+    packed = path.suffix == ".gz"
+    if start == ZIP or (packed and start == MAGIC):
+        kind = "a zip archive" if start == ZIP else "a packed model of fastText"
+        raise UnreadableSourceError(f"{path} is {kind}: unpack it first.")
+    if start == MAGIC:
+        return fasttext_rows(path)
+    return _binary_rows(file, path) if ".bin" in path.suffixes else _text_rows(file, path)
 
 
 def _collected(rows: Rows, path: Path) -> WordVectors:
@@ -167,15 +175,6 @@ def _refuse_dim(dim: int, path: Path) -> None:
             f"A file of word vectors has a word and 1 to {WIDEST:,} numbers a line; the first line "
             f"of {path} tells {dim}."
         )
-
-
-def _refuse_others(start: bytes, path: Path) -> None:
-    if start == FASTTEXT_MODEL:
-        raise UnreadableSourceError(
-            f"{path} is a model of fastText, with subwords: take the .vec file beside it."
-        )
-    if start == ZIP:
-        raise UnreadableSourceError(f"{path} is a zip archive: unpack it first.")
 
 
 def _refuse_many(left_out: Counter[str], kept: int, path: Path) -> None:

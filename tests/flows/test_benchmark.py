@@ -250,6 +250,25 @@ def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys)
         assert all(text in said and text in page for line in lines for text in line)
 
 
+def test_a_duel_tells_what_the_training_corpus_has_of_its_tasks(
+    files: Path, tmp_path: Path, capsys
+):
+    first = read_sts(files / "data" / "sts_sts12.parquet").first
+    copied = tmp_path / "corpus.jsonl"
+    rows = [{"sentences": first[k : k + 2]} for k in range(0, len(first), 2)]
+    copied.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    corpus = {"source": str(copied), "sentences_column": "sentences"}
+    models = [str(files / "one"), str(files / "two")]
+    duel = duel_of(asked(files, models=models, tasks=["sts12"], corpus=corpus))
+    assert duel_json(duel)["overlap"]["STS12"]["exact"] == pytest.approx(1 / 2, abs=0.03)
+    said = shown(capsys, *duel_tables(duel))
+    assert duel.overlap
+    assert all(text in said for line in overlap_lines(duel.overlap) for text in line)
+    without = duel_of(asked(files, models=models, tasks=["sts12"]))
+    assert duel_json(without)["overlap"] == {}
+    assert "Overlap" not in shown(capsys, *duel_tables(without))
+
+
 def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Path, capsys):
     write_data(tmp_path)
     (tmp_path / "sts_sts12.parquet").write_text("no parquet")
@@ -463,6 +482,9 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 None of the tasks"),
         ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
         ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
+        ("benchmark FILES/one --id-column x --data FILES/data", 2, "none is named: name it with"),
+        ("compare FILES/one FILES/two --id-column x --data FILES/data", 2, "--corpus FILE"),
+        ("compare FILES/one FILES/two --corpus nosuch.jsonl --data FILES/data", 3, "E103"),
         ("compare FILES/one", 2, "E001"),
         ("compare FILES/one FILES/one --data FILES/data", 2, "one is named 2 times: name it once"),
         ("compare BM25 BM25 --data FILES/data", 2, "E001 models: a table has each model once"),

@@ -1,0 +1,176 @@
+"""fastText's own models (.bin): a word's vector is the mean of its own row and its subwords' rows.
+
+Subwords are the runs of `shortest` to `longest` characters of the word between < and >; a subword's
+row is its hash among the buckets (Bojanowski et al. 2017, section 3.2; the file as version 12 of
+fastText writes it). A word that the model does not list has no vector here, though fastText would
+make one of its subwords.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int64, UInt8
+
+from sentemb_core.errors import UnreadableSourceError
+
+MAGIC = struct.pack("<i", 793_712_314)
+"""How such a file begins."""
+
+VERSIONS = (11, 12)
+SUPERVISED = 3
+
+SENTENCE_END = b"</s>"
+"""A word without subwords."""
+
+FNV_START, FNV_PRIME = np.uint32(2_166_136_261), np.uint32(16_777_619)
+"""Of the hash, FNV-1a of 32 bits; fastText widens each byte with its sign."""
+
+BATCH = 1_000
+"""Words whose subwords' rows are in memory together."""
+
+
+class Subwords(NamedTuple):
+    """How many buckets there are, and how many characters a subword has; none where 0 at most."""
+
+    buckets: int
+    shortest: int
+    longest: int
+
+
+class _Model(NamedTuple):
+    words: list[bytes]
+    subwords: Subwords
+    rows: Float32[np.ndarray, "words_and_buckets dim"]
+
+
+def fasttext_rows(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Every word and its vector as the bytes of float32 numbers, the most frequent first.
+
+    The rows stay in the file; words and the rows of a thousand of them are in memory.
+
+    Raises:
+        UnreadableSourceError: It ends before its end, is compressed, or of another version.
+    """
+    model = _opened(path)
+    for first in range(0, len(model.words), BATCH):
+        words = model.words[first : first + BATCH]
+        for word, vector in zip(words, _vectors(model, first, words), strict=True):
+            yield word, vector.tobytes()
+
+
+def subword_rows(
+    words: Sequence[bytes], subwords: Subwords
+) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
+    """Of every subword the word's place in `words`, and its bucket.
+
+    One letter alone that touches < or > is none, as in fastText.
+    """
+    framed = [b"" if word == SENTENCE_END else b"<" + word + b">" for word in words]
+    text = _padded(framed)
+    ends = np.array([len(word) for word in framed])[:, None]
+    column = np.arange(text.shape[1])
+    begins = ((text & 0xC0) != 0x80) & (column < ends)  # of characters, as UTF-8 marks them
+    hashed = np.full(text.shape, FNV_START)
+    count = np.zeros(text.shape, np.int64)
+    none = np.zeros(0, np.int64)
+    found = [(none, none)]
+    for width in range(1, text.shape[1] + 1):
+        last = column + width - 1
+        inside = last < ends
+        count += _shifted(begins, width - 1)
+        growing = begins & inside & (count <= subwords.longest)
+        if not growing.any():
+            break
+        signed = _shifted(text, width - 1).view(np.int8).astype(np.int32).view(np.uint32)
+        hashed = (hashed ^ signed) * FNV_PRIME  # wraps around, as it shall
+        whole = _shifted(begins, width) | (last + 1 == ends)
+        edge = (count == 1) & ((column == 0) | (last + 1 == ends))
+        place, start = np.nonzero(growing & whole & (count >= subwords.shortest) & ~edge)
+        found.append((place, (hashed[place, start] % np.uint32(subwords.buckets)).astype(np.int64)))
+    places, buckets = zip(*found, strict=True)
+    return np.concatenate(places), np.concatenate(buckets)
+
+
+def _vectors(model: _Model, first: int, words: Sequence[bytes]) -> Float32[np.ndarray, "words dim"]:
+    """Means over each word's own row and its subwords'."""
+    place, bucket = subword_rows(words, model.subwords)
+    own = np.arange(len(words))
+    owner = np.concatenate([own, place])
+    order = np.argsort(owner, kind="stable")
+    rows = np.concatenate([own + first, bucket + len(model.words)])[order]
+    begins = np.searchsorted(owner[order], own)
+    total = np.add.reduceat(model.rows[rows], begins, axis=0, dtype=np.float64)
+    return (total / np.bincount(owner)[:, None]).astype(np.float32)
+
+
+def _opened(path: Path) -> _Model:
+    try:
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            return _parsed(data, path)
+    except (struct.error, IndexError) as error:
+        raise _cut_off(path) from error
+
+
+def _parsed(data: mmap, path: Path) -> _Model:
+    """The words and where the matrix lies, as fastText's `Args`, `Dictionary` and `Matrix` save."""
+    _, version, dim, *_, kind, buckets, shortest, longest, _, _ = struct.unpack_from("<14id", data)
+    if version not in VERSIONS:
+        raise UnreadableSourceError(
+            f"{path} is a fastText model of version {version}; those of {VERSIONS} are read: take "
+            "the .vec file beside it."
+        )
+    if (version == 11 and kind == SUPERVISED) or buckets < 1:
+        longest = 0  # the first was written, and not used when such models were trained
+    place = struct.calcsize("<14id")
+    entries, n_words, _, _, pruned = struct.unpack_from("<3i2q", data, place)
+    place += struct.calcsize("<3i2q")
+    words: list[bytes] = []
+    for _ in range(entries):
+        end = data.find(b"\0", place)
+        if end < 0:
+            raise _cut_off(path)
+        word, label = data[place:end], data[end + 9]
+        place = end + 10
+        if not label:
+            words.append(word)
+    if pruned >= 0 or data[place]:
+        raise UnreadableSourceError(
+            f"{path} is a compressed model of fastText (.ftz): take the .bin that it was made "
+            "from, or the .vec file beside it."
+        )
+    height, width = struct.unpack_from("<2q", data, place + 1)
+    place += 1 + struct.calcsize("<2q")
+    if (height, width, len(words)) != (n_words + buckets, dim, n_words):
+        raise UnreadableSourceError(
+            f"{path} is no model of fastText as it was saved: {n_words:,} words and {buckets:,} "
+            f"buckets of {dim} numbers are told, {len(words):,} words and {height:,} rows of "
+            f"{width} found. Download it anew."
+        )
+    if len(data) < place + 4 * height * width:
+        raise _cut_off(path)
+    rows = np.memmap(path, "<f4", "r", place, (height, width))
+    return _Model(words, Subwords(buckets, shortest, longest), rows)
+
+
+def _padded(words: Sequence[bytes]) -> UInt8[np.ndarray, "words longest"]:
+    """Bytes of each word in a row of its own."""
+    longest = max(1, *map(len, words))
+    joined = b"".join(word.ljust(longest, b"\0") for word in words)
+    return np.frombuffer(joined, np.uint8).reshape(len(words), longest)
+
+
+def _shifted(table: np.ndarray, by: int) -> np.ndarray:
+    """Every row moved to the left, zeros after it."""
+    moved = np.zeros_like(table)
+    moved[:, : table.shape[1] - by] = table[:, by:]
+    return moved
+
+
+def _cut_off(path: Path) -> UnreadableSourceError:
+    return UnreadableSourceError(
+        f"{path} is a model of fastText that ends before its end: the download may be cut off."
+    )
