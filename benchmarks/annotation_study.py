@@ -3,8 +3,9 @@
     python -m benchmarks.annotation_study --results FOLDER --write
 
 Each cell starts from the encoder that the initialiser left (encoders from nothing: plain
-neighbours), picks its pairs, and trains as many steps as a round does. All documents of the pool
-ask, and all counterparts. A finished cell lies in the folder and is not computed again.
+neighbours), picks its pairs, and trains as many steps as a round does; more rounds pick anew. All
+documents of the pool ask, and all counterparts. A finished cell lies in the folder and is not
+computed again.
 """
 
 import argparse
@@ -28,7 +29,14 @@ import pyarrow.parquet as pq
 import torch
 from jaxtyping import Float64, Int64
 
-from benchmarks.annotation_variants import VARIANTS, Seen, method_of, order_share
+from benchmarks.annotation_variants import (
+    PAPER,
+    SCHEDULES,
+    VARIANTS,
+    Seen,
+    method_of,
+    order_share,
+)
 from flows.presets import preset
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
@@ -50,7 +58,7 @@ from sentemb_core.types import Json
 from tasks.cells import across, write_between_marks
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
-NEIGHBOURS, PAPER = list(VARIANTS)[:2]
+NEIGHBOURS = next(iter(VARIANTS))
 
 TITLED = {"id_column": "doc_id", "sentences_column": "sentences", "counterpart_column": "title"}
 SESSIONS = {"id_column": "session_id", "sentences_column": "titles"}
@@ -68,12 +76,33 @@ DEPTH = {"session_mixed_titles": 20, "session_wikispeedia": 20, "sci_arxiv_cs": 
 
 
 @dataclass(frozen=True)
+class Budget:
+    """Rounds, and whether a static encoder takes all of its preset's steps, or a third."""
+
+    rounds: int
+    long: bool
+
+    def settings(self, encoder: str) -> Json:
+        """The preset of a start encoder, with the steps of this budget."""
+        made = preset(encoder)
+        if encoder == "static" and not self.long:
+            made["initialiser"]["steps"], made["training"]["steps"] = 600, 400
+        return made
+
+    def __str__(self) -> str:
+        """As a part of a file's name; empty for what most tables have."""
+        rounds = f"-{self.rounds}-rounds" if self.rounds > 1 else ""
+        return rounds + ("-long" if self.long else "")
+
+
+@dataclass(frozen=True)
 class Ground:
     """A corpus, who asks in it, and the topic of every sentence where that is known."""
 
     name: str
     folder: Path
     encoder: str
+    budget: "Budget"
 
     @cached_property
     def corpus(self) -> TokenCorpus:
@@ -114,9 +143,9 @@ def sentences(documents: Path) -> Iterator[str]:
         yield from batch.column("sentences").flatten().to_pylist()
 
 
-def ground_of(name: str, encoder: str, documents: int, folder: Path) -> Ground:
+def ground_of(name: str, encoder: str, documents: int, folder: Path, budget: Budget) -> Ground:
     """The corpus as tokens, a sample of it where it is large; made once."""
-    ground = Ground(name, folder, encoder)
+    ground = Ground(name, folder, encoder, budget)
     if (folder / "tokens" / "meta.json").exists():
         return ground
     for part in ("documents", "benchmark", "tokens"):
@@ -140,8 +169,8 @@ def ground_of(name: str, encoder: str, documents: int, folder: Path) -> Ground:
 
 def initialised(ground: Ground, seed: int) -> Encoder:
     """Random weights of this seed after the initialiser; a pretrained encoder as it is."""
-    file = ground.folder / f"start-{seed}.npz"
-    settings = settings_of(ground.encoder)
+    file = ground.folder / f"start-{seed}{'-long' if ground.budget.long else ''}.npz"
+    settings = ground.budget.settings(ground.encoder)
     if "initialiser" not in settings:
         return deepcopy(ground.random_start)
     if file.exists():
@@ -157,14 +186,6 @@ def initialised(ground: Ground, seed: int) -> Encoder:
     return encoder
 
 
-def settings_of(encoder: str) -> Json:
-    """The preset of a start encoder; a static one takes a third of its steps, for 30 variants."""
-    made = preset(encoder)
-    if encoder == "static":
-        made["initialiser"]["steps"], made["training"]["steps"] = 600, 400
-    return made
-
-
 def learn(
     encoder: Encoder, method: Method, pairs: PairTable, config: TrainingConfig, ground: Ground
 ) -> None:
@@ -175,17 +196,20 @@ def learn(
 
 
 def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
-    """Ranks of all queries both ways, and how pure the pairs were; without a variant, the start."""
-    corpus, topics, began = ground.corpus, ground.topics(), time.process_time()
-    encoder, pairs = initialised(ground, seed), None
-    rng = np.random.default_rng(seed)
-    for part in range(parts := 0 if variant is None else 4 if "every" in variant else 1):
-        training = settings_of(ground.encoder)["training"]
+    """Ranks of all queries both ways, and how pure the pairs of its rounds were; none: the start.
+
+    `seconds` are of the processor, from the start encoder on: annotation and training.
+    """
+    corpus, topics = ground.corpus, ground.topics()
+    encoder, picked = initialised(ground, seed), list[PairTable]()
+    rng, began = np.random.default_rng(seed), time.process_time()
+    for part, name in enumerate(parts_of(variant, ground.budget.rounds)):
+        training = ground.budget.settings(ground.encoder)["training"]
         config = TrainingConfig(**training | {"seed": 100 + seed + part})
-        config = config.model_copy(update={"steps": config.steps // parts})
+        config = config.model_copy(update={"steps": config.steps // parts_a_round(name)})
         seen = seen_by(encoder, corpus, config.steps * config.batch_size, rng)
-        pairs = VARIANTS[variant or ""](seen)
-        learn(encoder, method_of(variant or "", encoder, seen), pairs, config, ground)
+        picked.append(VARIANTS[name](seen))
+        learn(encoder, method_of(name, encoder, seen), picked[-1], config, ground)
     seconds = time.process_time() - began
     ranks = rank_benchmark(
         ground.benchmark, encoder_scorers(encoder, corpus, ground.benchmark), "test"
@@ -195,16 +219,32 @@ def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
         "back": ranks.counterpart_to_document.best.tolist(),
         "seconds": seconds,
     }
-    if pairs is None:
+    if variant is None:
         after = seen_by(encoder, corpus, 0, rng)
         told |= {"related": after.relatedness.share, "order": order_share(after)}
-    else:
-        told["adjacent"] = float((np.abs(pairs.i - pairs.j) == 1).mean())
+    told["adjacent"] = [float((np.abs(pairs.i - pairs.j) == 1).mean()) for pairs in picked]
     if topics is not None:
         again = VARIANTS[PAPER](seen_by(encoder, corpus, 0, rng))
         told["purity_after"] = purity(again, topics)
-        told["purity"] = None if pairs is None else purity(pairs, topics)
+        told["purity"] = [purity(pairs, topics) for pairs in picked]
     return told
+
+
+def parts_of(variant: str | None, rounds: int) -> list[str]:
+    """What picks the pairs, annotation by annotation."""
+    if variant is None:
+        return []
+    schedule = SCHEDULES.get(variant, (variant,))
+    return [
+        name
+        for place in range(rounds)
+        for name in [schedule[min(place, len(schedule) - 1)]]
+        for _ in range(parts_a_round(name))
+    ]
+
+
+def parts_a_round(variant: str) -> int:
+    return 4 if "every" in variant else 1
 
 
 def seen_by(encoder: Encoder, corpus: TokenCorpus, count: int, rng: np.random.Generator) -> Seen:
@@ -220,7 +260,8 @@ def purity(pairs: PairTable, topics: Int64[np.ndarray, " sentences"]) -> float:
 
 def computed(folder: Path, ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
     """The cell, from its file if it is there."""
-    file = folder / f"{variant or 'start'}-{seed}.json".replace(" ", "_").replace("/", "_")
+    name = f"{variant or 'start'}{ground.budget}-{seed}.json"
+    file = folder / name.replace(" ", "_").replace("/", "_")
     if not file.exists():
         made = cell(ground, variant, seed)
         file.write_text(json.dumps(made))
@@ -255,7 +296,7 @@ def table(ground: Ground, cells: Cells) -> str:
     pure = "purity" in cells[None][0]
     head = [
         "positives", f"document → counterpart R@{k}", f"counterpart → document R@{k}",
-        f"both, minus “{better}” (95 %)", "better in", "neighbours among the pairs",
+        f"both, minus “{better}” (95 %)", "better in", "CPU-s", "neighbours among the pairs",
         *(["purity of the pairs", "of cluster pairs afterwards"] if pure else []),
     ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
@@ -264,12 +305,18 @@ def table(ground: Ground, cells: Cells) -> str:
         row += [across([share(cell[way], k) for cell in told]) for way in ("there", "back")]
         same = variant == better
         row += ["", ""] if same else compared(found[variant], found[better])
-        row += [f"{mean(cell['adjacent'] for cell in told):.2f}" if variant else ""]
+        row += [f"{mean(cell['seconds'] for cell in told):.0f}" if variant else ""]
+        row += [", ".join(f"{mean(shares):.2f}" for shares in by_annotation(told, "adjacent"))]
         if pure:
-            row += [across([cell["purity"] for cell in told]) if variant else ""]
+            row += [", ".join(across(shares) for shares in by_annotation(told, "purity"))]
             row += [across([cell["purity_after"] for cell in told])]
         lines.append(row)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def by_annotation(cells: list[dict], share: str) -> list[tuple[float, ...]]:
+    """What the annotations have, first to last, each a number for every seed."""
+    return list(zip(*(cell[share] for cell in cells), strict=True))
 
 
 def share(ranks: list[int], k: int) -> float:
@@ -303,7 +350,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="Folder of finished cells.")
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=STUDIED)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    known = [*VARIANTS, *SCHEDULES]
+    parser.add_argument("--variants", nargs="+", choices=known, default=list(VARIANTS))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--long", action="store_true", help="Static: all steps of its preset.")
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
     parser.add_argument("--encoder", default="static")
     parser.add_argument("--documents", type=int, default=4_000)
@@ -311,9 +361,10 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     variants = list(dict.fromkeys([NEIGHBOURS, PAPER, *asked.variants]))
+    budget = Budget(asked.rounds, asked.long)
     for name in asked.corpora:
         folder = asked.results / f"{name}-{asked.encoder}-{asked.documents}"
-        ground = ground_of(name, asked.encoder, asked.documents, folder)
+        ground = ground_of(name, asked.encoder, asked.documents, folder, budget)
         cells: Cells = {
             variant: [computed(folder, ground, variant, seed) for seed in asked.seeds]
             for variant in [None, *variants]
@@ -321,7 +372,7 @@ def main() -> None:
         made = f"{table(ground, cells)}\n\n{told_of_start(cells)}"
         print(f"{name}\n{made}\n", flush=True)
         if asked.write:
-            marks = f"annotation {name} {asked.encoder}, {len(asked.seeds)} seeds"
+            marks = f"annotation {name} {asked.encoder}{budget}, {len(asked.seeds)} seeds"
             write_between_marks(RESULTS, marks, made)
 
 

@@ -198,16 +198,16 @@ def order_share(seen: Seen) -> float:
     return float(np.clip((near - far) / max(near - unrelated, 1e-9), 0, 1))
 
 
+PAPER = "cluster pairs, K=1 (the paper)"
+AUTO = "half edges apart, half related pairs (auto)"
 VARIANTS: Mapping[str, Variant] = {
     "neighbours only": lambda seen: seen.neighbours,
-    "cluster pairs, K=1 (the paper)": cluster,
+    PAPER: cluster,
     "edges": edge,
     "edges apart": apart_edge,
     "clusters of edges apart": lambda seen: of_clusters(seen, seen.edges(min_distance=2)),
     "related pairs": related,
-    "half edges apart, half related pairs (auto)": lambda seen: seen.mixed(
-        apart_edge(seen), related(seen), 0.5
-    ),
+    AUTO: lambda seen: seen.mixed(apart_edge(seen), related(seen), 0.5),
     "edges apart, neighbours by order": in_order,
     "half neighbours, half cluster pairs": lambda seen: seen.mixed(
         seen.neighbours, cluster(seen), 0.5
@@ -230,6 +230,15 @@ VARIANTS: Mapping[str, Variant] = {
     "cluster pairs, annotated every 100 steps": cluster,
     "edges apart, annotated every 100 steps": apart_edge,
 }
+
+SCHEDULES: Mapping[str, tuple[str, ...]] = {
+    "neighbours, then cluster pairs": ("neighbours only", PAPER),
+    "half neighbours, then cluster pairs": ("half neighbours, half cluster pairs", PAPER),
+    "edges apart, then cluster pairs": ("edges apart", PAPER),
+    "auto, then cluster pairs": (AUTO, PAPER),
+    "cluster pairs, then auto": (PAPER, AUTO),
+}
+"""Variants that change with the round."""
 
 
 def method_of(variant: str, encoder: Encoder, seen: Seen) -> Method:

@@ -1,4 +1,4 @@
-"""The study's tables: whom a document and its counterpart are drawn with."""
+"""The study: what picks the pairs of each round, and whom a document is drawn with."""
 
 import os
 from unittest import mock
@@ -9,9 +9,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 with mock.patch.dict(os.environ):  # a study sets its own threads for the process
-    from benchmarks.annotation_study import compared, hits, share
+    from benchmarks.annotation_study import Budget, compared, hits, parts_of, share
+    from benchmarks.annotation_variants import PAPER, SCHEDULES, VARIANTS
 
 Cell = dict[str, list[int]]
+
+
+def test_a_schedule_keeps_its_last_way():
+    found = parts_of("neighbours, then cluster pairs", 3)
+    assert found == ["neighbours only", PAPER, PAPER]
+    assert parts_of(PAPER, 2) == [PAPER, PAPER]
+    assert parts_of(None, 2) == []
+    assert len(parts_of("cluster pairs, annotated every 100 steps", 2)) == 8
+
+
+def test_every_way_of_a_schedule_is_known():
+    assert {way for schedule in SCHEDULES.values() for way in schedule} <= set(VARIANTS)
+
+
+def test_a_budget_changes_a_static_encoders_steps_alone():
+    short, long = (Budget(rounds=1, long=chosen) for chosen in (False, True))
+    steps = [budget.settings("static")["training"]["steps"] for budget in (short, long)]
+    assert steps == [400, 1_200]
+    assert short.settings("minilm") == long.settings("minilm")
+    assert [str(short), str(Budget(rounds=2, long=True))] == ["", "-2-rounds-long"]
 
 
 def cell(there: np.ndarray, back: np.ndarray) -> Cell:
