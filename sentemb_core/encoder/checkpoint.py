@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save
 from tokenizers import Tokenizer
 
+from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.modules import (
     CREATOR,
@@ -59,6 +60,8 @@ def save_encoder(encoder: Encoder, folder: Path, card: str) -> None:
 def load_encoder(folder: Path) -> Encoder:
     """The encoder that `save_encoder` wrote, or a folder of sentence-transformers alike.
 
+    It lies on `compute_device()`, and so does what is made from it: its vectors, its training.
+
     Raises:
         MissingEncoderError: `folder` holds no encoder.
         UnsafeModelError: It holds pickled weights, or names code of its own.
@@ -76,7 +79,7 @@ def load_encoder(folder: Path) -> Encoder:
         **settings,
     )
     require_same_weights(encoder, folder)
-    return encoder
+    return encoder.to(compute_device())
 
 
 def read_parts(folder: Path) -> Parts:

@@ -15,6 +15,7 @@ from tasks.storing import opened
 from tasks.validate import annotation_of, recall_at_5, scores_of
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import tiny_run, write_corpus
+from tests.second_device import THERE, SecondDevice
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -59,6 +60,21 @@ def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(
     assert len(found.rows) == 4
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
+
+
+@pytest.mark.parametrize("encoder", ["static", "transformer"])
+def test_a_run_goes_where_its_encoders_are_and_nothing_is_left_behind(
+    corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: str
+):
+    start = {"name": encoder, "dim": 16, "vocabulary": 300}
+    config = tiny_run(corpus_file, encoder=start, rounds={"max_rounds": 1})
+    here = trained(config)
+    monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "another home"))
+    monkeypatch.setattr("sentemb_core.encoder.checkpoint.compute_device", lambda: THERE)
+    with SecondDevice():
+        there = trained(config)
+    assert [row.encoder for row in there.rows] == [row.encoder for row in here.rows]
+    assert [row.scores for row in there.rows] == [row.scores for row in here.rows]
 
 
 def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
