@@ -23,6 +23,8 @@ class Rival(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds.
 
     `over_seeds`: the interval is the range over the seeds, for want of units to resample.
+    `reversed`: of seconds and losses the lower are better, and the difference is the other's less
+    the better's.
     """
 
     than: str
@@ -33,6 +35,7 @@ class Rival(Value):
     better_in: int
     margin: float = 0.0
     over_seeds: bool = False
+    reversed: bool = False
 
     @property
     def fate(self) -> Fate:
@@ -148,6 +151,7 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
         better_in=sum(gain > -margin for gain in by_seed),
         margin=margin,
         over_seeds=over_seeds,
+        reversed=timed,
     )
 
 

@@ -286,7 +286,10 @@ def difference(claim: Fated) -> str:
     of = f" (of {len(claim.rivals)} the one that decides)" if len(claim.rivals) > 1 else ""
     above = f"above {-rival.margin:+.3f}" if rival.margin else "above"
     missing = f" Not compared: {', '.join(claim.missing)}." if claim.missing else ""
-    told = f"{claim.better} less {rival.than}{of}: {rival.difference:+.3f}"
+    sides = f"{claim.better} less {rival.than}"
+    if rival.reversed:
+        sides = f"{rival.than} less {claim.better}, {', '.join(claim.columns)}"
+    told = f"{sides}{of}: {rival.difference:+.3f}"
     if rival.seeds < FEWEST:
         return f"{told} ({rival.low:+.3f} to {rival.high:+.3f}); one seed decides nothing.{missing}"
     over = " over the seeds" if rival.over_seeds else ""

@@ -186,8 +186,10 @@ def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
         for arm, seconds in (("a", 1.0), ("b", 4.0))
         for seed in SEEDS
     ]
-    (rival,) = fate_of(claim, what, cells_of(told)).rivals
+    found = fate_of(claim, what, cells_of(told))
+    (rival,) = found.rivals
     assert (rival.difference, rival.low, rival.high, rival.fate) == (3.0, 3.0, 3.0, "holds")
+    assert "b less a, s: +3.000" in evidence(found)
 
 
 def test_of_a_measure_without_single_values_the_interval_is_the_range_over_the_seeds():
