@@ -241,10 +241,10 @@ QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+|E\d+) \(`(.+?)`, ([\w.-]+)\)")
 
 
 def quoted(method: str, told: str) -> list[tuple[str, str, str, str]]:
-    """What the last line of an entry quotes behind `Expected` or behind `Measured here`."""
+    """What the last line of an entry quotes behind `The paper` or behind `Ours`."""
     line = entries_of_the_index()[method].partition("\n## ")[0].rstrip().splitlines()[-1]
-    parts = re.fullmatch(r"(Expected)[^:]*: (.+)\. (Measured here): (.+)\.", line)
-    assert parts, f"{method} ends in `Expected: ... Measured here: ...`, found {line[:60]!r}"
+    parts = re.fullmatch(r"(The paper)[^:]*: (.+)\. (Ours): (.+)\.", line)
+    assert parts, f"{method} ends in `The paper: ... Ours: ...`, found {line[:60]!r}"
     text = parts[parts.groups().index(told) + 2]
     found = [QUOTED.fullmatch(one) for one in text.split("; ")]
     assert all(found), f"{method}: {text}"
@@ -262,14 +262,14 @@ def measured(column: str, row: str, table: str) -> str:
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_the_paper_index_says_what_a_paper_promises(method):
-    for column, number, row, table in quoted(method, "Expected"):
+    for column, number, row, table in quoted(method, "The paper"):
         assert PAPER_TABLES[table].rows[row][column] == float(number)
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_the_paper_index_says_what_was_measured_as_the_results_have_it(method):
     """A table that is measured anew takes its line in the index along."""
-    for column, number, row, table in quoted(method, "Measured here"):
+    for column, number, row, table in quoted(method, "Ours"):
         assert measured(column, row, table) == number
 
 
