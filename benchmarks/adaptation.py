@@ -33,7 +33,7 @@ class Way:
     Attributes:
         options: After the corpus.
         trial: The amount of its trial.
-        told: The amount in words.
+        told: The amount in words; labels are read so many times at most.
     """
 
     options: str
@@ -67,21 +67,25 @@ WAYS = {
     "labels alone": Way(
         f"--method fine_tune {FINE_TUNED} --set training.method.sentences=3",
         trial=1,
-        told="{n} epochs at most",
+        told="{n}x the labels",
     ),
     "InfoCSE++": Way(
         f"--cycles 1 --rounds 1 --steps {{steps}} {FINE_TUNED} "
         "--set fine_tuning.method.sentences=3 --set control=false",
         trial=1,
-        told="{steps} steps, {n} epochs at most",
+        told="{steps} steps, {n}x the labels",
     ),
 }
 
 
-def command(corpus: str, way: str, n: int, seed: str) -> str:
-    """What a person would type."""
-    own = f"{RULE} --name {corpus} {WAYS[way].typed(n)} --seed {seed}"
-    return f"python -m flows run {CORPORA[corpus]} {own}"
+def common(corpus: str, seed: object) -> str:
+    """What every way's command begins with."""
+    return f"python -m flows run {CORPORA[corpus]} {RULE} --name {corpus} --seed {seed}"
+
+
+def made_by(corpus: str, way: str, n: int, seed: int) -> Outcome:
+    """What a person would get who typed it."""
+    return outcome_of(f"{common(corpus, seed)} {WAYS[way].typed(n)}")
 
 
 def row_of(outcome: Outcome) -> Row:
@@ -102,7 +106,7 @@ def spent(outcome: Outcome) -> tuple[float, float]:
 def amount_within(limit: float, corpus: str, way: str, seed: int) -> int:
     """What the way can train in so many seconds by its trial; the trial's own amount at least."""
     trial = WAYS[way].trial
-    training, other = spent(outcome_of(command(corpus, way, trial, str(seed))))
+    training, other = spent(made_by(corpus, way, trial, seed))
     return max(trial, int((limit - other) / training * trial))
 
 
@@ -110,16 +114,16 @@ def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
     """BM25 and MiniLM, then every way: mean and standard deviation over the seeds."""
     k = 20 if corpus == "sessions" else 5
     rows: dict[str, list[str]] = {}
-    shown: list[str] = []
+    shown = [f'RUN="{common(corpus, "S")}"  # in zsh: setopt shwordsplit']
     for way in WAYS:
         n = amount_within(limit, corpus, way, seeds[0])
-        runs = [outcome_of(command(corpus, way, n, str(seed))) for seed in seeds]
+        runs = [made_by(corpus, way, n, seed) for seed in seeds]
         fixed = {"BM25": runs[0].training.bm25, "MiniLM as it is": runs[0].training.rows[0].scores}
         rows |= {label: [label, "", *cells([recalls(row, k)]), ""] for label, row in fixed.items()}
         scores = [recalls(row_of(run).scores, k) for run in runs]
         seconds = mean(sum(spent(run)) for run in runs)
         rows[way] = [way, WAYS[way].amount(n), *cells(scores), f"{seconds:.0f}"]
-        shown.append(command(corpus, way, n, "S"))
+        shown.append(f"$RUN {WAYS[way].typed(n)}")
     ways = "document → counterpart", "counterpart → document"
     head = ["way", "trained", *(f"{way} R@{k}" for way in ways), "seconds"]
     said = f"Seeds {', '.join(map(str, seeds))}:"
