@@ -81,9 +81,13 @@ class Promotion(BaseModel):
     before: ModelVersion | None
 
 
-def fingerprint_of(data: str, parent: str, config: Json, round_: int) -> str:
-    """SHA-256 of what a model was made from: corpus digest, parent's digest, settings, round."""
-    return hashlib.sha256(canonical([data, parent, config, round_])).hexdigest()
+def fingerprint_of(data: str, parent: str, config: Json, round_: int, encoder: str) -> str:
+    """SHA-256 of what a model was made from, and of what came of it.
+
+    The corpus's digest, the parent's, settings and round do not tell the code, the libraries and
+    the device of a training: the encoder's own digest does.
+    """
+    return hashlib.sha256(canonical([data, parent, config, round_, encoder])).hexdigest()
 
 
 def register(
@@ -100,7 +104,7 @@ def register(
     Args:
         folder: What `SentenceTransformer(folder)` loads; it is copied as it is.
         name: Letters, digits, `-` and `_`, at most 64.
-        fingerprint: Of all that the model was made from (`fingerprint_of`).
+        fingerprint: Of all that the model was made from, and of itself (`fingerprint_of`).
         metrics: Shown beside the version.
         tags: Parent, round, run, digests.
         canaries: Sentences whose vectors are kept beside the encoder (`canaries_of`).

@@ -98,14 +98,15 @@ def test_registering_again_changes_nothing(home, folder):
 
 
 def test_a_fingerprint_changes_with_each_of_its_parts():
-    base = ("data", "parent", {"top_k": 1}, 1)
+    base = ("data", "parent", {"top_k": 1}, 1, "encoder")
     others = [
         ("data2", *base[1:]),
         ("data", "p", *base[2:]),
-        (*base[:2], {"top_k": 2}, 1),
-        (*base[:3], 2),
+        (*base[:2], {"top_k": 2}, *base[3:]),
+        (*base[:3], 2, "encoder"),
+        (*base[:4], "encoder2"),
     ]
-    assert len({fingerprint_of(*parts) for parts in (base, base, *others)}) == 5
+    assert len({fingerprint_of(*parts) for parts in (base, base, *others)}) == 6
 
 
 def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_over(home, folder):
