@@ -11,17 +11,19 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from httpx import ConnectError
 
 from flows.__main__ import app
 from flows.benchmark import compare, scoreboard
 from flows.benchmark_settings import Benchmark
+from flows.scoring import result_on
 from flows.settings import checked_as
 from flows.short_names import labelled
 from flows.table_commands import refusals
 from sentemb_core import console
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import EmptyPairsError, UnreadableSourceError, UsageError
+from sentemb_core.errors import EmptyPairsError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
@@ -312,6 +314,32 @@ def test_a_diverged_model_has_errors_in_place_of_numbers_and_diagnostics(
     said = shown(capsys, *scoreboard_tables(board))
     assert "halves of the corpus's documents, diverged: E201" in said
     assert exit_code(board) == 3
+
+
+def fails_on(task: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task ends in this error, for every system."""
+
+    def failing(place, *others):
+        if place.task.name == task:
+            raise error
+        return result_on(place, *others)
+
+    monkeypatch.setattr("flows.benchmark.result_on", failing)
+
+
+def test_a_task_that_nobody_foresaw_failing_leaves_the_others(files: Path, monkeypatch):
+    fails_on("STS12", ZeroDivisionError("of nothing"), monkeypatch)
+    board = board_of(asked(files, "one", tasks=["sts12", "tree_depth"]))
+    assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
+    assert board_json(board)["refused"]["STS12, one"] == "E000 ZeroDivisionError: of nothing"
+    assert exit_code(board) == 3
+
+
+@pytest.mark.parametrize("error", [StorageError("no space left."), ConnectError("no answer")])
+def test_a_full_disk_and_a_lost_server_end_the_benchmark(files: Path, monkeypatch, error):
+    fails_on("STS12", error, monkeypatch)
+    with pytest.raises(type(error)):
+        board_of(asked(files, "one", tasks=["sts12", "tree_depth"]))
 
 
 def test_pairs_that_cannot_be_read_leave_the_table(files: Path, tmp_path: Path, capsys):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from httpx import ConnectError
 
 from flows import reproduce
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
@@ -13,7 +14,7 @@ from flows.method_table import METHODS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from sentemb_core import console
-from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
@@ -154,6 +155,23 @@ def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeyp
     *_, before, failed = made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
     assert (before.error, failed.error) == ("", "E000 ZeroDivisionError: of nothing")
     assert lines([failed])[0][2:4] == ["simcse", "E000"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StorageError("write failed: no space left."), ConnectError("no answer")],
+    ids=["disk", "server"],
+)
+def test_a_full_disk_and_a_lost_server_end_the_table_not_a_cell(data: str, monkeypatch, error):
+    """Every later cell would meet them too; `resume` goes on with a run that failed."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(reproduce, "learnt", fails)
+    with pytest.raises(type(error)):
+        made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
+    assert last_runs(Store.default())[0].state == "failed"
 
 
 def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
