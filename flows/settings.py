@@ -61,6 +61,9 @@ CONTRASTING = frozenset(
 HEAD = ("skip_from", "head_layers")
 """Settings of a Condenser stage's head, which the method behind it has too."""
 
+COUNTED = ("steps", "evaluate_every", "patience")
+"""Settings of a training that fine-tuning has of its labels instead (`fine_tune.by_epochs`)."""
+
 SEEDED = ("encoder", "annotation", "training")
 SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
 
@@ -100,7 +103,9 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
     require_initialiser(tree, given, name)
-    return checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
+    run = checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
+    require_effect(run, {path for path, value in options.items() if value is not None} | own.keys())
+    return run
 
 
 def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
@@ -116,6 +121,22 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
             f"themselves only rounds from random weights have one, and this one starts from "
             f"{encoder!r}, or trains once. Leave it out, or name one: --initialiser NAME."
         )
+
+
+def require_effect(run: AnyRun, asked: Collection[str]) -> None:
+    """Steps that a person asks for are of a training that counts in them.
+
+    Raises:
+        UsageError: they are of a fine-tuning.
+    """
+    part = "training" if isinstance(run, FineTuneRun) else "fine_tuning"
+    for path in (f"{part}.{name}" for name in COUNTED):
+        if path in asked:
+            raise UsageError(
+                f"{path}{option_of(path)}: fine-tuning counts in passes over its labels, and this "
+                "would change nothing. Leave it out, or take --set labels.epochs=N (at most so "
+                "many) and labels.patience."
+            )
 
 
 def called(tree: Json) -> Json:

@@ -241,6 +241,17 @@ def test_a_file_of_labels_that_nothing_learns_from_is_told(
     assert told.count("nothing learns from them") == warned
 
 
+@pytest.mark.parametrize(("options", "warned"), [("", 1), ("--method fine_tune", 0)])
+def test_a_number_of_labels_that_nothing_learns_from_is_told(
+    call, corpus_file, options: str, warned: int
+):
+    columns = ("--id-column", "id", "--sentences-column", "sentences", "--counterpart-column")
+    asked = ("title", "--label-count", "10", *options.split(), "--dry-run", "--json")
+    code, _, told = call("run", str(corpus_file), *columns, *asked)
+    assert code == 0
+    assert told.count("nothing learns from labels, of which") == warned
+
+
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     code, said, _ = call("run", str(corpus_file), *columns, "--dry-run", "--json")
