@@ -1,7 +1,8 @@
 """The verbs that make tables: methods, experiments, benchmarks, comparisons."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,14 +112,12 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from flows.experiments.judging import overlaps_with
     from sentemb_core.store.objects import Store
     from tasks.benchmark import largest_overlaps
-    from tasks.cells import around_marks, write_between_marks
+    from tasks.cells import write_between_marks
     from tasks.findings_page import write_findings
     from tasks.findings_table import Told
     from tasks.walking import without_prefect
 
-    if markdown:
-        around_marks(markdown, asked.experiment)
-    with running():
+    with filling(markdown, asked.experiment), running():
         found = experiment(asked)
     with without_prefect(Store.default()):
         told = Told(
@@ -139,6 +138,24 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     return refusals(one.error for one in told.findings)
 
 
+@contextmanager
+def filling(file: Path | None, name: str) -> Generator[None, None, None]:
+    """The block makes a table for this file, if for any: what the file lacks is told before it.
+
+    A record does not know the file: if the block does not end well, say who writes it then.
+    """
+    from tasks.cells import around_marks
+
+    if file:
+        around_marks(file, name)
+    try:
+        yield
+    except BaseException:
+        if file:
+            remark(f"{file} is as it was, and `resume` leaves it so: repeat the whole command.")
+        raise
+
+
 def run_table(
     table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
 ) -> int:
@@ -149,17 +166,9 @@ def run_table(
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
-    from tasks.cells import (
-        around_marks,
-        cells_json,
-        cells_markdown,
-        cells_table,
-        write_between_marks,
-    )
+    from tasks.cells import cells_json, cells_markdown, cells_table, write_between_marks
 
-    if markdown:
-        around_marks(markdown, table.title)  # told before the work rather than after it
-    with running():
+    with filling(markdown, table.title), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
     if markdown:
         write_between_marks(markdown, table.title, cells_markdown(cells))

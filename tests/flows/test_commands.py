@@ -407,6 +407,16 @@ def raises_interrupt() -> NoReturn:
     raise KeyboardInterrupt
 
 
+def test_an_interrupted_table_says_that_resume_does_not_write_its_file(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("flows.running.served", lambda _: raises_interrupt())
+    file = tmp_path / "RESULTS.md"
+    file.write_text("<!-- few-shot:begin -->\n<!-- few-shot:end -->\n")
+    data = ("--data", str(Path(__file__).parents[2] / "data"))
+    told = call("reproduce", "few-shot", *data, "--markdown", str(file))[2]
+    assert f"{file} is as it was, and `resume` leaves it so: repeat the whole command." in told
+    assert "`resume`" not in call("reproduce", "few-shot", *data)[2]
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
