@@ -228,8 +228,8 @@ def table_of(config: Json) -> "MethodTable | Reproduction | None":
 def benchmark_command(
     given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
 ) -> int:
-    config = benchmark_settings(given, corpus)
     prepare()
+    config = benchmark_settings(given, corpus)
     return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
 
 
@@ -248,7 +248,10 @@ def corpus_named(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
-    """What was asked for; its files and its folders are looked for before anything runs."""
+    """What was asked for; its files and its folders are looked for before anything runs.
+
+    Only `prepare` keeps the reading of a corpus that a hub's name may be from the network.
+    """
     from flows.benchmark_settings import Benchmark
 
     asked = {name: value for name, value in given.items() if value is not None}
@@ -299,8 +302,8 @@ def benchmark_of(config: Json) -> "Benchmark | None":
 
 
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
-    config = benchmark_settings(given, corpus)
     prepare()
+    config = benchmark_settings(given, corpus)
     from flows.benchmark import compare
     from tasks.duel import duel_json, duel_tables
 

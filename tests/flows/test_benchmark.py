@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 from unittest import mock
 
 import pytest
@@ -21,6 +22,7 @@ from flows.settings import checked_as
 from flows.short_names import labelled
 from flows.table_commands import refusals
 from sentemb_core import console
+from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError, StorageError, UnreadableSourceError, UsageError
@@ -417,6 +419,24 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert told["tasks"][0]["better"] == "bm25"
     assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
     assert told["not_run"] == {}
+
+
+@pytest.mark.parametrize("verb", ["benchmark {0}/one", "compare {0}/one {0}/two"])
+def test_a_corpus_is_looked_at_only_when_the_network_is_off(
+    files: Path, verb: str, answer, monkeypatch
+):
+    """Its name may be that of a data set on a hub."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    found: list[str | None] = []
+
+    def looked_at(_: CorpusConfig) -> NoReturn:
+        found.append(os.environ.get("HF_HUB_OFFLINE"))
+        raise UsageError("seen")
+
+    monkeypatch.setattr("flows.table_commands.check_corpus", looked_at)
+    options = f" --data {files}/data --tasks sts12 --corpus org/name"
+    assert answer(app, *f"{verb}{options}".format(files).split())[0] == 2
+    assert found == ["1"]
 
 
 def test_a_fixed_row_is_refused_where_nothing_is_retrieved(files: Path):
