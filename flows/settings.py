@@ -154,13 +154,19 @@ def name_after(source: str) -> str:
 
 def placed(tree: Json) -> Json:
     """With whole paths to the files and folders that it names: a run is repeated from anywhere."""
-    whole: Json = {}
+    known: Json = {}
     for table, name in PLACES:
         settings = tree.get(table)
         value = settings.get(name) if isinstance(settings, dict) else None
-        if isinstance(value, str) and value not in NAMED and Path(value).exists():
-            whole[table] = {name: str(Path(value).absolute())}
-    return merged(tree, whole)
+        if isinstance(value, str):
+            known[table] = {name: whole(value)}
+    return merged(tree, known)
+
+
+def whole(name: str) -> str:
+    """A file or a folder by its whole path; any other name as it is."""
+    known = name and name not in NAMED and Path(name).exists()
+    return str(Path(name).absolute()) if known else name
 
 
 def base_of(given: Json, encoder: str) -> Json:

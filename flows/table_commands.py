@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flows.environment import prepare
 from flows.plan_table import show_told
 from flows.running import running
-from flows.settings import checked_as
+from flows.settings import checked_as, whole
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show
 from sentemb_core.errors import BadDataError, UsageError
@@ -44,6 +44,7 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
 
     shipped = str(SHIPPED.parent) if name == FewShotTable.title else ""
     asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped))
+    asked["data"] = whole(asked["data"])
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -229,7 +230,7 @@ def benchmark_command(
     given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
 ) -> int:
     prepare()
-    config = benchmark_settings(given, corpus)
+    config = from_anywhere(benchmark_settings(given, corpus))
     return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
 
 
@@ -266,6 +267,21 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
         if Path(model).is_absolute() or model.startswith(("models:", ".")):
             resolved(model)
     return config
+
+
+def from_anywhere(config: "Benchmark") -> "Benchmark":
+    """With whole paths to all that it names: its record is gone on with from any folder."""
+    from flows.benchmark_settings import Benchmark
+
+    corpus = config.corpus
+    paths = {
+        "models": tuple(map(whole, config.models)),
+        "beir": tuple(map(whole, config.beir)),
+        "data": config.data and whole(config.data),
+        "out": config.out and str(Path(config.out).absolute()),  # it may be yet to come
+        "corpus": corpus and corpus.model_copy(update={"source": whole(corpus.source)}),
+    }
+    return checked_as(Benchmark, dict(config) | paths)
 
 
 def benchmark_plan(config: "Benchmark", as_json: bool) -> int:

@@ -20,7 +20,7 @@ from flows.benchmark_settings import Benchmark
 from flows.scoring import result_on
 from flows.settings import checked_as
 from flows.short_names import labelled
-from flows.table_commands import refusals
+from flows.table_commands import benchmark_of, benchmark_settings, from_anywhere, refusals
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -419,6 +419,22 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert told["tasks"][0]["better"] == "bm25"
     assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
     assert told["not_run"] == {}
+
+
+def test_a_record_is_gone_on_with_from_any_folder(files: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(files)
+    Path("corpus.jsonl").write_text('{"text": "It rains. It snows."}\n', encoding="utf-8")
+    given = {"models": ["one", "minilm"], "data": "data", "beir": ["beir"], "out": "table"}
+    asked = benchmark_settings(given | {"tasks": ["sts12"]}, {"source": "corpus.jsonl"})
+    config = from_anywhere(asked)
+    monkeypatch.chdir(tmp_path)
+    read = benchmark_of(config.model_dump(mode="json"))
+    assert read == config
+    assert config.models == (str(files / "one"), "minilm")
+    assert [folder for _, folder in config.places()] == [files / "data", files / "beir"]
+    assert config.out == str(files / "table")
+    assert config.corpus is not None
+    assert config.corpus.source == str(files / "corpus.jsonl")
 
 
 @pytest.mark.parametrize("verb", ["benchmark {0}/one", "compare {0}/one {0}/two"])

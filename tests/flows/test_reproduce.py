@@ -16,6 +16,7 @@ from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
 from flows.method_table import METHODS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
+from flows.table_commands import table_settings
 from sentemb_core import console
 from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.results import TaskResult
@@ -181,6 +182,12 @@ def test_a_full_disk_and_a_lost_server_end_the_table_not_a_cell(data: str, monke
 def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
     with pytest.raises(UnreadableSourceError, match=r"wants blog_usgov\.parquet.*--data"):
         table(str(tmp_path)).check_files()
+
+
+@pytest.mark.parametrize("name", ["methods-small", "few-shot", "s000.t1"])
+def test_a_record_names_its_folder_from_anywhere(data: str, name: str, monkeypatch):
+    monkeypatch.chdir(Path(data).parent)
+    assert table_settings(name, {"data": Path(data).name}).data == data
 
 
 def test_a_row_is_any_method_or_a_variant_of_one():
