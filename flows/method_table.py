@@ -152,16 +152,23 @@ class MethodTable(Config):
         start = EncoderConfig(name=name, seed=seed, positions=CONTEXT)
         return start.model_copy(update={"dim": self.dim}) if name == "transformer" else start
 
+    def files_wanted(self) -> list[str]:
+        """The corpora, and the STS sets where a corpus has no titles."""
+        judges = () if all(map(looked_for, self.corpora)) else STS.values()
+        return [f"{name}.parquet" for name in (*self.corpora, *judges)]
+
+    def absent_files(self) -> list[str]:
+        """What it would read and the data folder does not have."""
+        return [file for file in self.files_wanted() if not (Path(self.data) / file).is_file()]
+
     def check_files(self) -> None:
         """Before anything runs.
 
         Raises:
             UnreadableSourceError: E103, a file is not in the folder.
         """
-        judges = () if all(map(looked_for, self.corpora)) else STS.values()
-        for name in (*self.corpora, *judges):
-            if not self.file(name).is_file():
-                raise UnreadableSourceError(
-                    f"The table wants {name}.parquet, and there is none in {self.data}: name the "
-                    "folder that has it with --data, or leave the corpus out with --corpora."
-                )
+        for file in self.absent_files():
+            raise UnreadableSourceError(
+                f"The table wants {file}, and there is none in {self.data}: name the folder that "
+                "has it with --data, or leave the corpus out with --corpora."
+            )

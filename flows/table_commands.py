@@ -70,6 +70,7 @@ OURS = {
 
 def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
+    from flows.demo import SHIPPED
     from flows.experiments.index import (
         ALSO,
         EXPERIMENTS,
@@ -78,27 +79,30 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         files_wanted,
         folder_or_file,
     )
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
 
     folder = data or os.environ.get("SENTEMB_DATA")
     told: list[Json] = []
     for one in EXPERIMENTS.values():
-        files = files_wanted(one)
+        files = files_wanted(one, one.small)
         lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
         told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
+    for ours in (MethodTable(data=folder or ""), FewShotTable(data=folder or str(SHIPPED.parent))):
+        files = ours.files_wanted()
+        lacks = ours.absent_files() if ours.data else files
+        told.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
     if as_json:
-        told += [{"id": name, "title": what} for name, what in OURS.items()]
         told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
         told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
         emit(told)
         return 0
     from rich.table import Table
 
-    table = Table("id", "what", "wants" if not folder else "ready, or wants", box=None)
+    table = Table("id", "what", "ready, or wants", box=None)
     for row in told:
         lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
-    for name, what in OURS.items():
-        table.add_row(name, what, "ready")
     for name, other in ALSO.items():
         table.add_row(name, f"the same as {other}", "")
     for name, reason in NOT_SERVED.items():
