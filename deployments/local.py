@@ -9,7 +9,15 @@ from pathlib import Path
 
 from deployments.processes import Children, children
 from deployments.production import DEPLOYMENTS, Deployment
-from deployments.server import POOL, checked_host, environment, free_port, set_up, wait_for
+from deployments.server import (
+    POOL,
+    checked_host,
+    crash_orphans,
+    environment,
+    free_port,
+    set_up,
+    wait_for,
+)
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import file_lock, is_locked
@@ -53,6 +61,7 @@ def serve(
         )
         wait_for(f"{api}/health", started)
         set_up(api, deployments)
+        crash_orphans(api)
         started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
         addresses = {"server.url": api}
         if mlflow:

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
@@ -133,7 +133,6 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> None:
             concurrency_limit=RUNS_AT_ONCE,
         )
         client.create_work_pool(pool, overwrite=True)
-        crash_orphans(client)
         apply_automations(client)
         for deployment in deployments:
             deploy(deployment)
@@ -153,13 +152,17 @@ def deploy(deployment: Deployment) -> None:
     cast(RunnerDeployment, made).apply(work_pool_name=POOL)  # synchronous outside a flow
 
 
-def crash_orphans(client: SyncPrefectClient) -> None:
-    """Runs of a worker that ended with its server would be 'Running' for ever, and block others."""
-    orphans = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter(
-            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
-        ),
-        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
-    )
-    for run in orphans:
-        client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)
+def crash_orphans(api: str) -> None:
+    """Runs of a worker that ended with its server would be 'Running' for ever, and block others.
+
+    Only for who knows that no worker of the pool is alive: a live one's runs would crash as well.
+    """
+    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        orphans = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
+            ),
+            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
+        )
+        for run in orphans:
+            client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from deployments.production import DEPLOYMENTS
-from deployments.server import POOL, checked_host, environment, free_port, set_up
+from deployments.server import POOL, checked_host, crash_orphans, environment, free_port, set_up
 from sentemb_core.errors import UsageError
 
 
@@ -30,7 +30,9 @@ def test_setting_up_twice_leaves_one_of_each(prefect_server):
 
 
 @pytest.mark.server
-def test_a_run_whose_worker_is_gone_is_declared_crashed_at_the_next_start(prefect_server):
+def test_a_run_whose_worker_is_gone_is_declared_crashed_and_setting_up_spares_live_ones(
+    prefect_server,
+):
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
     from prefect.states import Running
@@ -41,7 +43,9 @@ def test_a_run_whose_worker_is_gone_is_declared_crashed_at_the_next_start(prefec
         deployment = client.read_deployment_by_name("demo/nightly")
         run = client.create_flow_run_from_deployment(deployment.id, state=Running())
         by_hand = client.create_flow_run(DEPLOYMENTS[0].load(), state=Running())
-        set_up(api, DEPLOYMENTS)
+        set_up(api, DEPLOYMENTS)  # as a second `docker compose up` does beside a worker
+        assert client.read_flow_run(run.id).state.is_running()
+        crash_orphans(api)
         assert client.read_flow_run(run.id).state.is_crashed()
         assert client.read_flow_run(by_hand.id).state.is_running()
         for left in (run, by_hand):
