@@ -1,13 +1,11 @@
 """A Prefect server as this house uses it: its environment, its pool, its deployments."""
 
-import logging
 import os
 import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
@@ -33,9 +31,10 @@ from deployments.processes import Children
 from deployments.production import Deployment
 from sentemb_core.errors import SentembError, UsageError
 
-log = logging.getLogger(__name__)
-
 POOL = "sentemb"
+
+LOOPBACK = "127.0.0.1"
+"""The one address that is listened on: who reaches the API can run code."""
 
 PATIENCE = 300.0
 """Seconds for a start; 21 were seen for a new database on a busy machine, and disks stall."""
@@ -43,10 +42,10 @@ PATIENCE = 300.0
 UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
-def environment(home: Path, host: str, port: int) -> dict[str, str]:
+def environment(home: Path, port: int) -> dict[str, str]:
     """Of server, worker and runs: all their state is in the home, nothing calls home."""
-    api = f"http://{reachable(host)}:{port}/api"
-    origins = f"http://{reachable(host)}:{port},http://localhost:{port}"
+    api = f"http://{LOOPBACK}:{port}/api"
+    origins = f"http://{LOOPBACK}:{port},http://localhost:{port}"
     return os.environ | {
         "SENTEMB_HOME": str(home),
         "PREFECT_HOME": str(home / "prefect"),
@@ -59,34 +58,8 @@ def environment(home: Path, host: str, port: int) -> dict[str, str]:
     }
 
 
-def reachable(host: str) -> str:
-    """The address under which this machine reaches a server that listens on `host`."""
-    return "127.0.0.1" if host == "0.0.0.0" else host
-
-
-def checked_host(host: str) -> str:
-    """The host, which is loopback, or was asked for with a password set.
-
-    Raises:
-        UsageError: a server that the network could use without a password.
-    """
-    try:
-        loopback = ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback and not os.environ.get("PREFECT_SERVER_API_AUTH_STRING"):
-        raise UsageError(
-            f"A server without a password listens on loopback alone; {host} can be reached from "
-            "the network. Leave --host out, or set PREFECT_SERVER_API_AUTH_STRING (and "
-            "PREFECT_API_AUTH_STRING for the worker) to user:password."
-        )
-    if not loopback:
-        log.warning("The server on %s can be reached from the network; runs are code.", host)
-    return host
-
-
-def free_port(host: str, port: int) -> int:
-    """The port itself, if nobody listens there; for 0 any port that is free.
+def free_port(port: int) -> int:
+    """The port of loopback itself, if nobody listens there; for 0 any port that is free.
 
     Raises:
         UsageError: it is taken.
@@ -94,10 +67,10 @@ def free_port(host: str, port: int) -> int:
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            trial.bind((host, port))
+            trial.bind((LOOPBACK, port))
         except OSError as error:
             raise UsageError(
-                f"Port {port} of {host} cannot be used ({error.strerror}): name another with "
+                f"Port {port} of {LOOPBACK} cannot be used ({error.strerror}): name another with "
                 "--port, or any free one with --port 0."
             ) from error
         return trial.getsockname()[1]
