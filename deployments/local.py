@@ -54,9 +54,8 @@ def serve(
     settings = environment(home, port)
     api = settings["PREFECT_API_URL"]
     with alone(home), until_told(), children(home / "logs") as started:
-        started.start(
-            "server", prefect("server", "start", "--host", LOOPBACK, "--port", port), settings
-        )
+        command = prefect("server", "start", "--host", LOOPBACK, "--port", port)
+        started.start("prefect-server", command, settings)  # server.log is a run's own server's
         wait_for(f"{api}/health", started)
         set_up(api, deployments)
         crash_orphans(api)
