@@ -90,10 +90,10 @@ def live_server(home: Path) -> str | None:
     return url if answers(url) else None
 
 
-def answers(url: str) -> bool:
-    """Whether a Prefect server is there; one that wants a password is."""
+def answers(url: str, patience: float = BUSY) -> bool:
+    """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=BUSY):
+        with urllib.request.urlopen(f"{url}/health", timeout=patience):
             return True
     except urllib.error.HTTPError:
         return True

@@ -61,7 +61,8 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "home"
     folder.mkdir()
     (folder / "mlflow.url").write_text(f"{MLFLOW}\n")  # as `serve --mlflow` leaves it
-    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)} | SECRETS):
+    environment = mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)} | SECRETS)
+    with environment, mock.patch("tasks.mlflow_client.answers", return_value=True):
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         yield folder
 

@@ -281,10 +281,14 @@ def test_switches_are_no_secrets(monkeypatch):
 
 
 def test_a_run_has_a_page_where_mlflow_is_served(home):
-    (home / "mlflow.url").write_text("http://127.0.0.1:5000\n")
+    pages = Tracker(200, 0.0)
+    (home / "mlflow.url").write_text(f"{pages.url}\n")
     with tracked_run("shown") as run:
         assert run.flush()
-        assert run.url == f"http://127.0.0.1:5000/#/experiments/{experiment_id(home)}/runs/{run.id}"
+        assert run.url == f"{pages.url}/#/experiments/{experiment_id(home)}/runs/{run.id}"
+        pages.shutdown()
+        pages.server_close()
+        assert run.url is None, "a service that was killed leaves its note"
 
 
 def first_use(home, begin, results):
