@@ -31,12 +31,12 @@ PACE = 2.0
 _unreachable = threading.Event()
 
 
-def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], description: str = "") -> None:
+def rounds_table(key: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """A table that is written again, under the same key, with every round."""
     from prefect.artifacts import create_table_artifact
 
     table = [dict(row) for row in rows]
-    _shown(lambda: create_table_artifact(table, artifact_key(key), description or None))
+    _shown(lambda: create_table_artifact(table, artifact_key(key)))
 
 
 def markdown(key: str, text: str) -> None:

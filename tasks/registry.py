@@ -333,24 +333,13 @@ def contents() -> str:
     return "; ".join(told) or "nothing yet"
 
 
-def champions() -> list[ModelVersion]:
-    """The champion of every registered model that has one."""
-    home = Store.default().root
-    if not has_registry(home):
-        return []
-    with readable(home) as client:
-        names = [model.name for model in pages(client.search_registered_models)]
-        found = [one_version(client, name, "champion") for name in names]
-    return [version for version in found if version]
-
-
-def versions(query: str = "") -> list[ModelVersion]:
+def versions() -> list[ModelVersion]:
     """Registered versions that are encoders of ours, newest first."""
     home = Store.default().root
     if not has_registry(home):
         return []
     with readable(home) as client:
-        found = list(pages(client.search_model_versions, query or None))
+        found = list(pages(client.search_model_versions))
     return [version_of(entity) for entity in found if "artifact.digest" in entity.tags]
 
 
@@ -407,11 +396,11 @@ def version_of(entity: "Entity") -> ModelVersion:
     )
 
 
-def pages(search: Callable[..., Any], query: str | None = None) -> Iterator[Any]:
+def pages(search: Callable[..., Any]) -> Iterator[Any]:
     """All results of a search that MLflow answers in pages."""
     token = None
     while True:
-        page = search(query, page_token=token)
+        page = search(page_token=token)
         yield from page
         token = page.token
         if not token:
