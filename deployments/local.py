@@ -9,7 +9,15 @@ from pathlib import Path
 
 from deployments.processes import Children, children
 from deployments.production import DEPLOYMENTS, Deployment
-from deployments.server import POOL, checked_host, environment, free_port, set_up, wait_for
+from deployments.server import (
+    LOOPBACK,
+    POOL,
+    crash_orphans,
+    environment,
+    free_port,
+    set_up,
+    wait_for,
+)
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import file_lock, is_locked
@@ -27,7 +35,6 @@ def serve(
     port: int = 4200,
     seconds: float | None = None,
     mlflow: bool = False,
-    host: str = "127.0.0.1",
     deployments: Sequence[Deployment] = DEPLOYMENTS,
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or the given time; then all that was started is gone.
@@ -37,22 +44,21 @@ def serve(
         port: Of Prefect's pages and API; 0: any free one.
         seconds: How long, counted from ready; none: until told to stop.
         mlflow: Serve MLflow's pages too.
-        host: Any but loopback needs a password (PREFECT_SERVER_API_AUTH_STRING).
         deployments: What can be run, and when.
 
     Raises:
-        UsageError: the port is taken, the home is served already, the host is open to all.
+        UsageError: the port is taken, the home is served already.
         SentembError: a process did not start, or ended.
     """
-    port = free_port(checked_host(host), port)
-    settings = environment(home, host, port)
+    port = free_port(port)
+    settings = environment(home, port)
     api = settings["PREFECT_API_URL"]
     with alone(home), until_told(), children(home / "logs") as started:
-        started.start(
-            "server", prefect("server", "start", "--host", host, "--port", port), settings
-        )
+        command = prefect("server", "start", "--host", LOOPBACK, "--port", port)
+        started.start("prefect-server", command, settings)  # server.log is a run's own server's
         wait_for(f"{api}/health", started)
         set_up(api, deployments)
+        crash_orphans(api)
         started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
         addresses = {"server.url": api}
         if mlflow:
@@ -72,16 +78,16 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
     """MLflow's pages over the database of this home, for browsers of this machine alone."""
     mlflow_client(home)  # makes the database, under its lock
     try:
-        port = free_port("127.0.0.1", MLFLOW_PORT)
+        port = free_port(MLFLOW_PORT)
     except UsageError:
-        port = free_port("127.0.0.1", 0)
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
+        port = free_port(0)
+    url = f"http://{LOOPBACK}:{port}"
+    command = [sys.executable, "-m", "mlflow", "server", "--host", LOOPBACK]
     command += ["--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", tracking_uri(home)]
     command += ["--artifacts-destination", (home / "mlartifacts").as_uri()]
     own = {
-        "MLFLOW_SERVER_ALLOWED_HOSTS": f"127.0.0.1:{port},localhost:{port}",  # 10.evil.com passes
+        "MLFLOW_SERVER_ALLOWED_HOSTS": f"{LOOPBACK}:{port},localhost:{port}",  # 10.evil.com passes
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     started.start("mlflow", command, {**settings, **own})

@@ -24,7 +24,7 @@ GRACE = 10.0
 
 
 class Children:
-    """The processes of one parent; their output goes to files."""
+    """The processes of one parent; their output is appended to files."""
 
     def __init__(self, logs: Path) -> None:
         self.logs = logs
@@ -34,7 +34,7 @@ class Children:
     def start(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
         """Start a process in a session of its own: Ctrl-C reaches the parent alone."""
         self.logs.mkdir(parents=True, exist_ok=True)
-        with (self.logs / f"{name}.log").open("wb") as output:
+        with (self.logs / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
                 env={**environment, MARK: self.mark},

@@ -53,9 +53,9 @@ BLOG_USGOV = Deployment(
     tags=("blog-usgov", "from-nothing"),
     description="""One run whose every setting can be edited in the form; begins from nothing.
 
-By hand: `python -m flows run data/blog_usgov.parquet --id-column doc_id
---sentences-column sentences --counterpart-column title`.
-About three minutes on two cores for the sample of the demo.
+By hand: `python -m flows demo --only nothing`, or
+`prefect deployment run infocse-idc/blog-usgov`.
+About three minutes on two cores.
 """,
 )
 

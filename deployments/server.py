@@ -1,17 +1,15 @@
 """A Prefect server as this house uses it: its environment, its pool, its deployments."""
 
-import logging
 import os
 import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
@@ -33,9 +31,10 @@ from deployments.processes import Children
 from deployments.production import Deployment
 from sentemb_core.errors import SentembError, UsageError
 
-log = logging.getLogger(__name__)
-
 POOL = "sentemb"
+
+LOOPBACK = "127.0.0.1"
+"""The one address that is listened on: who reaches the API can run code."""
 
 PATIENCE = 300.0
 """Seconds for a start; 21 were seen for a new database on a busy machine, and disks stall."""
@@ -43,10 +42,10 @@ PATIENCE = 300.0
 UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 
 
-def environment(home: Path, host: str, port: int) -> dict[str, str]:
+def environment(home: Path, port: int) -> dict[str, str]:
     """Of server, worker and runs: all their state is in the home, nothing calls home."""
-    api = f"http://{reachable(host)}:{port}/api"
-    origins = f"http://{reachable(host)}:{port},http://localhost:{port}"
+    api = f"http://{LOOPBACK}:{port}/api"
+    origins = f"http://{LOOPBACK}:{port},http://localhost:{port}"
     return os.environ | {
         "SENTEMB_HOME": str(home),
         "PREFECT_HOME": str(home / "prefect"),
@@ -59,34 +58,8 @@ def environment(home: Path, host: str, port: int) -> dict[str, str]:
     }
 
 
-def reachable(host: str) -> str:
-    """The address under which this machine reaches a server that listens on `host`."""
-    return "127.0.0.1" if host == "0.0.0.0" else host
-
-
-def checked_host(host: str) -> str:
-    """The host, which is loopback, or was asked for with a password set.
-
-    Raises:
-        UsageError: a server that the network could use without a password.
-    """
-    try:
-        loopback = ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback and not os.environ.get("PREFECT_SERVER_API_AUTH_STRING"):
-        raise UsageError(
-            f"A server without a password listens on loopback alone; {host} can be reached from "
-            "the network. Leave --host out, or set PREFECT_SERVER_API_AUTH_STRING (and "
-            "PREFECT_API_AUTH_STRING for the worker) to user:password."
-        )
-    if not loopback:
-        log.warning("The server on %s can be reached from the network; runs are code.", host)
-    return host
-
-
-def free_port(host: str, port: int) -> int:
-    """The port itself, if nobody listens there; for 0 any port that is free.
+def free_port(port: int) -> int:
+    """The port of loopback itself, if nobody listens there; for 0 any port that is free.
 
     Raises:
         UsageError: it is taken.
@@ -94,10 +67,10 @@ def free_port(host: str, port: int) -> int:
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            trial.bind((host, port))
+            trial.bind((LOOPBACK, port))
         except OSError as error:
             raise UsageError(
-                f"Port {port} of {host} cannot be used ({error.strerror}): name another with "
+                f"Port {port} of {LOOPBACK} cannot be used ({error.strerror}): name another with "
                 "--port, or any free one with --port 0."
             ) from error
         return trial.getsockname()[1]
@@ -133,7 +106,6 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> None:
             concurrency_limit=RUNS_AT_ONCE,
         )
         client.create_work_pool(pool, overwrite=True)
-        crash_orphans(client)
         apply_automations(client)
         for deployment in deployments:
             deploy(deployment)
@@ -153,13 +125,17 @@ def deploy(deployment: Deployment) -> None:
     cast(RunnerDeployment, made).apply(work_pool_name=POOL)  # synchronous outside a flow
 
 
-def crash_orphans(client: SyncPrefectClient) -> None:
-    """Runs of a worker that ended with its server would be 'Running' for ever, and block others."""
-    orphans = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter(
-            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
-        ),
-        work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
-    )
-    for run in orphans:
-        client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)
+def crash_orphans(api: str) -> None:
+    """Runs of a worker that ended with its server would be 'Running' for ever, and block others.
+
+    Only for who knows that no worker of the pool is alive: a live one's runs would crash as well.
+    """
+    with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
+        orphans = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
+            ),
+            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
+        )
+        for run in orphans:
+            client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)

@@ -4,19 +4,31 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from sentemb_core.errors import SentembError
+from httpx import TransportError
+
+from sentemb_core.errors import SentembError, ServerLostError, StorageError
 from tasks.walking import each_undecided
 
 R = TypeVar("R")
 
 log = logging.getLogger("sentemb_core.run")
 
+OF_NO_PART = (StorageError, ServerLostError, TransportError)
+"""A full disk, a server that is gone: every later part would meet them too."""
+
 
 def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
-    """What was made, else its error; neither where a plan does not know yet."""
+    """What was made, else its error; neither where a plan does not know yet.
+
+    Raises:
+        StorageError: the disk refuses. The run failed then, and `resume` goes on with it.
+        ServerLostError, TransportError: Prefect's server went away; likewise.
+    """
     with each_undecided():
         try:
             return make(), ""
+        except OF_NO_PART:
+            raise
         except SentembError as refused:
             return None, str(refused)
         except Exception as failure:

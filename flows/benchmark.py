@@ -7,13 +7,14 @@ from pathlib import Path
 
 from prefect import flow
 
+from flows.attempt import attempted
 from flows.benchmark_settings import Benchmark
 from flows.scoring import System, result_on
 from flows.short_names import labelled
 from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.errors import SentembError, UsageError
+from sentemb_core.errors import UsageError
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
@@ -128,13 +129,12 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
 
 
 def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
-    """What a system has on a task, or why it was refused."""
-    try:
-        with part(f"{system}: {task}"):
-            return Score(system=system, task=task, result=make())
-    except SentembError as refused:
-        log.warning("%s on %s: %s", system, task, refused)
-        return Score(system=system, task=task, error=str(refused))
+    """What a system has on a task, or why not; the others go on."""
+    with part(label := f"{system}: {task}"):
+        result, error = attempted(label, make)
+    if error:
+        log.warning("%s on %s: %s", system, task, error)
+    return Score(system=system, task=task, result=result, error=error)
 
 
 def fusions(

@@ -65,13 +65,16 @@ def train_command(
 
 
 def labels_unlearnt(config: AnyRun) -> list[str]:
-    """A warning where a file of labels was named, and no training reads it."""
-    if config.labels.source is None or isinstance(config, InfoCSEPlus | FineTuneRun):
+    """A warning where labels were named or counted, and no training reads them."""
+    source, count = config.labels.source, config.labels.count
+    if isinstance(config, InfoCSEPlus | FineTuneRun) or (source is None and count is None):
         return []
-    return [
-        f"the labels of {config.labels.source} are what validation looks for, and nothing learns "
-        "from them: take --method fine_tune, or --cycles N (InfoCSE++)."
-    ]
+    found = (
+        f"the labels of {source} are what validation looks for, and nothing learns from them"
+        if source
+        else f"nothing learns from labels, of which labels.count (--label-count) says {count:,}"
+    )
+    return [f"{found}: take --method fine_tune, or --cycles N (InfoCSE++)."]
 
 
 def examined(config: AnyRun) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from prefect import flow
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from flows.fine_tune import by_epochs
-from flows.method_table import METHODS, Corpus, MethodTable, Start
+from flows.method_table import CORPORA, METHODS, Corpus, MethodTable, Seed, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
     Ground,
@@ -46,9 +46,20 @@ class FewShotTable(MethodTable):
     corpora: tuple[Corpus, ...] = ("blog_usgov",)
     encoders: tuple[Start, ...] = ("static",)
     methods: tuple[str, ...] = ("conpono", "infocse_idc")
-    seeds: tuple[int, ...] = (42, 43, 44)
-    counts: tuple[int, ...] = Field(default=(100, 250, 1_000), description="Labels, ascending.")
+    seeds: tuple[Seed, ...] = Field(default=(42, 43, 44), min_length=1)
+    counts: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(100, 250, 1_000), min_length=1, description="Labels, ascending."
+    )
     labels: LabelsConfig = SMALL_EPOCHS
+
+    @field_validator("corpora")
+    @classmethod
+    def _have_labels(cls, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
+        for name in corpora:
+            if not looked_for(name):
+                known = ", ".join(filter(looked_for, CORPORA))
+                raise ValueError(f"labels are titles, and {name} has none; these have: {known}")
+        return corpora
 
     @property
     def pool(self) -> ValidationConfig:

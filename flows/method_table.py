@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -22,6 +22,7 @@ from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.types import Json, Pooling
 
 Start = Literal["transformer", "minilm", "static"]
+Seed = Annotated[int, Field(ge=0)]
 
 TITLED: Json = {"id_column": "doc_id", "counterpart_column": "title", "max_sentences": 12}
 CORPORA: Mapping[Corpus, Json] = {
@@ -43,7 +44,7 @@ CORPORA: Mapping[Corpus, Json] = {
 eLife's articles stay long enough for spans. Of pairs of products the left titles, which recur."""
 
 STS: Mapping[str, str] = {"STS-B dev": "stsb_dev", "SICK-R test": "sickr_test"}
-"""What judges encoders trained on plain sentences, which nothing looks for."""
+"""What judges encoders trained on texts that nothing looks for."""
 
 STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200, "static": 1_000}
 
@@ -66,6 +67,11 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
     "diffcse_random_generator": {"name": "diffcse", "random_head": True},
 }
 """Row of the table -> the method's settings; what is left out has the default of its card."""
+
+
+def looked_for(corpus: Corpus) -> bool:
+    """Whether its documents have a title or the like, which looks for them."""
+    return "counterpart_column" in CORPORA[corpus]
 
 
 class Unlearnt(NamedTuple):
@@ -98,7 +104,7 @@ class MethodTable(Config):
     corpora: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
     encoders: tuple[Start, ...] = ("transformer", "minilm")
     methods: tuple[str, ...] = rows
-    seeds: tuple[int, ...] = (42,)
+    seeds: tuple[Seed, ...] = Field(default=(42,), min_length=1)
     steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
     batch_size: int = Field(default=64, ge=2)
     dim: int = Field(
@@ -146,16 +152,23 @@ class MethodTable(Config):
         start = EncoderConfig(name=name, seed=seed, positions=CONTEXT)
         return start.model_copy(update={"dim": self.dim}) if name == "transformer" else start
 
+    def files_wanted(self) -> list[str]:
+        """The corpora, and the STS sets where a corpus has no titles."""
+        judges = () if all(map(looked_for, self.corpora)) else STS.values()
+        return [f"{name}.parquet" for name in (*self.corpora, *judges)]
+
+    def absent_files(self) -> list[str]:
+        """What it would read and the data folder does not have."""
+        return [file for file in self.files_wanted() if not (Path(self.data) / file).is_file()]
+
     def check_files(self) -> None:
         """Before anything runs.
 
         Raises:
             UnreadableSourceError: E103, a file is not in the folder.
         """
-        judges = STS.values() if "plain_sentences" in self.corpora else ()
-        for name in (*self.corpora, *judges):
-            if not self.file(name).is_file():
-                raise UnreadableSourceError(
-                    f"The table wants {name}.parquet, and there is none in {self.data}: name the "
-                    "folder that has it with --data, or leave the corpus out with --corpora."
-                )
+        for file in self.absent_files():
+            raise UnreadableSourceError(
+                f"The table wants {file}, and there is none in {self.data}: name the folder that "
+                "has it with --data, or leave the corpus out with --corpora."
+            )

@@ -8,7 +8,16 @@ from prefect import flow
 
 from flows.annotation import annotation_of
 from flows.attempt import attempted
-from flows.method_table import METHODS, STS, UNLEARNT, WORDS, Corpus, MethodTable, Start
+from flows.method_table import (
+    METHODS,
+    STS,
+    UNLEARNT,
+    WORDS,
+    Corpus,
+    MethodTable,
+    Start,
+    looked_for,
+)
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig
@@ -87,12 +96,12 @@ def cells(table: MethodTable) -> Iterator[Cell]:
 
 
 def ground_of(table: MethodTable, corpus: Corpus, start: Start, seed: int) -> Ground:
-    """Documents with titles look for them; plain sentences are judged by similar sentences."""
-    plain = corpus == "plain_sentences"
+    """Titles look for their documents; a corpus without any is judged by similar sentences."""
+    titled = looked_for(corpus)
     documents = documents_of(table.corpus(corpus))
-    benchmark = None if plain else draw_benchmark(documents, table.pool)
+    benchmark = draw_benchmark(documents, table.pool) if titled else None
     encoder = encoder_from(table.start(start, seed), documents)
-    files = {name: table.file(file) for name, file in STS.items()} if plain else {}
+    files = {} if titled else {name: table.file(file) for name, file in STS.items()}
     return Ground(
         start=encoder,
         documents=documents,

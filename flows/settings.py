@@ -61,6 +61,9 @@ CONTRASTING = frozenset(
 HEAD = ("skip_from", "head_layers")
 """Settings of a Condenser stage's head, which the method behind it has too."""
 
+COUNTED = ("steps", "evaluate_every", "patience")
+"""Settings of a training that fine-tuning has of its labels instead (`fine_tune.by_epochs`)."""
+
 SEEDED = ("encoder", "annotation", "training")
 SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
 
@@ -100,7 +103,9 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
         tree["initialiser"] = None
     require_initialiser(tree, given, name)
-    return checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
+    run = checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
+    require_effect(run, {path for path, value in options.items() if value is not None} | own.keys())
+    return run
 
 
 def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
@@ -118,6 +123,22 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
         )
 
 
+def require_effect(run: AnyRun, asked: Collection[str]) -> None:
+    """Steps that a person asks for are of a training that counts in them.
+
+    Raises:
+        UsageError: they are of a fine-tuning.
+    """
+    part = "training" if isinstance(run, FineTuneRun) else "fine_tuning"
+    for path in (f"{part}.{name}" for name in COUNTED):
+        if path in asked:
+            raise UsageError(
+                f"{path}{option_of(path)}: fine-tuning counts in passes over its labels, and this "
+                "would change nothing. Leave it out, or take --set labels.epochs=N (at most so "
+                "many) and labels.patience."
+            )
+
+
 def called(tree: Json) -> Json:
     """With a name: models of two corpora under one would compete on texts that one never saw."""
     source = as_table(tree.get("corpus")).get("source")
@@ -133,13 +154,19 @@ def name_after(source: str) -> str:
 
 def placed(tree: Json) -> Json:
     """With whole paths to the files and folders that it names: a run is repeated from anywhere."""
-    whole: Json = {}
+    known: Json = {}
     for table, name in PLACES:
         settings = tree.get(table)
         value = settings.get(name) if isinstance(settings, dict) else None
-        if isinstance(value, str) and value not in NAMED and Path(value).exists():
-            whole[table] = {name: str(Path(value).absolute())}
-    return merged(tree, whole)
+        if isinstance(value, str):
+            known[table] = {name: whole(value)}
+    return merged(tree, known)
+
+
+def whole(name: str) -> str:
+    """A file or a folder by its whole path; any other name as it is."""
+    known = name and name not in NAMED and Path(name).exists()
+    return str(Path(name).absolute()) if known else name
 
 
 def base_of(given: Json, encoder: str) -> Json:

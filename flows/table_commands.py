@@ -1,14 +1,15 @@
 """The verbs that make tables: methods, experiments, benchmarks, comparisons."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.environment import prepare
 from flows.plan_table import show_told
 from flows.running import running
-from flows.settings import checked_as
+from flows.settings import checked_as, whole
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show
 from sentemb_core.errors import BadDataError, UsageError
@@ -43,6 +44,7 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
 
     shipped = str(SHIPPED.parent) if name == FewShotTable.title else ""
     asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped))
+    asked["data"] = whole(asked["data"])
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -68,6 +70,7 @@ OURS = {
 
 def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
+    from flows.demo import SHIPPED
     from flows.experiments.index import (
         ALSO,
         EXPERIMENTS,
@@ -76,27 +79,30 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         files_wanted,
         folder_or_file,
     )
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
 
     folder = data or os.environ.get("SENTEMB_DATA")
     told: list[Json] = []
     for one in EXPERIMENTS.values():
-        files = files_wanted(one)
+        files = files_wanted(one, one.small)
         lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
         told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
+    for ours in (MethodTable(data=folder or ""), FewShotTable(data=folder or str(SHIPPED.parent))):
+        files = ours.files_wanted()
+        lacks = ours.absent_files() if ours.data else files
+        told.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
     if as_json:
-        told += [{"id": name, "title": what} for name, what in OURS.items()]
         told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
         told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
         emit(told)
         return 0
     from rich.table import Table
 
-    table = Table("id", "what", "wants" if not folder else "ready, or wants", box=None)
+    table = Table("id", "what", "ready, or wants", box=None)
     for row in told:
         lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
-    for name, what in OURS.items():
-        table.add_row(name, what, "ready")
     for name, other in ALSO.items():
         table.add_row(name, f"the same as {other}", "")
     for name, reason in NOT_SERVED.items():
@@ -111,14 +117,12 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from flows.experiments.judging import overlaps_with
     from sentemb_core.store.objects import Store
     from tasks.benchmark import largest_overlaps
-    from tasks.cells import around_marks, write_between_marks
+    from tasks.cells import write_between_marks
     from tasks.findings_page import write_findings
     from tasks.findings_table import Told
     from tasks.walking import without_prefect
 
-    if markdown:
-        around_marks(markdown, asked.experiment)
-    with running():
+    with filling(markdown, asked.experiment), running():
         found = experiment(asked)
     with without_prefect(Store.default()):
         told = Told(
@@ -139,6 +143,24 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     return refusals(one.error for one in told.findings)
 
 
+@contextmanager
+def filling(file: Path | None, name: str) -> Generator[None, None, None]:
+    """The block makes a table for this file, if for any: what the file lacks is told before it.
+
+    A record does not know the file: if the block does not end well, say who writes it then.
+    """
+    from tasks.cells import around_marks
+
+    if file:
+        around_marks(file, name)
+    try:
+        yield
+    except BaseException:
+        if file:
+            remark(f"{file} is as it was, and `resume` leaves it so: repeat the whole command.")
+        raise
+
+
 def run_table(
     table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
 ) -> int:
@@ -149,17 +171,9 @@ def run_table(
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
-    from tasks.cells import (
-        around_marks,
-        cells_json,
-        cells_markdown,
-        cells_table,
-        write_between_marks,
-    )
+    from tasks.cells import cells_json, cells_markdown, cells_table, write_between_marks
 
-    if markdown:
-        around_marks(markdown, table.title)  # told before the work rather than after it
-    with running():
+    with filling(markdown, table.title), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
     if markdown:
         write_between_marks(markdown, table.title, cells_markdown(cells))
@@ -219,8 +233,8 @@ def table_of(config: Json) -> "MethodTable | Reproduction | None":
 def benchmark_command(
     given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
 ) -> int:
-    config = benchmark_settings(given, corpus)
     prepare()
+    config = from_anywhere(benchmark_settings(given, corpus))
     return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
 
 
@@ -239,7 +253,10 @@ def corpus_named(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
-    """What was asked for; its files and its folders are looked for before anything runs."""
+    """What was asked for; its files and its folders are looked for before anything runs.
+
+    Only `prepare` keeps the reading of a corpus that a hub's name may be from the network.
+    """
     from flows.benchmark_settings import Benchmark
 
     asked = {name: value for name, value in given.items() if value is not None}
@@ -254,6 +271,21 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
         if Path(model).is_absolute() or model.startswith(("models:", ".")):
             resolved(model)
     return config
+
+
+def from_anywhere(config: "Benchmark") -> "Benchmark":
+    """With whole paths to all that it names: its record is gone on with from any folder."""
+    from flows.benchmark_settings import Benchmark
+
+    corpus = config.corpus
+    paths = {
+        "models": tuple(map(whole, config.models)),
+        "beir": tuple(map(whole, config.beir)),
+        "data": config.data and whole(config.data),
+        "out": config.out and str(Path(config.out).absolute()),  # it may be yet to come
+        "corpus": corpus and corpus.model_copy(update={"source": whole(corpus.source)}),
+    }
+    return checked_as(Benchmark, dict(config) | paths)
 
 
 def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
@@ -290,8 +322,8 @@ def benchmark_of(config: Json) -> "Benchmark | None":
 
 
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
-    config = benchmark_settings(given, corpus)
     prepare()
+    config = benchmark_settings(given, corpus)
     from flows.benchmark import compare
     from tasks.duel import duel_json, duel_tables
 

@@ -31,12 +31,12 @@ PACE = 2.0
 _unreachable = threading.Event()
 
 
-def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], description: str = "") -> None:
+def rounds_table(key: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """A table that is written again, under the same key, with every round."""
     from prefect.artifacts import create_table_artifact
 
     table = [dict(row) for row in rows]
-    _shown(lambda: create_table_artifact(table, artifact_key(key), description or None))
+    _shown(lambda: create_table_artifact(table, artifact_key(key)))
 
 
 def markdown(key: str, text: str) -> None:
@@ -90,10 +90,10 @@ def live_server(home: Path) -> str | None:
     return url if answers(url) else None
 
 
-def answers(url: str) -> bool:
-    """Whether a Prefect server is there; one that wants a password is."""
+def answers(url: str, patience: float = BUSY) -> bool:
+    """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=BUSY):
+        with urllib.request.urlopen(f"{url}/health", timeout=patience):
             return True
     except urllib.error.HTTPError:
         return True

@@ -45,48 +45,27 @@ class Sender:
     def __init__(self, home: Path, spool: Spool) -> None:
         self.home = home
         self.spool = spool
-        self._wake = threading.Event()
         self._closing = threading.Event()
         self._late = threading.Event()
-        self._progress = threading.Condition()
-        self._begun = self._ended = 0
         self._failing = self._synced = False
         self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def flush(self) -> bool:
-        """Send now, try once, for a bounded time; whether the tracker took everything."""
-        self.spool.sync()
-        attempt, size = self._begun + 1, self.spool.size
-        self._wake.set()
-        with self._progress:
-            self._progress.wait_for(lambda: self._ended >= attempt, PATIENCE)
-        return self.spool.sent.offset >= size
-
     def close(self) -> None:
         """Try a last time, for a bounded time; what is late is left to the next run."""
         self.spool.sync()
         self._closing.set()
-        self._wake.set()
         self._thread.join(PATIENCE)
         self._late.set()
 
     def _work(self) -> None:
-        pause = 0.0
-        while True:
-            self._wake.wait(pause)
-            self._wake.clear()
-            last = self._closing.is_set()
-            self._begun += 1
+        pause, last = 0.0, False
+        while not last:
+            last = self._closing.wait(pause)
             delivered = self._attempt()
             pause = INTERVAL if delivered else min(max(2 * pause, INTERVAL), 60.0)
-            with self._progress:
-                self._ended = self._begun
-                self._progress.notify_all()
-            if last:
-                return
 
     def _attempt(self) -> bool:
         try:

@@ -82,6 +82,7 @@ def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) 
             start.encoder.digest,
             config.model_dump(mode="json", exclude={"corpus": {"source"}}),
             training.best,
+            best.encoder.digest,
         ),
         metrics={"test R@5": test.recall_at_5, "test MRR@10": test.mrr_at_10},
         tags={

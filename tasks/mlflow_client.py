@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
+from tasks.artifacts import PATIENCE, answers
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -72,9 +73,10 @@ def experiment_id(home: Path) -> str:
 def server_address(home: Path) -> str | None:
     """Where a person sees MLflow's pages, without any password; none if no server shows them.
 
-    `python -m flows serve --mlflow` notes its address in the home.
+    `python -m flows serve --mlflow` notes its address in the home; a killed one leaves it there.
     """
     uri, note = tracking_uri(home), home / "mlflow.url"
     if uri.startswith("http"):
         return redacted(uri).replace("***@", "").rstrip("/")
-    return note.read_text().strip() if note.exists() else None
+    noted = note.read_text().strip() if note.exists() else None
+    return noted if noted and answers(noted, PATIENCE) else None

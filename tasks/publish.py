@@ -72,8 +72,8 @@ def published(training: SelfTraining, run: Following) -> Outcome:
             "verdict": verdict_of(outcome),
         }
     )
-    if run.tracker.url:
-        link(f"{run_id}-mlflow", run.tracker.url, "This run in MLflow")
+    if address := run.tracker.url:
+        link(f"{run_id}-mlflow", address, "This run in MLflow")
     markdown(f"{run_id}-report", f"{verdict_of(outcome)}\n\nReport: `{page}`")
     log.info("%s", verdict_of(outcome))
     return outcome

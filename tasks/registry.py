@@ -81,9 +81,13 @@ class Promotion(BaseModel):
     before: ModelVersion | None
 
 
-def fingerprint_of(data: str, parent: str, config: Json, round_: int) -> str:
-    """SHA-256 of what a model was made from: corpus digest, parent's digest, settings, round."""
-    return hashlib.sha256(canonical([data, parent, config, round_])).hexdigest()
+def fingerprint_of(data: str, parent: str, config: Json, round_: int, encoder: str) -> str:
+    """SHA-256 of what a model was made from, and of what came of it.
+
+    The corpus's digest, the parent's, settings and round do not tell the code, the libraries and
+    the device of a training: the encoder's own digest does.
+    """
+    return hashlib.sha256(canonical([data, parent, config, round_, encoder])).hexdigest()
 
 
 def register(
@@ -100,7 +104,7 @@ def register(
     Args:
         folder: What `SentenceTransformer(folder)` loads; it is copied as it is.
         name: Letters, digits, `-` and `_`, at most 64.
-        fingerprint: Of all that the model was made from (`fingerprint_of`).
+        fingerprint: Of all that the model was made from, and of itself (`fingerprint_of`).
         metrics: Shown beside the version.
         tags: Parent, round, run, digests.
         canaries: Sentences whose vectors are kept beside the encoder (`canaries_of`).
@@ -329,24 +333,13 @@ def contents() -> str:
     return "; ".join(told) or "nothing yet"
 
 
-def champions() -> list[ModelVersion]:
-    """The champion of every registered model that has one."""
-    home = Store.default().root
-    if not has_registry(home):
-        return []
-    with readable(home) as client:
-        names = [model.name for model in pages(client.search_registered_models)]
-        found = [one_version(client, name, "champion") for name in names]
-    return [version for version in found if version]
-
-
-def versions(query: str = "") -> list[ModelVersion]:
+def versions() -> list[ModelVersion]:
     """Registered versions that are encoders of ours, newest first."""
     home = Store.default().root
     if not has_registry(home):
         return []
     with readable(home) as client:
-        found = list(pages(client.search_model_versions, query or None))
+        found = list(pages(client.search_model_versions))
     return [version_of(entity) for entity in found if "artifact.digest" in entity.tags]
 
 
@@ -403,11 +396,11 @@ def version_of(entity: "Entity") -> ModelVersion:
     )
 
 
-def pages(search: Callable[..., Any], query: str | None = None) -> Iterator[Any]:
+def pages(search: Callable[..., Any]) -> Iterator[Any]:
     """All results of a search that MLflow answers in pages."""
     token = None
     while True:
-        page = search(query, page_token=token)
+        page = search(page_token=token)
         yield from page
         token = page.token
         if not token:

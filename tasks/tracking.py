@@ -77,10 +77,6 @@ class Run:
         """Of a child; the run itself ends with its block."""
         self._append(Event(run=self.name, kind="end", values={"status": status}))
 
-    def flush(self) -> bool:
-        """Deliver now; false if the tracker did not take everything in time."""
-        return self.sender.flush()
-
     @property
     def id(self) -> str | None:
         """MLflow's id, once it was told of the run."""

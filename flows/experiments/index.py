@@ -16,7 +16,7 @@ from flows.experiments import (
     seed_004,
     seed_004_ablations,
 )
-from flows.method_table import CORPORA, Corpus
+from flows.method_table import CORPORA, Corpus, Seed
 from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
 from flows.settings import nearest
 from sentemb_core.configs import (
@@ -80,7 +80,9 @@ class Reproduction(Config):
     experiment: str
     preset: Literal["small", "paper"] = "small"
     data: str = Field(description="Folder of the corpora and of the suite's files.")
-    seeds: tuple[int, ...] | None = Field(default=None, description="None: the budget's.")
+    seeds: tuple[Seed, ...] | None = Field(
+        default=None, min_length=1, description="None: the budget's."
+    )
     steps: int | None = Field(default=None, ge=1, description="Of a training; None: the budget's.")
     candidates: int | None = Field(default=None, ge=2, description="None: the budget's.")
     max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")
@@ -229,7 +231,7 @@ class Reproduction(Config):
 
     def absent_files(self) -> list[str]:
         """What it would read and the data folder does not have."""
-        return self.absent([f"{self.budget.base.corpus}.parquet", *files_wanted(self.what)])
+        return self.absent(files_wanted(self.what, self.budget))
 
     def absent(self, files: Iterable[str]) -> list[str]:
         """Those that the data folder does not have."""
@@ -284,8 +286,9 @@ def files_of(column: Column) -> tuple[str, ...]:
     return tuple(str(Path(folder_of(column), file)) for file in task_of(column).files)
 
 
-def files_wanted(experiment: Experiment) -> list[str]:
-    """What an experiment must have of the data folder, beside the base encoder's corpus."""
+def files_wanted(experiment: Experiment, budget: Budget) -> list[str]:
+    """What an experiment under a budget must have of the data folder."""
+    base = f"{budget.base.corpus}.parquet"
     corpora = [
         f"{experiment.trained_on(arm, column)}.parquet"
         for arm in experiment.arms
@@ -294,7 +297,7 @@ def files_wanted(experiment: Experiment) -> list[str]:
     pools = [f"{one.corpus}.parquet" for one in experiment.columns if one.judge == TITLE]
     needed = [column for column in experiment.columns if not column.optional]
     judges = [file for column in needed for file in files_of(column)]
-    return list(dict.fromkeys([*corpora, *pools, *judges]))
+    return list(dict.fromkeys([base, *corpora, *pools, *judges]))
 
 
 def folder_or_file(wanted: str) -> str:

@@ -113,6 +113,7 @@ def test_a_run_triggered_through_its_deployment_completes(served, run):
     assert run["state"]["name"] == "Completed", (home / "logs" / "worker.log").read_text()
     (record,) = last_runs(Store(home))
     assert (record.state, record.config["name"]) == ("completed", "tiny")
+    assert (home / "logs" / "prefect-server.log").exists(), "server.log is that of a run's own"
     assert (home / "reports" / record.id / "report.html").exists()
 
 

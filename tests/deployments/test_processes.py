@@ -43,6 +43,14 @@ def test_children_and_all_that_they_started_end_with_the_block(tmp_path, script)
     assert soon(lambda: not marked(started.mark)), "a kill takes its time"
 
 
+def test_what_a_child_says_stands_behind_what_was_said_before(tmp_path):
+    (tmp_path / "talker.log").write_text("before\n")
+    with children(tmp_path) as started:
+        started.start("talker", ["echo", "now"], os.environ)
+        started.processes["talker"].wait()
+    assert (tmp_path / "talker.log").read_text() == "before\nnow\n"
+
+
 def test_they_end_too_when_the_parent_is_killed(tmp_path):
     command = [sys.executable, "-c", PARENT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:

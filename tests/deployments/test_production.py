@@ -1,6 +1,10 @@
+import re
+
 import pytest
 
-from deployments.production import DEPLOYMENTS, NIGHTLY_DEMO
+from deployments.production import BLOG_USGOV, DEPLOYMENTS, NIGHTLY_DEMO
+from flows.__main__ import app
+from flows.demo import WAYS
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda deployment: deployment.name)
@@ -16,6 +20,14 @@ def test_every_deployment_is_a_flow_whose_parameters_it_takes(deployment):
 def test_every_deployment_is_a_lab_note(deployment):
     assert "python -m flows" in deployment.description
     assert "minute" in deployment.description
+
+
+def test_what_a_lab_note_runs_by_hand_is_the_same_run():
+    (told,) = re.findall(r"`python -m flows ([^`]+)`", BLOG_USGOV.description)
+    command, bound, *_ = app.parse_args(told)
+    assert command.__name__ == "demo"
+    way = WAYS[bound.arguments["only"]]
+    assert BLOG_USGOV.parameters["config"] == way.model_dump(mode="json")
 
 
 def test_names_are_unique_and_something_runs_at_night():

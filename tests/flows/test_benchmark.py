@@ -8,20 +8,24 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 from unittest import mock
 
 import pytest
+from httpx import ConnectError
 
 from flows.__main__ import app
 from flows.benchmark import compare, scoreboard
 from flows.benchmark_settings import Benchmark
+from flows.scoring import result_on
 from flows.settings import checked_as
 from flows.short_names import labelled
-from flows.table_commands import refusals
+from flows.table_commands import benchmark_of, benchmark_settings, from_anywhere, refusals
 from sentemb_core import console
+from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import EmptyPairsError, UnreadableSourceError, UsageError
+from sentemb_core.errors import EmptyPairsError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
@@ -314,6 +318,32 @@ def test_a_diverged_model_has_errors_in_place_of_numbers_and_diagnostics(
     assert exit_code(board) == 3
 
 
+def fails_on(task: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task ends in this error, for every system."""
+
+    def failing(place, *others):
+        if place.task.name == task:
+            raise error
+        return result_on(place, *others)
+
+    monkeypatch.setattr("flows.benchmark.result_on", failing)
+
+
+def test_a_task_that_nobody_foresaw_failing_leaves_the_others(files: Path, monkeypatch):
+    fails_on("STS12", ZeroDivisionError("of nothing"), monkeypatch)
+    board = board_of(asked(files, "one", tasks=["sts12", "tree_depth"]))
+    assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
+    assert board_json(board)["refused"]["STS12, one"] == "E000 ZeroDivisionError: of nothing"
+    assert exit_code(board) == 3
+
+
+@pytest.mark.parametrize("error", [StorageError("no space left."), ConnectError("no answer")])
+def test_a_full_disk_and_a_lost_server_end_the_benchmark(files: Path, monkeypatch, error):
+    fails_on("STS12", error, monkeypatch)
+    with pytest.raises(type(error)):
+        board_of(asked(files, "one", tasks=["sts12", "tree_depth"]))
+
+
 def test_pairs_that_cannot_be_read_leave_the_table(files: Path, tmp_path: Path, capsys):
     write_data(tmp_path)
     (tmp_path / "stsb_dev.parquet").write_text("no parquet")
@@ -389,6 +419,40 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert told["tasks"][0]["better"] == "bm25"
     assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
     assert told["not_run"] == {}
+
+
+def test_a_record_is_gone_on_with_from_any_folder(files: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(files)
+    Path("corpus.jsonl").write_text('{"text": "It rains. It snows."}\n', encoding="utf-8")
+    given = {"models": ["one", "minilm"], "data": "data", "beir": ["beir"], "out": "table"}
+    asked = benchmark_settings(given | {"tasks": ["sts12"]}, {"source": "corpus.jsonl"})
+    config = from_anywhere(asked)
+    monkeypatch.chdir(tmp_path)
+    read = benchmark_of(config.model_dump(mode="json"))
+    assert read == config
+    assert config.models == (str(files / "one"), "minilm")
+    assert [folder for _, folder in config.places()] == [files / "data", files / "beir"]
+    assert config.out == str(files / "table")
+    assert config.corpus is not None
+    assert config.corpus.source == str(files / "corpus.jsonl")
+
+
+@pytest.mark.parametrize("verb", ["benchmark {0}/one", "compare {0}/one {0}/two"])
+def test_a_corpus_is_looked_at_only_when_the_network_is_off(
+    files: Path, verb: str, answer, monkeypatch
+):
+    """Its name may be that of a data set on a hub."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    found: list[str | None] = []
+
+    def looked_at(_: CorpusConfig) -> NoReturn:
+        found.append(os.environ.get("HF_HUB_OFFLINE"))
+        raise UsageError("seen")
+
+    monkeypatch.setattr("flows.table_commands.check_corpus", looked_at)
+    options = f" --data {files}/data --tasks sts12 --corpus org/name"
+    assert answer(app, *f"{verb}{options}".format(files).split())[0] == 2
+    assert found == ["1"]
 
 
 def test_a_fixed_row_is_refused_where_nothing_is_retrieved(files: Path):

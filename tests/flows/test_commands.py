@@ -241,6 +241,17 @@ def test_a_file_of_labels_that_nothing_learns_from_is_told(
     assert told.count("nothing learns from them") == warned
 
 
+@pytest.mark.parametrize(("options", "warned"), [("", 1), ("--method fine_tune", 0)])
+def test_a_number_of_labels_that_nothing_learns_from_is_told(
+    call, corpus_file, options: str, warned: int
+):
+    columns = ("--id-column", "id", "--sentences-column", "sentences", "--counterpart-column")
+    asked = ("title", "--label-count", "10", *options.split(), "--dry-run", "--json")
+    code, _, told = call("run", str(corpus_file), *columns, *asked)
+    assert code == 0
+    assert told.count("nothing learns from labels, of which") == warned
+
+
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     code, said, _ = call("run", str(corpus_file), *columns, "--dry-run", "--json")
@@ -394,6 +405,16 @@ def test_who_ends_a_run_before_it_began_has_nothing_to_resume(call, corpus_file,
 
 def raises_interrupt() -> NoReturn:
     raise KeyboardInterrupt
+
+
+def test_an_interrupted_table_says_that_resume_does_not_write_its_file(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("flows.running.served", lambda _: raises_interrupt())
+    file = tmp_path / "RESULTS.md"
+    file.write_text("<!-- few-shot:begin -->\n<!-- few-shot:end -->\n")
+    data = ("--data", str(Path(__file__).parents[2] / "data"))
+    told = call("reproduce", "few-shot", *data, "--markdown", str(file))[2]
+    assert f"{file} is as it was, and `resume` leaves it so: repeat the whole command." in told
+    assert "`resume`" not in call("reproduce", "few-shot", *data)[2]
 
 
 @pytest.mark.parametrize(

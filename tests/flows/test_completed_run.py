@@ -27,7 +27,7 @@ from tasks.artifacts import artifact_key
 from tasks.caching import STAGES
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
-from tasks.registry import canaries_of, champions, resolve
+from tasks.registry import canaries_of, find_version, resolve
 from tasks.tracking import plain
 from tests.flows.corpora import tiny_run
 from tests.waiting import soon
@@ -61,7 +61,8 @@ def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "home"
     folder.mkdir()
     (folder / "mlflow.url").write_text(f"{MLFLOW}\n")  # as `serve --mlflow` leaves it
-    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)} | SECRETS):
+    environment = mock.patch.dict(os.environ, {"SENTEMB_HOME": str(folder)} | SECRETS)
+    with environment, mock.patch("tasks.mlflow_client.answers", return_value=True):
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         yield folder
 
@@ -343,7 +344,8 @@ def test_a_worse_encoder_is_a_challenger_and_the_champion_stays(worse, first, ca
     assert call("promote", worse.outcome.run) == 4
     assert "E701" in capsys.readouterr().err
     assert call("promote", first.outcome.run) == 0
-    assert [version.uri for version in champions()] == [first.outcome.landing.uri]
+    champion = find_version(f"models:/{first.config.name}@champion")
+    assert champion.uri == first.outcome.landing.uri
 
 
 def test_verbs_find_the_finished_run(first, capsys):

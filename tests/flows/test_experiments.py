@@ -237,6 +237,18 @@ def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
         *("news_reuters21578.parquet", "session_mixed_titles.parquet")
     ]
     assert "beir/quora/corpus.jsonl" in told["s002.e5"]["lacks"]
+    assert told["methods-small"]["lacks"] == ["news_reuters21578.parquet"]
+    assert told["few-shot"]["lacks"] == []
+
+
+def test_without_a_data_folder_few_shot_alone_is_ready(answer, monkeypatch):
+    """It runs on the shipped corpus."""
+    monkeypatch.delenv("SENTEMB_DATA", raising=False)
+    told = json.loads(answer(app, "reproduce", "list", "--json")[1])
+    assert [row["id"] for row in told if row.get("lacks") == []] == ["few-shot"]
+    lists = [(row["files"], row["lacks"]) for row in told if row.get("lacks")]
+    assert all(files == lacks for files, lacks in lists)
+    assert len(lists) == len(EXPERIMENTS) + 1
 
 
 def test_what_is_asked_for_wins_over_the_preset(data: str):
@@ -485,7 +497,7 @@ def test_an_experiment_is_well_formed(what: Experiment):
     assert len(set(labels)) == len(labels)
     columns = [column.label for column in what.columns]
     assert len(set(columns)) == len(columns)
-    assert files_wanted(what)
+    assert f"{what.small.base.corpus}.parquet" in files_wanted(what, what.small)
     for claim in what.claims:
         for column in what.columns:
             if column.measure and column.label in (claim.columns or columns):

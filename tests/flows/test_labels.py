@@ -209,6 +209,36 @@ def test_labels_that_cannot_be_are_refused(setting: str, words: str):
         settings(None, {"corpus.source": "x.jsonl", "training.method": "fine_tune"}, [setting])
 
 
+@pytest.mark.parametrize(
+    ("options", "own", "path"),
+    [
+        ({"training.method": "fine_tune", "training.steps": 9}, [], r"training\.steps \(--steps\)"),
+        (
+            {"training.method": "fine_tune"},
+            ["training.evaluate_every=9"],
+            r"training\.evaluate_every",
+        ),
+        ({"cycles.max_cycles": 1}, ["fine_tuning.steps=9"], r"fine_tuning\.steps"),
+    ],
+)
+def test_steps_of_a_training_that_counts_in_epochs_are_refused(
+    options: dict[str, object], own: list[str], path: str
+):
+    with pytest.raises(UsageError, match=rf"{path}: fine-tuning counts in passes over its labels"):
+        settings(None, {"corpus.source": "x.jsonl"} | options, own)
+
+
+def test_the_settings_that_stand_beside_a_report_are_read_again(tmp_path: Path):
+    """They hold a number of steps, whoever counts."""
+    source = {"corpus.source": "x.jsonl"}
+    tuning = settings(None, source | {"training.method": "fine_tune"}, [])
+    file = tmp_path / "config.json"
+    file.write_text(tuning.model_dump_json(), "utf-8")
+    assert settings(file, {"training.steps": None}, []) == tuning
+    plus = {"cycles.max_cycles": 1, "training.steps": 9}
+    assert settings(None, source | plus, []).training.steps == 9  # of a round
+
+
 @pytest.mark.usefixtures("prefect_server")
 def test_both_flows_complete_under_prefect(corpus_file: Path):
     outcome = infocse_plus(plus_run(corpus_file))

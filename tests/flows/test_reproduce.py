@@ -5,19 +5,25 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from httpx import ConnectError
 
 from flows import reproduce
+from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
 from flows.method_table import METHODS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
+from flows.table_commands import table_settings
 from sentemb_core import console
-from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
+from sentemb_core.types import Json
 from tasks.cells import (
     Cell,
     cells_json,
@@ -156,9 +162,32 @@ def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeyp
     assert lines([failed])[0][2:4] == ["simcse", "E000"]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [StorageError("write failed: no space left."), ConnectError("no answer")],
+    ids=["disk", "server"],
+)
+def test_a_full_disk_and_a_lost_server_end_the_table_not_a_cell(data: str, monkeypatch, error):
+    """Every later cell would meet them too; `resume` goes on with a run that failed."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(reproduce, "learnt", fails)
+    with pytest.raises(type(error)):
+        made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
+    assert last_runs(Store.default())[0].state == "failed"
+
+
 def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
     with pytest.raises(UnreadableSourceError, match=r"wants blog_usgov\.parquet.*--data"):
         table(str(tmp_path)).check_files()
+
+
+@pytest.mark.parametrize("name", ["methods-small", "few-shot", "s000.t1"])
+def test_a_record_names_its_folder_from_anywhere(data: str, name: str, monkeypatch):
+    monkeypatch.chdir(Path(data).parent)
+    assert table_settings(name, {"data": Path(data).name}).data == data
 
 
 def test_a_row_is_any_method_or_a_variant_of_one():
@@ -172,6 +201,35 @@ def test_a_row_is_any_method_or_a_variant_of_one():
 def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
     with pytest.raises(UsageError, match="did you mean 'simcse'"):
         table(data, methods=["simcsee"])
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        (MethodTable, {"seeds": [-1]}, r"seeds\.0.*greater than or equal to 0, found -1"),
+        (MethodTable, {"seeds": []}, "seeds.*at least 1 item"),
+        (FewShotTable, {"seeds": [1, -1]}, r"seeds\.1.*greater than or equal to 0, found -1"),
+        (FewShotTable, {"counts": [-5]}, r"counts\.0.*greater than or equal to 1, found -5"),
+        (FewShotTable, {"corpora": ["plain_sentences"]}, "labels are titles, and plain_sent.*elif"),
+        (Reproduction, {"seeds": [-1]}, r"seeds\.0.*greater than or equal to 0, found -1"),
+    ],
+)
+def test_what_a_table_cannot_be_made_of_is_told_by_its_name(model, changes: Json, words: str):
+    named = {"experiment": "s000.t1"} if model is Reproduction else {}
+    with pytest.raises(UsageError, match=words):
+        checked_as(model, {"data": "data"} | named | changes)
+
+
+def test_products_are_judged_as_plain_sentences_are(tmp_path: Path):
+    """Nothing looks for them: they have no titles."""
+    products = {"title1": write_data_folder(tmp_path, documents=30)}
+    pq.write_table(pa.table(products), tmp_path / "product_abt_buy.parquet")
+    asked = table(str(tmp_path), corpora=["product_abt_buy"], methods=["simcse"])
+    asked.check_files()
+    assert [set(numbers_of(cell)) for cell in made(asked)] == [{"STS-B dev", "SICK-R test"}] * 2
+    (tmp_path / "stsb_dev.parquet").unlink()
+    with pytest.raises(UnreadableSourceError, match=r"wants stsb_dev\.parquet"):
+        asked.check_files()
 
 
 def measured(method: str, seed: int, **changes: object) -> Cell:

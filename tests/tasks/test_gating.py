@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from sentemb_core.configs import ValidationConfig
+from sentemb_core.configs import CorpusConfig, InfoCSEIDC, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.types import ArtifactRef
@@ -56,6 +56,32 @@ def on_its_path(*kinds: str) -> Any:
 def test_an_encoder_has_learnt_labels_if_any_on_its_path_was_fine_tuned():
     assert gating.learnt_labels(on_its_path("start", "fine-tuned", "round"))
     assert not gating.learnt_labels(on_its_path("start", "round"))
+
+
+def fingerprint(digest: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Under which a run is registered whose best encoder has this digest."""
+    scores = SimpleNamespace(document_to_counterpart=SimpleNamespace(recall_at_5=0.5, mrr_at_10=0))
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(gating, "opened", lambda ref: ref)
+    monkeypatch.setattr(gating, "scores_of", lambda _: {"test": scores})
+    monkeypatch.setattr("sentemb_core.corpus.tokens.TokenCorpus.open", lambda _: None)
+    monkeypatch.setattr("sentemb_core.evaluation.canary.drawn_sentences", lambda _: [])
+    monkeypatch.setattr(gating, "register", lambda *_, **settings: told.update(settings))
+    texts = SimpleNamespace(documents=REF, sentences=REF)
+    row = SimpleNamespace(kind="round", label="round 1", scores=REF, encoder=REF)
+    best = SimpleNamespace(
+        **{**vars(row), "encoder": ArtifactRef(kind="model", digest=digest, size=1)}
+    )
+    rows = [row, best]
+    training = SimpleNamespace(texts=texts, rows=rows, best=1, path=rows)
+    gating.registered(InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl")), cast(Any, training), REF)
+    return told["fingerprint"]
+
+
+def test_an_encoder_that_was_trained_anew_is_another_version(monkeypatch: pytest.MonkeyPatch):
+    """Of the same documents and settings, by other code or libraries, or on another device."""
+    first, again, other = (fingerprint(64 * digit, monkeypatch) for digit in "112")
+    assert first == again != other
 
 
 @pytest.mark.parametrize(
