@@ -17,8 +17,9 @@ RECALL: Legend = {
 
 ANNOTATION: Legend = {
     "Encoder": "the one that learnt from this annotation; the one before it made it.",
-    "Pairs kept": "of all pairs of sentences inside documents, the share that lie in one cluster; "
-    f"above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents.",
+    "Pairs kept": "of all pairs of sentences inside documents, the share that lie in one cluster "
+    f"(above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents), or that are "
+    "positives by themselves.",
     "Clusters a document": "the mean over documents of at least two sentences.",
     "Pairs": "how many were exported to train on.",
     "Neighbours among them": "the share of these that stand side by side in their document.",

@@ -138,6 +138,19 @@ def test_edges_alone_are_pairs_too_but_for_held_out_documents(tmp_path: Path):
     assert j.tolist() == edges.j[~held].tolist()
     assert report["pairs"] == len(found)
     assert report["adjacent_share"] == pytest.approx((j - i == 1).mean())
+    assert report["kept_share"] == len(found) / report["possible_pairs"]
+    assert report["dropped_share"] == 0
+
+
+def test_edges_of_a_swallowed_document_are_not_warned_about(tmp_path: Path, caplog):
+    """Chains join whole documents at a top_k of 2, but only their edges are pairs."""
+    corpus = Corpus()
+    annotated(corpus, tmp_path, top_k=2)
+    assert "share a cluster" in caplog.text
+    caplog.clear()
+    (pairs,) = folder(tmp_path, "edge_pairs")
+    write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
+    assert "share a cluster" not in caplog.text
 
 
 def all_of(pairs: Pairs) -> np.ndarray:

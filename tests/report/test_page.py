@@ -77,7 +77,7 @@ def hostile(model):
             return {k: attacked(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return [attacked(item, key) for item in value]
-        if isinstance(value, str) and key not in {"kind", "link"}:
+        if isinstance(value, str) and key not in {"kind", "link", "positives"}:
             return HOSTILE[len(value) % len(HOSTILE)]
         return value
 
