@@ -140,7 +140,8 @@ def _require_pairs(total: ClusterStatistics) -> None:
         raise EmptyPairsError(
             f"At least {needed} of the {documents} documents that are not held out must give a "
             f"pair, {total.giving_documents} do; the longest has {longest} sentence(s). "
-            "Clustering needs two sentences a document: check the sentence splitter."
+            "Clustering needs min_distance + 1 sentences a document: check the sentence splitter, "
+            "or lower annotation.min_distance where it is above 1."
         )
 
 
