@@ -117,7 +117,8 @@ class RoundRow(Shown):
     pairs: int | None = None
     adjacent_share: Number = Field(default=None, description="Of the pairs, neighbours.")
     related_share: Number = Field(
-        default=None, description="Of all pairs inside documents, estimated without labels."
+        default=None,
+        description="Of a sentence's pairs in its document, neighbours aside, without labels.",
     )
     drift: Number = Field(
         default=None, description="Of the pairs, those that float32 finds otherwise."

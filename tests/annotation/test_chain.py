@@ -178,6 +178,18 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
         assert np.mean([topics[i] == topics[j] for i, j in drawn]) > 0.8  # by chance .5
 
 
+def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(tmp_path: Path, caplog):
+    corpus = Corpus(lengths=[2] * 6, cuts=())
+    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
+    write_vectors(corpus, drawn(corpus).vectors, stored)
+    write_graph(corpus, Embeddings.open(stored), 4, graph)
+    write_edges(graph, 1, False, edges)
+    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
+    assert found == alone
+    assert "documents of three sentences or more beside others" in caplog.text
+
+
 def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for shard in corpus.shards:
