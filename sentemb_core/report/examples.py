@@ -1,7 +1,6 @@
 """Texts of a run to read: one document before and after, and the queries that went wrong."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
@@ -125,7 +124,7 @@ def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> 
     worst = worst[ranks[worst] > 1]
     if not len(worst):
         return []
-    asked = only(benchmark, benchmark.queries(JUDGED)[worst])
+    asked = benchmark.asked(benchmark.queries(JUDGED)[worst])
     scorers = encoder_scorers(load_encoder(best.encoder), corpus, asked, best.vectors())
     first = scorers.document_to_counterpart(np.arange(len(worst))).argmax(axis=1)
     return [
@@ -143,17 +142,6 @@ def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> 
             strict=True,
         )
     ]
-
-
-def only(benchmark: Benchmark, places: Int64[np.ndarray, " n"]) -> Benchmark:
-    """The benchmark with these queries alone, before all candidates."""
-    return replace(
-        benchmark,
-        query_document=benchmark.query_document[places],
-        query_split=benchmark.query_split[places],
-        query_candidate=benchmark.query_candidate[places],
-        query_doc_id=[benchmark.query_doc_id[place] for place in places.tolist()],
-    )
 
 
 def candidate_text(corpus: TokenCorpus, benchmark: Benchmark, candidate: int) -> str:
