@@ -21,7 +21,7 @@ from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.masked_language import MaskedLanguage, masked_language
-from sentemb_core.heads.stored_head import head_in
+from sentemb_core.heads.stored_head import head_in, head_shape
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.cells import write_between_marks
@@ -43,11 +43,13 @@ def losses(data: str) -> MaskedLanguage:
         other = documents_of(CorpusConfig(source=f"{data}/stsb_dev.parquet", **UNSEEN))
         unseen = TokenCorpus.open(opened(tokenise_sentences(other, None, base.encoder)))
     encoder = load_encoder(opened(base.encoder))
-    head = head_in(opened(base.encoder))
+    folder = opened(base.encoder)
+    head, shape = head_in(folder), head_shape(folder)
     assert head, "a Condenser stage leaves its head"
+    assert shape, "and tells of it"
     read = corpus.tokens(np.arange(len(corpus)))
     counts = np.bincount(np.concatenate(read), minlength=encoder.tokenizer.get_vocab_size())
-    return masked_language(encoder, head, unseen, counts)
+    return masked_language(encoder, head, shape.below, unseen, counts)
 
 
 def table(found: MaskedLanguage) -> str:

@@ -33,7 +33,7 @@ def annotation_of(
         clusters = cluster_by_kmeans(
             annotator, embeddings, sentences, config.n_clusters, config.seed
         )
-        alone = None
+        edges = alone = None
     else:
         edges = prune_graph(
             graph_of(annotator, sentences, config, embeddings), config.top_k, config.mutual
@@ -41,7 +41,7 @@ def annotation_of(
         clusters = cluster_sentences(edges, sentences)
         alone = pairs_alone(edges, sentences, config, embeddings)
     pairs = export_pairs(clusters, sentences, config.max_partners, config.seed, alone)
-    return Annotation(clusters=clusters, pairs=pairs)
+    return Annotation(clusters=clusters, pairs=pairs, edges=edges if alone else None)
 
 
 def graph_of(

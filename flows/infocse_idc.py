@@ -80,6 +80,7 @@ def training_round(
         row.embeddings,
         annotator.annotation.clusters if annotator.annotation else None,
         config.annotation,
+        found.edges,
     )
     told = {"before": student.label, "log": made.log}
     return row.model_copy(update=told | {"annotation": found, "diagnostics": diagnostics})

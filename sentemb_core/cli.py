@@ -162,13 +162,11 @@ def annotate(
 
     sentences = sentences_of(_checked(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
-    from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
-    from sentemb_core.report.graph import cluster_table, draw_document
+    from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
 
     with _encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
-    graph = pruned(document_graph(vectors), top_k, mutual=mutual)
-    clusters = graph_clusters(graph)
+    graph, clusters = annotated_document(vectors, top_k, mutual=mutual)
     if picture:
         draw_document(graph, clusters, sentences, picture)
     if json:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Pooling, Precision, Similarity, Storage
+from sentemb_core.types import Pooling, Positives, Precision, Similarity, Storage
 
 
 class Config(BaseModel):
@@ -135,7 +135,7 @@ class AnnotationConfig(Config):
         "are). 2 leaves out neighbours: an encoder that learnt from them finds them alike, related "
         "or not (RESULTS.md).",
     )
-    positives: Literal["cluster", "edge", "related"] = Field(
+    positives: Positives = Field(
         default="cluster",
         description="cluster: all pairs of a cluster (seed 000, Eq. 4). edge: those of the pruned "
         "graph alone; a chain of edges joins sentences that nobody found alike. related: the "

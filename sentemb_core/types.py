@@ -26,6 +26,9 @@ Precision = Literal["float32", "bfloat16"]
 Storage = Literal["float16", "float32"]
 """Of vectors on disk."""
 
+Positives = Literal["cluster", "edge", "related"]
+"""What the pairs of an annotation are: those of clusters, edges, edges and related pairs."""
+
 OnStep = Callable[[int, Mapping[str, float]], None]
 """Tracking crosses the floor as a plain callable: step, metrics."""
 

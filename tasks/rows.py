@@ -29,10 +29,11 @@ class Labelled(Value):
 
 
 class Annotation(Value):
-    """What an encoder found in the corpus."""
+    """What an encoder found in the corpus; edges, where they and not clusters are the pairs."""
 
     clusters: ArtifactRef
     pairs: ArtifactRef
+    edges: ArtifactRef | None = None  # not in the outcomes of older versions
 
 
 class Trained(Value):

@@ -132,14 +132,17 @@ def diagnose_round(
     after: ArtifactRef | None,
     previous: ArtifactRef | None,
     config: AnnotationConfig,
+    edges: ArtifactRef | None = None,
 ) -> ArtifactRef:
     """What the annotation found and what training made of it: churn, similarities, shape.
 
-    `sentences` are the corpus in the annotator's own tokens.
+    `sentences` are the corpus in the annotator's own tokens; `edges` are there where they, and not
+    clusters, are the pairs.
     """
     from sentemb_core.annotation.clusters import Clusters
     from sentemb_core.annotation.drift import pair_drift
     from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.graph import PrunedGraph
     from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -156,7 +159,8 @@ def diagnose_round(
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        drift = pair_drift(load_encoder(opened(annotator)), corpus, annotated, config)
+        alone = PrunedGraph.open(opened(edges)) if edges else annotated
+        drift = pair_drift(load_encoder(opened(annotator)), corpus, alone, config)
         found = found.model_copy(update={"drift": drift})
     with written("diagnostics") as draft:
         write_diagnostics(found, draft.path)

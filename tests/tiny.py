@@ -63,6 +63,11 @@ class TinyCorpus:
     offsets: np.ndarray
     held_out: np.ndarray
     limit: int | None = None
+    originals: np.ndarray | None = None
+
+    @property
+    def original_of(self) -> np.ndarray:
+        return np.arange(len(self.held_out)) if self.originals is None else self.originals
 
     @cached_property
     def lengths(self) -> np.ndarray:

@@ -1,15 +1,16 @@
 """What bfloat16 changes in an annotation: some documents annotated once more in float32."""
 
 import numpy as np
+from jaxtyping import Int64
 
 from sentemb_core.annotation.clusters import Clusters
+from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
 from sentemb_core.idc.stats import pairs_of_one_alone
 
 DOCUMENTS = 64
@@ -19,7 +20,7 @@ DOCUMENTS = 64
 def pair_drift(
     annotator: Encoder,
     corpus: TokenCorpus,
-    found: Clusters,
+    found: Clusters | PrunedGraph,
     config: AnnotationConfig,
 ) -> float:
     """Share of the pairs of a sample that only one of the two precisions finds, in [0, 1].
@@ -27,7 +28,8 @@ def pair_drift(
     Args:
         annotator: Whose vectors in `config.dtype` gave the clusters.
         corpus: In its tokens.
-        found: Clusters by partition (seed 000, Eq. 3), of the whole corpus.
+        found: What the pairs of the whole corpus are: clusters by partition (seed 000, Eq. 3), or
+            edges. Related pairs are drawn, and so are no part of it.
         config: How they were made; its seed draws the sample.
     """
     count = min(DOCUMENTS, corpus.n_documents)
@@ -35,7 +37,27 @@ def pair_drift(
     first, last = corpus.spans(np.sort(drawn))
     rows = np.concatenate([np.arange(*span) for span in zip(first, last, strict=True)])
     offsets = np.cumsum(np.append(0, last - first))
-    vectors = encode(annotator, corpus.tokens(rows))
-    near = neighbours(vectors, offsets, config.degree, config.min_distance)
-    exact = clusters(prune_to_top_k(near, config.top_k, mutual=config.mutual), offsets)
-    return pairs_of_one_alone(found.of(rows), exact, offsets)
+    exact = pruned_edges(encode(annotator, corpus.tokens(rows)), offsets, config)
+    if isinstance(found, Clusters):
+        return pairs_of_one_alone(found.of(rows), clusters(exact, offsets), offsets)
+    one = _edges_between(rows, corpus, found)
+    other = _ends(rows[exact.i], rows[exact.j])
+    return len(one ^ other) / max(len(one | other), 1)
+
+
+def _edges_between(
+    sentences: Int64[np.ndarray, " n"], corpus: TokenCorpus, graph: PrunedGraph
+) -> set[tuple[int, int]]:
+    """The edges of whole documents with these sentences."""
+    found: set[tuple[int, int]] = set()
+    for shard in corpus.shards:
+        low, high = np.searchsorted(sentences, [shard.sentences.start, shard.sentences.stop])
+        if low < high:
+            edges = graph.shard(shard.index)
+            own = np.isin(edges.i, sentences[low:high])
+            found |= _ends(edges.i[own], edges.j[own])
+    return found
+
+
+def _ends(i: Int64[np.ndarray, " edges"], j: Int64[np.ndarray, " edges"]) -> set[tuple[int, int]]:
+    return {*zip(i.tolist(), j.tolist(), strict=True)}

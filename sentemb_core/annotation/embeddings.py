@@ -124,10 +124,6 @@ class Embeddings:
             found[places] = _mapped(self._files[k])[wanted[places] - self._starts[k]]
         return found
 
-    def matrix(self) -> Float32[np.ndarray, "n dim"]:
-        """All vectors at once: 4 bytes a number."""
-        return self.rows(np.arange(self.n))
-
 
 @dataclass(frozen=True)
 class FreshVectors:

@@ -52,7 +52,7 @@ def write_pairs(
 
     The report, also in `out`/report.json, counts what was kept (share of all intra-document pairs
     that share a cluster) and what the cap of partners dropped of it; a kept share above
-    KEPT_SHARE_WARNING is logged as a warning.
+    KEPT_SHARE_WARNING is logged as a warning. Of edges what was kept are the pairs themselves.
 
     Raises EmptyPairsError if fewer than 2 % of the documents, or fewer than two, give a pair.
     """
@@ -75,6 +75,8 @@ def write_pairs(
     _require_pairs(total)
     written = Pairs.open(out)
     report = _report(total, all_held_out, len(written))
+    if graph is None:
+        report |= _clustered(total, len(written))
     report["adjacent_share"] = written.adjacent_share
     report["lexical_overlap"] = _sampled_overlap(corpus, written, seed)
     (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
@@ -138,18 +140,13 @@ def _require_pairs(total: ClusterStatistics) -> None:
         raise EmptyPairsError(
             f"At least {needed} of the {documents} documents that are not held out must give a "
             f"pair, {total.giving_documents} do; the longest has {longest} sentence(s). "
-            "Clustering needs two sentences a document: check the sentence splitter."
+            "Clustering needs min_distance + 1 sentences a document: check the sentence splitter, "
+            "or lower annotation.min_distance where it is above 1."
         )
 
 
 def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
-    if total.kept_share > KEPT_SHARE_WARNING:
-        log.warning(
-            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%): the clusters "
-            "say little. Lower top_k or set mutual = true.",
-            100 * total.kept_share,
-            100 * KEPT_SHARE_WARNING,
-        )
+    """All of it where the pairs were not expanded from clusters."""
     return {
         "documents": total.document_sizes.total(),
         "held_out_documents": held_out,
@@ -161,9 +158,21 @@ def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
         "possible_pairs": total.possible_pairs,
         "clustered_pairs": total.clustered_pairs,
         "pairs": pairs,
-        "kept_share": total.kept_share,
-        "dropped_share": 1 - pairs / total.clustered_pairs,
+        "kept_share": pairs / total.possible_pairs,
+        "dropped_share": 0.0,
     }
+
+
+def _clustered(total: ClusterStatistics, pairs: int) -> Json:
+    """What differs where pairs stand for clusters."""
+    if total.kept_share > KEPT_SHARE_WARNING:
+        log.warning(
+            "%.0f %% of all intra-document pairs share a cluster (more than %.0f %%): the clusters "
+            "say little. Lower top_k or set mutual = true.",
+            100 * total.kept_share,
+            100 * KEPT_SHARE_WARNING,
+        )
+    return {"kept_share": total.kept_share, "dropped_share": 1 - pairs / total.clustered_pairs}
 
 
 def _sampled_overlap(corpus: Corpus, pairs: Pairs, seed: int) -> float:

@@ -1,5 +1,6 @@
 """Edges of a corpus on disk together with as many random pairs that are probably related."""
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from sentemb_core.idc.relatedness import (
     strangers,
 )
 
+log = logging.getLogger(__name__)
+
 SAMPLE = 30_000
 """Pairs within documents, and as many across, behind an estimate: its share errs by .01."""
 
@@ -32,6 +35,13 @@ def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, o
     """
     stored = PrunedGraph.open(edges)
     told = estimated(corpus, vectors, np.random.default_rng([seed, 0]))
+    if told.share is None:
+        log.warning(
+            "Related pairs are told by documents of three sentences or more beside others, and %d "
+            "draws met none: the edges alone are the pairs. Take longer documents, or "
+            "annotation.positives = 'edge'.",
+            SAMPLE,
+        )
     for shard in corpus.shards:
         rng = np.random.default_rng([seed, 1, shard.index])
         kept, rows = stored.shard(shard.index), vectors.shard(shard.index)

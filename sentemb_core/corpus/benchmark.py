@@ -239,7 +239,10 @@ class Benchmark:
 
     def only(self, split: Split) -> "Benchmark":
         """The same candidates with this split's queries alone."""
-        places = self.queries(split)
+        return self.asked(self.queries(split))
+
+    def asked(self, places: Int64[np.ndarray, " n"]) -> "Benchmark":
+        """The same candidates with these queries alone."""
         return replace(
             self,
             query_document=self.query_document[places],

@@ -142,7 +142,7 @@ def write_labelled(
         out: Folder for documents.parquet and report.json.
 
     Raises:
-        EmptyPairsError: E102, fewer than two labels are there to train on.
+        EmptyPairsError: E102, fewer than two documents have a label to train on.
     """
     looked_for = {same_text(text) for text in Benchmark.open(benchmark).candidate_text if text}
     every = [label for label in _labels(documents) if is_label(label[0], share)]
@@ -150,10 +150,12 @@ def write_labelled(
     fair.sort(key=lambda label: unit_hash(LABEL, label[0]))
     taken = fair[:count]
     report = LabelReport(labels=len(taken), available=len(fair), judged=len(every) - len(fair))
-    if len(taken) < 2:
+    of_documents = len({row for _, row, _ in taken})
+    if of_documents < 2:
         raise EmptyPairsError(
-            f"Fine-tuning needs two labels at least: found {report.summary()}. Name a counterpart "
-            "column or a file of labels, or raise validation.label_share."
+            "Fine-tuning needs labels of two documents at least, or it has nothing to contrast "
+            f"with: found those of {of_documents}; {report.summary()}. Name a counterpart column "
+            "or a file of labels, or raise labels.count or validation.label_share."
         )
     if count is not None and len(taken) < count:
         log.warning("labels asked for: %d; found: %d", count, len(taken))
@@ -329,7 +331,7 @@ def _labels(documents: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def _write_pairs(documents: Path, taken: list[tuple[str, int, str]], out: Path) -> None:
-    """Every label as a document of its own, in the corpus's order."""
+    """Every label as a copy of its document, in the corpus's order."""
     texts: dict[int, list[str]] = {}
     for _, row, text in taken:
         texts.setdefault(row, []).append(text)

@@ -356,6 +356,14 @@ class TokenCorpus:
         """Index of each sentence's document."""
         return np.repeat(np.arange(self.n_documents), np.diff(self.offsets))
 
+    @cached_property
+    def original_of(self) -> Int64[np.ndarray, " documents"]:
+        """The first of the adjacent documents with a document's id, which are copies of one."""
+        ids = np.array(self.doc_ids, dtype=object)
+        first = np.arange(self.n_documents)
+        first[1:][ids[1:] == ids[:-1]] = 0
+        return np.maximum.accumulate(first)
+
     def shard_tokens(self, k: int) -> list[Int64[np.ndarray, " tokens"]]:
         """Token ids of all sentences of a shard; its pages leave memory with the call."""
         batch = _mapped(self._files[k])

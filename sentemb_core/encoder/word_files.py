@@ -39,7 +39,7 @@ def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
     """Words and vectors in the order of the file: the most frequent first.
 
     Args:
-        path: Ends in .bin or .bin.gz if binary.
+        path: Ends in .bin or .bin.gz if binary, in whatever case.
         limit: Rows to read at most; 400,000 of 300 numbers take 480 MB.
 
     Raises:
@@ -59,13 +59,15 @@ def read_word_vectors(path: Path, limit: int | None = None) -> WordVectors:
 
 def _rows(file: BufferedReader, path: Path) -> Rows:
     start = file.peek(4)[:4]
-    packed = path.suffix == ".gz"
+    name = path.name.lower()  # as `names.is_word_file` and `open_bytes` read it
+    packed = name.endswith(".gz")
     if start == ZIP or (packed and start == MAGIC):
         kind = "a zip archive" if start == ZIP else "a packed model of fastText"
         raise UnreadableSourceError(f"{path} is {kind}: unpack it first.")
     if start == MAGIC:
         return fasttext_rows(path)
-    return _binary_rows(file, path) if ".bin" in path.suffixes else _text_rows(file, path)
+    binary = name.removesuffix(".gz").endswith(".bin")
+    return _binary_rows(file, path) if binary else _text_rows(file, path)
 
 
 def _collected(rows: Rows, path: Path) -> WordVectors:

@@ -85,7 +85,7 @@ def retrieval_result(
     """Of an encoder by its own similarity; texts are cut at `encoder.max_length` tokens.
 
     Args:
-        encoder: As it is: set its `max_length` beforehand to read more of long documents.
+        encoder: As it is: load it with a longer `max_length` to read more of long documents.
         collection: Of `evaluation.collections`.
         documents: How a document becomes a vector.
         sentences: How its sentences are found, where its vector is their mean.

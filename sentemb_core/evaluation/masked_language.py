@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
-from sentemb_core.heads.layers import skip_layer, token_table
+from sentemb_core.heads.layers import token_table
 from sentemb_core.heads.mask_filler import MaskFiller, load_head
 from sentemb_core.methods.words import masking
 from sentemb_core.pairs.documents import Documents
@@ -39,6 +39,7 @@ class MaskedLanguage(BaseModel):
 def masked_language(
     encoder: Encoder,
     head: Mapping[str, Tensor],
+    below: int,
     corpus: Documents,
     counts: Int64[np.ndarray, " vocabulary"],
     *,
@@ -50,6 +51,7 @@ def masked_language(
     Args:
         encoder: Of a Condenser stage.
         head: State dict of the `MaskFiller` that the stage left, of as many layers as it has.
+        below: The layer of the encoder whose tokens that head saw (`stored_head.HeadShape`).
         corpus: Sentences that the stage did not read.
         counts: How often what it read has each token.
         rate: Share of tokens that are chosen: BERT's.
@@ -62,7 +64,7 @@ def masked_language(
     layers = 1 + max(int(name.split(".")[1]) for name in head if name.startswith("layers."))
     filler = MaskFiller(encoder, layers).eval()
     load_head(filler, head, random_head=False)
-    depth, table = skip_layer(encoder), token_table(encoder)
+    table = token_table(encoder)
     everything = np.arange(len(corpus.document_of))
     hide = masked(first, masking(encoder, rate))
     hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(seed))
@@ -78,7 +80,7 @@ def masked_language(
         row, goal = torch.from_numpy(ids)[None], torch.from_numpy(wanted)[None]
         reading = encoder.read(row, layers=True)
         late += float(filler.language.loss(reading.layers[-1], goal, table))
-        early = reading.layers[depth]
+        early = reading.layers[below]
         condensed += float(filler.loss(reading.pooled, early, torch.ones_like(row), goal, table))
     return MaskedLanguage(
         late=late / len(chosen),

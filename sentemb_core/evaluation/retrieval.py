@@ -68,16 +68,6 @@ class BenchmarkRanks:
         )
 
 
-def score_benchmark(
-    benchmark: Benchmark,
-    documents: Float32[np.ndarray, "documents dim"],
-    candidates: Float32[np.ndarray, "candidates dim"],
-    split: Split,
-) -> RetrievalScores:
-    """Scores of an encoder whose vectors `benchmark_vectors` made."""
-    return rank_benchmark(benchmark, vector_scorers(documents, candidates), split).scores()
-
-
 def rank_benchmark(benchmark: Benchmark, scorers: Scorers, split: Split) -> BenchmarkRanks:
     """Ranks of the split's documents and of their counterparts, each against the whole pool.
 

@@ -58,8 +58,8 @@ class Diagnostics(BaseModel):
 
     `before` is the annotator, `after` the encoder trained on what it found; none where vectors
     are not kept. `churn` is the adjusted Rand index to the round before, `related_share` what the
-    annotator's vectors say of all pairs inside documents (`idc.relatedness`), `drift` what share
-    of the pairs float32 finds otherwise (`annotation.drift`; none of float32 itself).
+    annotator's vectors say of a sentence's pairs in its document (`idc.relatedness`), `drift` what
+    share of the pairs float32 finds otherwise (`annotation.drift`; none of float32 itself).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

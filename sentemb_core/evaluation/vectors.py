@@ -52,13 +52,6 @@ def benchmark_vectors(
     return directions(documents), directions(candidates)
 
 
-def document_vectors(
-    rows: Rows, offsets: Int64[np.ndarray, " bounds"], documents: Int64[np.ndarray, " documents"]
-) -> Float32[np.ndarray, "documents dim"]:
-    """Mean of each document's sentence vectors, not normalised."""
-    return span_means(rows, offsets[documents], offsets[documents + 1])
-
-
 def span_means(
     rows: Rows, first: Int64[np.ndarray, " spans"], last: Int64[np.ndarray, " spans"]
 ) -> Float32[np.ndarray, "spans dim"]:

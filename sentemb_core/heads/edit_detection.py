@@ -16,8 +16,7 @@ def edit_detection(*views: str, network: str = "discriminator") -> CrossSampleTe
     """The mean over all real tokens of these views.
 
     A head with batch norm needs the whole batch, so this term does too: under a gradient cache the
-    discriminator still reads all rows at once. `sample_losses.replaced_tokens`, on raw vectors,
-    does not.
+    discriminator still reads all rows at once.
 
     Args:
         views: Each with `inputs`: its sentences with masks in them.

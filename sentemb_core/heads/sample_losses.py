@@ -50,17 +50,6 @@ def aggregated(network: str = "auxiliary") -> SampleLoss:
     return loss
 
 
-def replaced_tokens(network: str = "discriminator") -> SampleLoss:
-    """DiffCSE on raw sentence vectors: the sum over real tokens, not over targets."""
-
-    def loss(learner: Learner, rows: Rows) -> Tensor:
-        return _network(learner, network).loss(
-            rows.reading.pooled, rows.ids, rows.mask, rows.inputs
-        )
-
-    return loss
-
-
 def rewritten(network: str = "decoder") -> SampleLoss:
     """The CLM autoencoder: a `CausalDecoder` writes the targets from the sentence vector."""
 

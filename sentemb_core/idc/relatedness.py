@@ -43,8 +43,9 @@ class Relatedness:
 
     bounds: Float64[np.ndarray, " bounds"]
     posterior: Float64[np.ndarray, " bounds+1"]
-    share: float
-    """Of all pairs of one document that are related."""
+    share: float | None
+    """Of a sentence's pairs in its document, neighbours aside, those that are related; none where
+    there is no such pair, or no stranger to compare with."""
 
     def of(self, similarity: Float32[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
         return self.posterior[np.searchsorted(self.bounds, similarity, side="right")]
@@ -56,7 +57,10 @@ def relatedness(
     """Estimated from similarities within documents and across documents.
 
     Of the pairs within, twice those below the median across are unrelated (Storey 2002, lambda .5).
+    Where either side has no pair, nothing is told: no share, and nobody is probably related.
     """
+    if not (len(within) and len(across)):
+        return Relatedness(np.empty(0), np.zeros(1), None)
     unrelated = min(1.0, 2 * float((within < np.median(across)).mean()))
     bounds = np.quantile(np.concatenate([within, across]), np.arange(1, BINS) / BINS)
     inside, outside = (_shares(values, bounds) for values in (within, across))

@@ -16,12 +16,13 @@ from sentemb_core.views.labelled import body, counterpart
 def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
     """The mean of a document's sentence vectors chooses among the counterparts of the batch.
 
-    The loss of self-training, with in-batch negatives; equal counterparts are no negatives.
+    The loss of self-training, with in-batch negatives; equal counterparts and the other ones of
+    the document are no negatives.
     """
     term = contrast("document", "counterpart", settings.temperature, encoder.similarity)
     return Method(
         name="fine_tune",
-        pairs=sources.whole_documents,
+        pairs=sources.labelled_documents,
         views={"sentence": body(settings.sentences), "counterpart": counterpart},
         readers={"sentence": compared},
         aggregate={"document": "sentence"},

@@ -35,6 +35,9 @@ class Documents(Protocol):
     @property
     def document_of(self) -> Int64[np.ndarray, " sentences"]: ...
 
+    @property
+    def original_of(self) -> Int64[np.ndarray, " documents"]: ...
+
     def tokens(self, sentences: Int64[np.ndarray, " rows"]) -> list[Tokens]: ...
 
     @property

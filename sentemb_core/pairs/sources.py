@@ -1,6 +1,7 @@
 """The pair sources: who of a corpus is paired with whom, method by method."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -35,6 +36,12 @@ def with_past(corpus: Documents, _: Annotation | None = None) -> PairTable:
 def whole_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
     """Every document once; its first sentence stands for it (HiCL, seed 004)."""
     return _with_itself(corpus.offsets[:-1][~corpus.held_out & (np.diff(corpus.offsets) > 0)])
+
+
+def labelled_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every label once, as in `whole_documents`: the labels of one document are its copies."""
+    table = whole_documents(corpus)
+    return replace(table, document=corpus.original_of[corpus.document_of[table.i]])
 
 
 def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:

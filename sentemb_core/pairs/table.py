@@ -13,11 +13,13 @@ from sentemb_core.pairs.documents import Documents
 class PairTable:
     """Unordered positive pairs of sentence indices; both ends lie in one document.
 
-    A method whose second text is derived from the first (dropout, inverse cloze) has i = j.
+    A method whose second text is derived from the first (dropout, inverse cloze) has i = j. Where
+    documents are copies of one, `document` names the one of each pair.
     """
 
     i: Int64[np.ndarray, " pairs"]
     j: Int64[np.ndarray, " pairs"]
+    document: Int64[np.ndarray, " pairs"] | None = None
 
     def __len__(self) -> int:
         return len(self.i)

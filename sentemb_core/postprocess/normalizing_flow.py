@@ -7,18 +7,14 @@ on with the first half of its coordinates; all others are already normal. Only t
 log-determinant: that of a permutation and of an additive coupling is 0.
 """
 
-import json
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float32, Int64
-from safetensors import safe_open
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from sentemb_core.encoder.dense import linear
@@ -80,7 +76,6 @@ class NormalizingFlow(nn.Module):
                 f"{dim} dimensions are too narrow, {2**levels} are needed. Lower levels."
             )
         self.dim = dim
-        self.shape = {"dim": dim, "levels": levels, "depth": depth, "width": width}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.steps = nn.ModuleList(
@@ -199,21 +194,6 @@ def fitted_flow(
             adam.zero_grad()
             loss.backward()
             adam.step()
-    return flow.eval().requires_grad_(False)
-
-
-def save_flow(flow: NormalizingFlow, path: Path) -> None:
-    """Write one safetensors file; equal flows give equal bytes."""
-    weights = {name: tensor.contiguous() for name, tensor in flow.state_dict().items()}
-    path.write_bytes(save(weights, metadata={"shape": json.dumps(flow.shape)}))
-
-
-def load_flow(path: Path) -> NormalizingFlow:
-    """The flow that `save_flow` wrote."""
-    with safe_open(path, framework="pt") as file:
-        shape = json.loads(file.metadata()["shape"])
-    flow = NormalizingFlow(**shape, seed=0)
-    flow.load_state_dict(load_file(path))
     return flow.eval().requires_grad_(False)
 
 

@@ -35,6 +35,7 @@ from sentemb_core.report.data import (
 from sentemb_core.report.examples import document_before_and_after, lost_queries
 from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.report.projection import common_axes
+from sentemb_core.types import Positives
 
 PROJECTED = (8, 300)
 """In the picture of the vectors: whole documents, and single sentences around them."""
@@ -58,7 +59,8 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "candidate": candidate,
         "candidates": benchmark.n_candidates,
         "rounds": [
-            round_row(folders, best=number == run.best) for number, folders in enumerate(run.rounds)
+            round_row(folders, run.annotation.positives, best=number == run.best)
+            for number, folders in enumerate(run.rounds)
         ],
         "fixed": [fixed_row(label, path) for label, path in run.fixed.items()],
         "document": document_before_and_after(run, corpus),
@@ -75,7 +77,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
     return words.model_copy(update=panels)
 
 
-def round_row(folders: RoundFolders, *, best: bool) -> RoundRow:
+def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> RoundRow:
     """Scores with their band, and what the annotation behind the row found."""
     scores = read_scores(folders.scores)
     hits = (read_ranks(folders.scores, "validation") <= 5).astype(np.float64)
@@ -96,6 +98,7 @@ def round_row(folders: RoundFolders, *, best: bool) -> RoundRow:
     annotation = json.loads((folders.pairs / "report.json").read_text("utf-8"))
     return row.model_copy(
         update={
+            "positives": positives,
             "kept_share": annotation["kept_share"],
             "clusters_per_document": annotation["clusters_per_document"],
             "pairs": annotation["pairs"],

@@ -20,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from sentemb_core.types import Positives
+
 CUTOFFS = (1, 5, 10, 20)
 """The k of Recall@k in the tables."""
 
@@ -102,6 +104,9 @@ class RoundRow(Shown):
     high: Number = Field(
         default=None, description="Bootstrap band of the deciding metric, upper end."
     )
+    positives: Positives = Field(
+        default="cluster", description="What its pairs are, as in `AnnotationConfig`."
+    )
     kept_share: Number = Field(
         default=None, description="Of all pairs inside documents, in [0, 1]."
     )
@@ -112,7 +117,8 @@ class RoundRow(Shown):
     pairs: int | None = None
     adjacent_share: Number = Field(default=None, description="Of the pairs, neighbours.")
     related_share: Number = Field(
-        default=None, description="Of all pairs inside documents, estimated without labels."
+        default=None,
+        description="Of a sentence's pairs in its document, neighbours aside, without labels.",
     )
     drift: Number = Field(
         default=None, description="Of the pairs, those that float32 finds otherwise."

@@ -1,7 +1,6 @@
 """Texts of a run to read: one document before and after, and the queries that went wrong."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
@@ -10,6 +9,7 @@ from jaxtyping import Int64
 
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.benchmark import Benchmark, Split
 from sentemb_core.corpus.table import document_batches
@@ -17,7 +17,7 @@ from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.scores import read_ranks
-from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
+from sentemb_core.idc.components import clusters
 from sentemb_core.report.data import DocumentClusters, Labelling, LostQuery
 from sentemb_core.report.folders import RunFolders
 
@@ -86,18 +86,18 @@ def views_of(run: RunFolders) -> dict[str, View]:
 
 
 def partition_by(vectors: Embeddings, config: AnnotationConfig) -> View:
-    """The definition itself, in networkx: a document at a time, nothing is faster to read."""
+    """As a round annotates with these vectors, a document at a time."""
 
     def view(rows: Rows) -> list[int]:
-        graph = pruned(document_graph(vectors.rows(rows)), config.top_k, mutual=config.mutual)
-        return graph_clusters(graph)
+        offsets = np.array([0, len(rows)])
+        return clusters(pruned_edges(vectors.rows(rows), offsets, config), offsets).tolist()
 
     return view
 
 
-def annotation_in(clusters: Path) -> View:
+def annotation_in(folder: Path) -> View:
     """Labels as a round's annotation stored them."""
-    stored = Clusters.open(clusters)
+    stored = Clusters.open(folder)
     return lambda rows: stored.of(rows).tolist()
 
 
@@ -124,7 +124,7 @@ def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> 
     worst = worst[ranks[worst] > 1]
     if not len(worst):
         return []
-    asked = only(benchmark, benchmark.queries(JUDGED)[worst])
+    asked = benchmark.asked(benchmark.queries(JUDGED)[worst])
     scorers = encoder_scorers(load_encoder(best.encoder), corpus, asked, best.vectors())
     first = scorers.document_to_counterpart(np.arange(len(worst))).argmax(axis=1)
     return [
@@ -142,17 +142,6 @@ def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> 
             strict=True,
         )
     ]
-
-
-def only(benchmark: Benchmark, places: Int64[np.ndarray, " n"]) -> Benchmark:
-    """The benchmark with these queries alone, before all candidates."""
-    return replace(
-        benchmark,
-        query_document=benchmark.query_document[places],
-        query_split=benchmark.query_split[places],
-        query_candidate=benchmark.query_candidate[places],
-        query_doc_id=[benchmark.query_doc_id[place] for place in places.tolist()],
-    )
 
 
 def candidate_text(corpus: TokenCorpus, benchmark: Benchmark, candidate: int) -> str:

@@ -170,14 +170,15 @@ def cluster_sizes(histogram: ClusterSizes, widest: int, highest: int) -> Figure:
 
 
 def kept_share(rows: Sequence[RoundRow]) -> Figure:
-    """Share of all pairs inside documents that became positives, and where it says too little."""
+    """Share of all pairs inside documents that became positives, and where clusters say little."""
     figure, axes = _canvas()
     shares = 100 * _column(rows, "kept_share")
     bars = axes.bar(range(len(rows)), shares, color=BLUE, width=0.55)
     axes.bar_label(bars, [percent(row.kept_share) for row in rows], padding=2)
-    warning = f"warning above {percent(KEPT_SHARE_WARNING)}"
-    axes.axhline(100 * KEPT_SHARE_WARNING, color=VERMILLION, linestyle="--", label=warning)
-    _legend_above(axes)
+    if any(row.positives == "cluster" for row in rows):
+        warning = f"warning above {percent(KEPT_SHARE_WARNING)}"
+        axes.axhline(100 * KEPT_SHARE_WARNING, color=VERMILLION, linestyle="--", label=warning)
+        _legend_above(axes)
     axes.set_ylim(0, 109)
     axes.grid(visible=False, axis="x")
     _name_places(axes, [row.label for row in rows])

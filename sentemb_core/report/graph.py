@@ -8,12 +8,17 @@ from textwrap import shorten
 from typing import Any
 
 import networkx as nx
+import numpy as np
+from jaxtyping import Float32
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from rich.markup import escape
 from rich.table import Table
 
-from sentemb_core.idc.networks import Graph
+from sentemb_core.annotation.in_memory import pruned_edges
+from sentemb_core.configs import AnnotationConfig
+from sentemb_core.idc import components
+from sentemb_core.idc.networks import Graph, kept_graph
 from sentemb_core.report.figures import HUES, INK, MUTED, drawable, house_style
 
 LEGEND_WIDTH = 72
@@ -25,6 +30,19 @@ LEGEND_LINES = 150
 
 SEED = 42
 """Of the layout, so that a document always looks the same."""
+
+
+def annotated_document(
+    vectors: Float32[np.ndarray, "sentences dim"], top_k: int, *, mutual: bool
+) -> tuple[Graph, list[int]]:
+    """The pruned graph of one document and the cluster of every sentence.
+
+    Memory grows with the sentences: of ten thousand all pairs would take 33 GB.
+    """
+    offsets = np.array([0, len(vectors)])
+    config = AnnotationConfig(top_k=top_k, mutual=mutual)
+    edges = pruned_edges(vectors, offsets, config)
+    return kept_graph(edges, len(vectors)), components.clusters(edges, offsets).tolist()
 
 
 def draw_document(

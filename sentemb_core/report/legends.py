@@ -17,13 +17,14 @@ RECALL: Legend = {
 
 ANNOTATION: Legend = {
     "Encoder": "the one that learnt from this annotation; the one before it made it.",
-    "Pairs kept": "of all pairs of sentences inside documents, the share that lie in one cluster; "
-    f"above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents.",
+    "Pairs kept": "of all pairs of sentences inside documents, the share that lie in one cluster "
+    f"(above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents), or that are "
+    "positives by themselves.",
     "Clusters a document": "the mean over documents of at least two sentences.",
     "Pairs": "how many were exported to train on.",
     "Neighbours among them": "the share of these that stand side by side in their document.",
-    "Related in a document": "of all pairs inside documents, the share whose meanings are related, "
-    "estimated without labels.",
+    "Related in a document": "of a sentence's pairs in its document, neighbours aside, the share "
+    "whose meanings are related, estimated without labels.",
     "ARI to last": "adjusted Rand index to the clusters of the annotation before: 1 is unchanged, "
     "0 is chance.",
     "Word overlap": "of all words of a pair, the share that both sentences have (Jaccard index).",

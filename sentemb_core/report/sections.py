@@ -131,13 +131,14 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
         for row in rows
     ]
     ari = " ARI to last: how far the clusters are those of the annotation before, 1 if they are."
+    line = "; above the dashed line clusters have grown into whole documents"
     return join(
         [
             *(tag("p", quoted(text), class_="warning") for text in kept_share_warnings(rows)),
             _panel(
                 drawings.get("stability", ()),
-                "Pairs kept: of all pairs inside documents, the share that became positives; above "
-                "the dashed line clusters have grown into whole documents."
+                "Pairs kept: of all pairs inside documents, the share that became positives"
+                f"{line if any(row.positives == 'cluster' for row in rows) else ''}."
                 f"{ari if any(row.churn is not None for row in rows) else ''}",
             ),
             _explained("What each encoder's annotation found", ANNOTATION, body) if body else "",
@@ -156,9 +157,11 @@ def _precision(rows: Sequence[RoundRow]) -> Html:
     told = [f"{percent(row.drift)} in {row.label}" for row in rows if row.drift is not None]
     if not told:
         return Html("")
+    drawn = " (but for related ones, which are drawn)"
     return _caption(
-        "Annotated in bfloat16, twice as fast. Of the pairs of a sample of documents, float32 "
-        f"finds otherwise: {', '.join(told)}."
+        "Annotated in bfloat16, twice as fast. Of the pairs of a sample of documents"
+        f"{drawn if any(row.positives == 'related' for row in rows) else ''}, float32 finds "
+        f"otherwise: {', '.join(told)}."
     )
 
 
@@ -427,13 +430,15 @@ CHAPTERS: dict[str, tuple[str, Chapter]] = {
 
 
 def kept_share_warnings(rows: Iterable[RoundRow]) -> list[str]:
-    """One sentence for each annotation that kept too large a share of the pairs."""
+    """One sentence for each annotation whose clusters kept too large a share of the pairs."""
     return [
         f"{row.label}: {percent(row.kept_share)} of all pairs inside documents were kept, above "
         f"{percent(KEPT_SHARE_WARNING)}. The clusters have grown into whole documents and say "
         "little: lower top_k, set mutual = true or, for k-means, raise n_clusters."
         for row in rows
-        if row.kept_share is not None and row.kept_share > KEPT_SHARE_WARNING
+        if row.positives == "cluster"
+        and row.kept_share is not None
+        and row.kept_share > KEPT_SHARE_WARNING
     ]
 
 

@@ -69,6 +69,7 @@ class PairBatches:
     ) -> None:
         document = corpus.document_of[pairs.i]
         _check_documents(corpus, document)
+        document = document if pairs.document is None else pairs.document
         self._method, self._corpus, self._pairs, self._seed = method, corpus, pairs, seed
         self._by_document = np.argsort(document, kind="stable")
         self._counts = np.unique(document, return_counts=True)[1]

@@ -1,4 +1,10 @@
-"""The two sides of a labelled pair, whose counterpart is the last sentence of its document."""
+"""The two sides of a labelled pair, whose counterpart is the last sentence of its document.
+
+A document of several labels has a copy for each. Rows bear the number of their original: what
+people matched with one document is no negative of it.
+"""
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,14 +15,15 @@ from sentemb_core.views.sentences import view_of
 
 def counterpart(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
     """The last sentence of each document."""
-    return view_of(corpus, corpus.offsets[corpus.document_of[draw.first] + 1] - 1, draw.group)
+    last = corpus.offsets[corpus.document_of[draw.first] + 1] - 1
+    return _of_originals(corpus, view_of(corpus, last, draw.group))
 
 
 def body(most: int) -> ViewMaker:
     """At most `most` sentences of each document, drawn anew at every step: their mean is unbiased.
 
     The rows of one document are parts of one sequence, all of the same weight. The pair source is
-    `whole_documents`: the first sentence stands for its document.
+    `labelled_documents`: the first sentence stands for its document.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
@@ -29,13 +36,10 @@ def body(most: int) -> ViewMaker:
         sizes = np.array([len(rows) for rows in drawn])
         owner = np.repeat(np.arange(len(drawn)), sizes)
         sentences = view_of(corpus, np.concatenate(drawn), draw.group[owner])
-        return View(
-            tokens=sentences.tokens,
-            document=sentences.document,
-            group=sentences.group,
-            text=sentences.text,
-            owner=owner,
-            weight=1 / sizes[owner],
-        )
+        return replace(_of_originals(corpus, sentences), owner=owner, weight=1 / sizes[owner])
 
     return view
+
+
+def _of_originals(corpus: Documents, view: View) -> View:
+    return replace(view, document=corpus.original_of[view.document])

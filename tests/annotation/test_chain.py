@@ -138,6 +138,19 @@ def test_edges_alone_are_pairs_too_but_for_held_out_documents(tmp_path: Path):
     assert j.tolist() == edges.j[~held].tolist()
     assert report["pairs"] == len(found)
     assert report["adjacent_share"] == pytest.approx((j - i == 1).mean())
+    assert report["kept_share"] == len(found) / report["possible_pairs"]
+    assert report["dropped_share"] == 0
+
+
+def test_edges_of_a_swallowed_document_are_not_warned_about(tmp_path: Path, caplog):
+    """Chains join whole documents at a top_k of 2, but only their edges are pairs."""
+    corpus = Corpus()
+    annotated(corpus, tmp_path, top_k=2)
+    assert "share a cluster" in caplog.text
+    caplog.clear()
+    (pairs,) = folder(tmp_path, "edge_pairs")
+    write_pairs(corpus, tmp_path / "clusters", None, 0, pairs, edges=tmp_path / "edges")
+    assert "share a cluster" not in caplog.text
 
 
 def all_of(pairs: Pairs) -> np.ndarray:
@@ -163,6 +176,18 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
         assert all(shard.sentences.start <= i and j < shard.sentences.stop for i, j in found)
         drawn = {*found} - {*alone}
         assert np.mean([topics[i] == topics[j] for i, j in drawn]) > 0.8  # by chance .5
+
+
+def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(tmp_path: Path, caplog):
+    corpus = Corpus(lengths=[2] * 6, cuts=())
+    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
+    write_vectors(corpus, drawn(corpus).vectors, stored)
+    write_graph(corpus, Embeddings.open(stored), 4, graph)
+    write_edges(graph, 1, False, edges)
+    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
+    assert found == alone
+    assert "documents of three sentences or more beside others" in caplog.text
 
 
 def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:
@@ -293,7 +318,8 @@ def test_a_union_that_swallows_whole_documents_is_warned_about(tmp_path: Path, c
 
 
 def test_single_sentences_are_no_corpus_to_learn_from(tmp_path: Path):
-    with pytest.raises(EmptyPairsError, match=r"^E102 At least 2 of the 3 documents .* 0 do; .*"):
+    rule = r"^E102 At least 2 of the 3 documents .* 0 do; .* needs min_distance \+ 1 sentences .*"
+    with pytest.raises(EmptyPairsError, match=rf"{rule}lower annotation\.min_distance"):
         annotated(Corpus(lengths=[1, 1, 1], cuts=()), tmp_path)
 
 

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
+from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
+from sentemb_core.annotation.files import write_arrow
+from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
@@ -32,9 +36,20 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
     corpus, config = TokenCorpus.open(tmp_path / "tokens"), AnnotationConfig(top_k=1)
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))
     near = neighbours(vectors, corpus.offsets, config.degree)
-    own = clusters(prune_to_top_k(near, config.top_k), corpus.offsets)
+    edges = prune_to_top_k(near, config.top_k)
+    own = clusters(edges, corpus.offsets)
     (shard,) = corpus.shards
     for labels, drifts in ((own, False), (np.zeros_like(own), True)):
         write_labels(labels, shard, tmp_path)
         drift = pair_drift(encoder, corpus, Clusters.open(tmp_path), config)
         assert drift > 0.3 if drifts else drift == 0
+
+    alone = config.model_copy(update={"positives": "edge"})
+    columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
+    write_arrow(tmp_path / "edges-00000.arrow", columns, schemas.EDGES)
+    assert pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone) == 0
+    half = [column[::2] for column in columns]
+    write_arrow(tmp_path / "edges-00000.arrow", half, schemas.EDGES)
+    lost = len(edges.i) - len(half[0])
+    drift = pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone)
+    assert drift == lost / len(edges.i), "chains of edges have more pairs in their clusters"

@@ -106,8 +106,20 @@ def test_more_labels_than_there_are_is_said(tmp_path: Path, caplog: pytest.LogCa
 
 
 def test_one_label_is_too_few(tmp_path: Path):
-    with pytest.raises(EmptyPairsError, match="two labels at least"):
+    with pytest.raises(EmptyPairsError, match="two documents at least"):
         drawn(tmp_path, documents(), 1)
+
+
+def test_labels_of_one_document_have_nothing_to_contrast_with(tmp_path: Path):
+    row = next(row for row in documents() if is_label(row.doc_id, SHARE))
+    out = labelled(tmp_path, [pair(row.source_row, text) for text in ("first", "second")])
+    judged, learnt = tmp_path / "benchmark", tmp_path / "labels"
+    judged.mkdir()
+    learnt.mkdir()
+    config = ValidationConfig(label_share=SHARE, halves=True)
+    write_benchmark(out / "documents.parquet", config, judged)
+    with pytest.raises(EmptyPairsError, match="found those of 1; labels to train on: 2 of 2"):
+        write_labelled(out, judged, SHARE, None, learnt)
 
 
 def labelled(folder: Path, rows: list[dict[str, Any]], count: int = 200) -> Path:

@@ -163,6 +163,23 @@ def test_some_shards_are_a_corpus_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_shards")
+def test_adjacent_documents_of_one_id_are_copies_of_the_first(tmp_path: Path) -> None:
+    rows = [Document(name, ["A B.", "C"], None, k) for k, name in enumerate("abbbcb")]
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for row in rows:
+            writer.write(row)
+    (tmp_path / "tokens").mkdir()
+    write_tokens(
+        tmp_path / "documents.parquet", None, tokenizer_json(tmp_path), 8,
+        tmp_path / "tokens", add_special_tokens=True,
+    )  # fmt: skip
+    corpus = TokenCorpus.open(tmp_path / "tokens")
+    assert len(corpus.shards) == 3, "copies in two shards"
+    assert corpus.original_of.tolist() == [0, 1, 1, 1, 4, 5]
+    assert corpus.part([1, 2]).original_of.tolist() == [0, 0, 2, 3]
+
+
+@pytest.mark.usefixtures("small_shards")
 def test_documents_are_found_by_their_index_and_by_their_sentences(tmp_path: Path) -> None:
     _, corpus = cache(tmp_path)
     for every in (corpus, corpus.part([2, 0, 1])):

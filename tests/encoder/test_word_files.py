@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.encoder.fasttext_model import MAGIC
+from sentemb_core.encoder.names import is_word_file
 from sentemb_core.encoder.word_files import read_word_vectors
 from sentemb_core.errors import BadDataError, UnreadableSourceError
 
@@ -50,6 +51,8 @@ FORMS = [
     (fasttext_vec, "crawl.vec"),
     (binary, "news.bin"),
     (binary_without_line_ends, "news.bin"),
+    (glove, "news.bin.txt"),
+    (binary, "NEWS.BIN"),
 ]
 
 
@@ -59,12 +62,14 @@ def saved(folder: Path, content: bytes, name: str = "glove.txt") -> Path:
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS)
-@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzipped"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".GZ"])
 def test_every_form_gives_the_same_words_and_vectors(
-    form: Callable[[Table], bytes], name: str, zipped: bool, tmp_path: Path
+    form: Callable[[Table], bytes], name: str, packed: str, tmp_path: Path
 ):
-    content = gzip.compress(form(THREE)) if zipped else form(THREE)
-    found = read_word_vectors(saved(tmp_path, content, name + ".gz" * zipped))
+    content = gzip.compress(form(THREE)) if packed else form(THREE)
+    path = saved(tmp_path, content, name + packed)
+    found = read_word_vectors(path)
+    assert is_word_file(str(path))
     assert found.words == ["the", "über", "can't"]
     np.testing.assert_array_equal(found.vectors, np.array(list(THREE.values()), np.float32))
 
@@ -131,6 +136,8 @@ BROKEN = [
     ("an absurd dimension", "w.bin", b"3 99999999\nthe ", UnreadableSourceError,
      "E103 .*tells 99999999"),
     ("a packed model of fastText", "w.bin.gz", gzip.compress(MAGIC + b"..."),
+     UnreadableSourceError, "E103 .*unpack"),
+    ("one with a loud name", "w.BIN.GZ", gzip.compress(MAGIC + b"..."),
      UnreadableSourceError, "E103 .*unpack"),
     ("a zip archive", "w.txt", b"PK\x03\x04...", UnreadableSourceError, "E103 .*unpack"),
     ("half a gzip file", "w.txt.gz", gzip.compress(glove(THREE))[:-12], UnreadableSourceError,

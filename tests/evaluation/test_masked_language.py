@@ -43,7 +43,7 @@ def test_the_unigram_loss_is_that_of_the_shares_each_counted_once_more():
 
 def test_a_network_that_learnt_nothing_is_about_as_good_as_a_guess():
     encoder = tiny.bert()
-    found = masked_language(encoder, head_of(encoder), texts(), counts(w7=10_000), seed=1)
+    found = masked_language(encoder, head_of(encoder), 1, texts(), counts(w7=10_000), seed=1)
     assert found.late == pytest.approx(math.log(WORDS), abs=0.6)
     assert found.condensed == pytest.approx(math.log(WORDS), abs=0.6)
     assert found.unigram < 0.1
@@ -55,27 +55,37 @@ def test_a_head_that_always_says_the_word_beats_every_share():
     head = head_of(encoder)
     head["language.bias"] = torch.zeros(WORDS)
     head["language.bias"][7] = 50.0
-    found = masked_language(encoder, head, texts(), counts(w7=50, w8=50), seed=1)
+    found = masked_language(encoder, head, 1, texts(), counts(w7=50, w8=50), seed=1)
     assert max(found.late, found.condensed) < 0.01 < found.unigram
 
 
 def test_the_same_seed_masks_the_same_tokens():
     encoder = tiny.bert()
     told = [
-        masked_language(encoder, head_of(encoder), texts(), counts(), seed=seed)
+        masked_language(encoder, head_of(encoder), 1, texts(), counts(), seed=seed)
         for seed in (1, 1, 2)
     ]
     assert told[0] == told[1] != told[2]
 
 
+def test_the_head_reads_the_layer_that_it_learnt_on():
+    """A head of layer 0 tells otherwise from layer 1; the encoder's last layer is what it is."""
+    encoder = tiny.bert()
+    told = [
+        masked_language(encoder, head_of(encoder), below, texts(), counts()) for below in (0, 1)
+    ]
+    assert told[0].condensed != told[1].condensed
+    assert told[0].late == told[1].late
+
+
 def test_texts_without_a_masked_token_are_refused():
     encoder = tiny.bert()
     with pytest.raises(BadDataError, match="take more sentences"):
-        masked_language(encoder, head_of(encoder), texts(1, length=1), counts())
+        masked_language(encoder, head_of(encoder), 1, texts(1, length=1), counts())
 
 
 def test_a_head_of_another_encoder_is_refused():
     encoder = tiny.bert()
     head = head_of(encoder) | {"language.bias": torch.zeros(5)}
     with pytest.raises(RecipeError, match="must fit"):
-        masked_language(encoder, head, texts(), counts())
+        masked_language(encoder, head, 1, texts(), counts())

@@ -7,9 +7,9 @@ from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.errors import BadDataError, BadEmbeddingError
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import (
+    RetrievalScores,
     bm25_scorers,
     rank_benchmark,
-    score_benchmark,
     vector_scorers,
 )
 from sentemb_core.evaluation.texts import benchmark_texts
@@ -20,12 +20,18 @@ def one_to_one(n: int) -> Benchmark:
     return benchmark(list(range(n)), ["validation"] * n)
 
 
+def scores_of(
+    pool: Benchmark, documents: np.ndarray, candidates: np.ndarray, split: str
+) -> RetrievalScores:
+    return rank_benchmark(pool, vector_scorers(documents, candidates), split).scores()
+
+
 SHARED = benchmark([0, 1, 0, 2], ["validation", "validation", "gate", "test"])
 
 
 def test_documents_that_equal_their_counterparts_are_found_first():
     vectors = np.eye(6, dtype=np.float32)
-    scores = score_benchmark(one_to_one(6), vectors, vectors, "validation")
+    scores = scores_of(one_to_one(6), vectors, vectors, "validation")
     for direction in (scores.document_to_counterpart, scores.counterpart_to_document):
         assert direction.recall_at_1 == direction.mrr_at_10 == 1
         assert (direction.queries, direction.candidates) == (6, 6)
@@ -34,7 +40,7 @@ def test_documents_that_equal_their_counterparts_are_found_first():
 def test_only_the_split_asks_and_the_whole_pool_answers():
     documents = np.array([[1, 0], [0, 1], [1, 0], [-1, 0]], np.float32)
     candidates = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
-    scores = score_benchmark(SHARED, documents, candidates, "gate")
+    scores = scores_of(SHARED, documents, candidates, "gate")
     assert (scores.split, scores.document_to_counterpart.queries) == ("gate", 1)
     assert scores.document_to_counterpart.candidates == 3
     assert scores.counterpart_to_document.candidates == 4
@@ -54,7 +60,7 @@ def test_a_shared_title_asks_once_and_for_all_of_its_documents():
 
 def test_a_constant_encoder_gets_chance_in_both_directions():
     same = np.ones((40, 8), np.float32)
-    scores = score_benchmark(one_to_one(40), same, same, "validation")
+    scores = scores_of(one_to_one(40), same, same, "validation")
     for direction in (scores.document_to_counterpart, scores.counterpart_to_document):
         assert direction.recall_at_1 == pytest.approx(1 / 40)
         assert direction.recall_at_5 == pytest.approx(5 / 40)
@@ -75,21 +81,21 @@ def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
         candidate_text=straight.candidate_text,
         candidate_document=order,
     )
-    assert score_benchmark(
-        moved, documents[order], candidates[order], "validation"
-    ) == score_benchmark(straight, documents, candidates, "validation")
+    assert scores_of(moved, documents[order], candidates[order], "validation") == scores_of(
+        straight, documents, candidates, "validation"
+    )
 
 
 def test_a_diverged_encoder_has_no_score():
     vectors = np.full((6, 3), np.nan, np.float32)
     with pytest.raises(BadEmbeddingError, match="E201"):
-        score_benchmark(one_to_one(6), vectors, vectors, "validation")
+        scores_of(one_to_one(6), vectors, vectors, "validation")
 
 
 def test_an_empty_split_is_refused_with_the_way_out():
     vectors = np.eye(6, dtype=np.float32)
     with pytest.raises(BadDataError, match="gate split of the benchmark has no query"):
-        score_benchmark(one_to_one(6), vectors, vectors, "gate")
+        scores_of(one_to_one(6), vectors, vectors, "gate")
 
 
 def test_bm25_finds_documents_by_their_words_and_goes_through_the_same_metrics(titled):

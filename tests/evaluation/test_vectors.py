@@ -5,7 +5,7 @@ import pytest
 
 from sentemb_core.errors import BadDataError, BadEmbeddingError
 from sentemb_core.evaluation import vectors
-from sentemb_core.evaluation.vectors import benchmark_vectors, document_vectors, span_means
+from sentemb_core.evaluation.vectors import benchmark_vectors, span_means
 
 
 def gaussian(n: int, seed: int = 0) -> np.ndarray:
@@ -23,7 +23,7 @@ def test_a_document_is_the_mean_of_its_sentence_vectors(
     monkeypatch.setattr(vectors, "BLOCK", block)
     sentences, offsets = gaussian(20), np.array([0, 1, 6, 9, 20])
     asked = np.array([3, 0, 2])
-    found = document_vectors(sentences.__getitem__, offsets, asked)
+    found = span_means(sentences.__getitem__, offsets[asked], offsets[asked + 1])
     expected = [sentences[offsets[d] : offsets[d + 1]].mean(axis=0) for d in asked]
     assert found == pytest.approx(np.array(expected), abs=1e-6)
 
@@ -43,7 +43,7 @@ def test_no_more_than_a_block_of_sentences_is_read_at_once(monkeypatch: pytest.M
 
 def test_a_document_without_sentences_is_refused():
     with pytest.raises(BadDataError, match="1 of 2 have none"):
-        document_vectors(gaussian(3).__getitem__, np.array([0, 3, 3]), np.array([0, 1]))
+        span_means(gaussian(3).__getitem__, np.array([0, 3]), np.array([3, 3]))
 
 
 def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):

@@ -90,12 +90,19 @@ def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):
     assert len({*seeds, config.training.seed, config.initialiser.seed}) == 3
 
 
-@pytest.mark.parametrize(("dtype", "told"), [("float32", False), ("bfloat16", True)])
+@pytest.mark.parametrize(
+    ("dtype", "positives", "told"),
+    [("float32", "cluster", False), ("bfloat16", "cluster", True), ("bfloat16", "related", True)],
+)
 def test_a_round_in_bfloat16_says_what_float32_finds_otherwise(
-    corpus_file: Path, dtype: str, told: bool
+    corpus_file: Path, dtype: str, positives: str, told: bool
 ):
     transformer = {"name": "transformer", "dim": 16, "vocabulary": 300}
-    changes = {"encoder": transformer, "annotation": {"dtype": dtype}, "rounds": {"max_rounds": 1}}
+    changes = {
+        "encoder": transformer,
+        "annotation": {"dtype": dtype, "positives": positives},
+        "rounds": {"max_rounds": 1},
+    }
     config = tiny_run(corpus_file, **changes)
     *_, last = trained(config).rows
     with without_prefect(Store.default()):

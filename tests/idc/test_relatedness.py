@@ -52,6 +52,16 @@ def test_documents_of_unrelated_sentences_have_no_related_pair():
     assert found.of(across).mean() < 0.1
 
 
+def test_without_pairs_on_either_side_nothing_is_told():
+    """Documents of two sentences have neighbours alone, a corpus of one document no strangers."""
+    vectors, some = np.ones((6, 2), np.float32), np.ones(3, np.float32)
+    for within, across in ((some[:0], some), (some, some[:0]), (some[:0], some[:0])):
+        told = relatedness(within, across)
+        assert told.share is None
+        i, j = related_pairs(vectors, np.array([0, 6]), told, 4, np.random.default_rng(0))
+        assert len(i) == len(j) == 0
+
+
 def test_the_probability_never_falls_with_the_similarity():
     within, across, _ = mixture(0.4, 0)
     rising = relatedness(within, across).of(np.linspace(-2, 2, 500, dtype=np.float32))

@@ -1,6 +1,7 @@
 """Fine-tuning against a loop over documents, and its mean against validation's."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
+from sentemb_core.views.batch import negatives, positives
 from tests import tiny
 
 EVERY = 9
@@ -30,7 +32,7 @@ def first_step(corpus, encoder, **settings):
 
 
 def slow_loss(encoder, corpus, temperature):
-    """Every document against every counterpart, one after the other."""
+    """Every document against its counterpart and those of others, one after the other."""
 
     def vector(sentence):
         return encoder.vectors(encoder(torch.from_numpy(sentence)[None]))[0]
@@ -46,13 +48,17 @@ def slow_loss(encoder, corpus, temperature):
     total = torch.zeros(())
     for k, body in enumerate(bodies):
         scores = torch.stack([body @ title for title in titles]) / temperature
-        total = total + torch.logsumexp(scores, 0) - scores[k]
+        own = torch.from_numpy(corpus.original_of == corpus.original_of[k])
+        own[k] = False
+        total = total + torch.logsumexp(scores[~own], 0) - scores[k]
     return total / len(bodies)
 
 
+@pytest.mark.parametrize("originals", [None, np.array([0, 1, 1, 1, 4])])
 @pytest.mark.parametrize(("similarity", "temperature"), [("cosine", 0.05), ("dot", 1.0)])
-def test_loss_and_gradient_equal_a_slow_loop(similarity, temperature):
-    corpus = tiny.corpus([4, 3, 6, 2, 5])
+def test_loss_and_gradient_equal_a_slow_loop(similarity, temperature, originals):
+    """Of one label a document, and where one of three documents has three."""
+    corpus = replace(tiny.corpus([4, 3, 6, 2, 5]), originals=originals)
     encoder = tiny.bert(dropout=0.0, similarity=similarity)
     found, _ = first_step(corpus, encoder, temperature=temperature)
     gradients = [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None]
@@ -75,6 +81,17 @@ def test_its_document_vector_is_the_one_of_validation():
     np.testing.assert_allclose(
         directions(found.vectors["document"].detach().numpy()), wanted, atol=1e-6
     )
+
+
+def test_two_labels_of_one_document_do_not_oppose_each_other():
+    corpus = replace(tiny.corpus([2, 2, 2]), originals=np.array([0, 0, 2]))
+    corpus.sentences[2] = corpus.sentences[0]  # one body, two titles
+    views = first_step(corpus, tiny.bert(dropout=0.0))[1].views
+    anchors, candidates = views["document"], views["counterpart"]
+    opposed = negatives(anchors, candidates, positives(anchors, candidates))
+    apart = anchors.document[:, None] != candidates.document
+    np.testing.assert_array_equal(opposed, apart)
+    assert sorted(anchors.document.tolist()) == sorted(candidates.document.tolist()) == [0, 0, 2]
 
 
 def test_equal_counterparts_are_no_negatives():

@@ -1,7 +1,6 @@
 """The flow can be run back, counts volumes rightly, learns, and is a stack of dense layers."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ from sentemb_core.postprocess.normalizing_flow import (
     NormalizingFlow,
     Step,
     fitted_flow,
-    load_flow,
-    save_flow,
 )
 
 
@@ -94,15 +91,6 @@ def test_the_global_generator_is_left_alone():
     torch.manual_seed(0)
     fitted_flow(bent(1), seed=4).layers()
     assert torch.equal(torch.rand(1), expected)
-
-
-def test_a_saved_flow_maps_the_same_and_equal_flows_are_equal_files(tmp_path: Path):
-    flow = fitted_flow(bent(2), seed=7, levels=2, depth=1, width=5)
-    for name in ("a", "b"):
-        save_flow(flow, tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    vectors = torch.from_numpy(bent(3))
-    assert torch.equal(load_flow(tmp_path / "a")(vectors), flow(vectors))
 
 
 @settings(deadline=None, max_examples=20)

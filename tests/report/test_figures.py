@@ -7,7 +7,15 @@ import pytest
 from matplotlib.image import imread
 
 from sentemb_core.report.data import RoundRow, RunReport
-from sentemb_core.report.figures import HUES, LONGEST_LABEL, MARKERS, draw, drawable, shares
+from sentemb_core.report.figures import (
+    HUES,
+    LONGEST_LABEL,
+    MARKERS,
+    draw,
+    drawable,
+    kept_share,
+    shares,
+)
 from sentemb_core.report.svg import inline_svg, png
 
 
@@ -92,6 +100,13 @@ def test_any_label_can_be_drawn(label):
     for panel in draw(named).values():
         assert png(panel[0].figure)
         assert "<b>" not in inline_svg(panel[0].figure, "x", label)
+
+
+def test_only_clusters_have_a_share_to_be_warned_of():
+    rows = [RoundRow(label=f"round {n}", kept_share=0.2) for n in (1, 2)]
+    edges = [row.model_copy(update={"positives": "edge"}) for row in rows]
+    assert len(kept_share(rows).axes[0].lines) == 1
+    assert not kept_share(edges).axes[0].lines
 
 
 def test_characters_without_a_glyph_become_question_marks():

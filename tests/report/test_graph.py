@@ -1,6 +1,7 @@
 """The picture and the table of one document's clusters."""
 
 import io
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
 from sentemb_core.report import graph as report_graph
-from sentemb_core.report.graph import cluster_table, draw_document
+from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
 
 SENTENCES = ["The cat sat.", "A cat is [bold] here.", "Rates rose & fell <i>.", "$5 % of rates_x^2"]
 
@@ -19,6 +20,30 @@ def document(count: int = 4):
     vectors[1], vectors[3] = vectors[0], vectors[2]
     graph = pruned(document_graph(vectors), 1)
     return graph, graph_clusters(graph)
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 9, 40])
+def test_the_graph_of_a_document_is_that_of_the_definition(count: int, mutual: bool):
+    vectors = np.random.default_rng(count).standard_normal((count, 6)).astype(np.float32)
+    for top_k in (1, 3, 20):
+        graph, labels = annotated_document(vectors, top_k, mutual=mutual)
+        literal = pruned(document_graph(vectors), top_k, mutual=mutual)
+        assert [*graph.nodes] == [*literal.nodes]
+        assert [*graph.edges] == [*literal.edges]
+        for i, j, weight in literal.edges(data="weight"):
+            assert graph.edges[i, j]["weight"] == pytest.approx(weight, abs=1e-5)
+        assert labels == graph_clusters(literal)
+
+
+def test_the_graph_of_a_long_document_holds_no_more_than_its_edges():
+    vectors = np.random.default_rng(0).standard_normal((3_000, 4)).astype(np.float32)
+    tracemalloc.start()
+    graph, _ = annotated_document(vectors, 1, mutual=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert graph.number_of_edges() < 3_000
+    assert peak < 100 << 20, "all 4.5 million pairs take gigabytes"
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

@@ -77,7 +77,7 @@ def hostile(model):
             return {k: attacked(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return [attacked(item, key) for item in value]
-        if isinstance(value, str) and key not in {"kind", "link"}:
+        if isinstance(value, str) and key not in {"kind", "link", "positives"}:
             return HOSTILE[len(value) % len(HOSTILE)]
         return value
 
@@ -282,6 +282,18 @@ def test_too_large_a_share_of_pairs_is_warned_about():
     rows = [RoundRow(label=f"round {n}", kept_share=share) for n, share in enumerate((0.6, 0.61))]
     (warning,) = kept_share_warnings(rows)
     assert warning.startswith("round 1: 61 % of all pairs inside documents were kept, above 60 %")
+    edges = [row.model_copy(update={"positives": "edge"}) for row in rows]
+    assert not kept_share_warnings(edges), "they are no clusters that could grow"
+
+
+def test_drift_says_what_it_leaves_out():
+    row = RoundRow(label="round 1", pairs=3, drift=0.02)
+    for positives, words in (
+        ("edge", "of documents, float32 finds otherwise: 2.0 % in round 1."),
+        ("related", "(but for related ones, which are drawn), float32 finds otherwise: 2.0 %"),
+    ):
+        rows = [row.model_copy(update={"positives": positives})]
+        assert words in of(RunReport(title="t", verdict="v", command="c", rounds=rows))
 
 
 def test_a_cluster_can_be_read_without_its_colour():

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,6 +109,16 @@ def test_a_batch_prefers_distinct_documents():
     documents = np.repeat(np.arange(40), 8)
     plain = [len(set(rng.permutation(documents)[:32].tolist())) for _ in range(50)]
     assert np.mean(ours) > np.mean(plain) + 3
+
+
+def test_a_batch_prefers_labels_of_distinct_documents():
+    """Eight documents of three labels each: in batches of eight all differ."""
+    corpus = replace(unique_corpus([2] * 24), originals=np.repeat(np.arange(0, 24, 3), 3))
+    method = method_for(TrainingConfig(method="fine_tune").method, tiny.static())
+    sampler = PairBatches(method, corpus, sources.labelled_documents(corpus), 8, 0)
+    for step in range(sampler.batches_per_epoch):
+        documents = sampler.batch(step).views["counterpart"].document
+        assert sorted(documents.tolist()) == list(range(0, 24, 3))
 
 
 def test_what_an_epoch_leaves_out_and_avoids_is_logged(caplog):

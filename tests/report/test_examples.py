@@ -1,0 +1,46 @@
+"""One document before and after shows the clusters that the run's annotation makes."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from sentemb_core import schemas
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.annotation.files import write_arrow
+from sentemb_core.annotation.in_memory import pruned_edges
+from sentemb_core.configs import AnnotationConfig
+from sentemb_core.idc.components import clusters
+from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
+from sentemb_core.report.examples import partition_by
+
+
+def stored(folder: Path, vectors: np.ndarray) -> Embeddings:
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    write_arrow(
+        folder / "embeddings-00000.arrow",
+        [column],
+        schemas.embeddings(vectors.shape[1], pa.float32()),
+    )
+    return Embeddings.open(folder)
+
+
+def test_a_document_is_clustered_as_the_rounds_cluster_it(tmp_path: Path):
+    vectors = np.random.default_rng(0).standard_normal((30, 8)).astype(np.float32)
+    view = stored(tmp_path, vectors)
+    rows = np.arange(10, 22)
+    for settings in ({}, {"top_k": 2, "mutual": True}, {"min_distance": 2}):
+        config = AnnotationConfig(**settings)
+        edges = pruned_edges(vectors, np.array([0, 10, 22, 30]), config)
+        labels = clusters(edges, np.array([0, 10, 22, 30]))
+        assert partition_by(view, config)(rows) == labels[10:22].tolist()
+    literal = graph_clusters(pruned(document_graph(vectors[rows]), 1))
+    assert partition_by(view, AnnotationConfig())(rows) == literal
+
+
+def test_neighbours_that_are_no_partners_are_not_joined(tmp_path: Path):
+    """Sentences 0 and 1 are nearest; a distance of 2 forbids the pair."""
+    vectors = np.array([[1, 0], [0.9, 0.1], [0.8, -0.6], [0, 1]], np.float32)
+    view, rows = stored(tmp_path, vectors), np.arange(4)
+    assert partition_by(view, AnnotationConfig())(rows) == [0, 0, 0, 0]
+    assert partition_by(view, AnnotationConfig(min_distance=2))(rows) == [0, 1, 0, 1]
