@@ -37,7 +37,7 @@ from tasks.progress import progress
 from tasks.registry import resolve
 from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
 from tasks.scoreboard_tables import write_board
-from tasks.sources import digest_of_encoder
+from tasks.sources import by_bytes, digest_of_encoder
 from tasks.tracking import tracked_run
 from tasks.walking import part
 
@@ -111,9 +111,9 @@ def encoder_of(model: str) -> ArtifactRef:
     """A registered model or a folder as it is; any other name, or a file, as a start encoder."""
     if model.startswith("models:") or Path(model).is_dir():
         folder = str(resolve(model))
-        return kept_encoder(folder, digest_of_encoder(EncoderConfig(name=folder)))
+        return kept_encoder(folder, digest_of_encoder(folder))
     named = EncoderConfig(name=model, max_length=LONGEST)
-    return start_encoder(named, digest_of_encoder(named), None)
+    return start_encoder(model, by_bytes(named), None)
 
 
 @sub_flow(name="system", flow_run_name="{label}")

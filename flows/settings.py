@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from flows.presets import labelled_preset, method_preset, preset
-from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
+from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
@@ -47,9 +47,6 @@ PATHS: Mapping[str, tuple[str, ...]] = {
 
 PLACES = (("corpus", "source"), ("labels", "source"), ("encoder", "name"), ("annotator", "name"))
 """Settings that may be a path, by table and name."""
-
-NAMED = ("static", "transformer", "minilm")
-"""Encoders that are never a folder."""
 
 CONTRASTING = frozenset(
     one.model_fields["name"].default

@@ -20,7 +20,7 @@ from tasks.encode import encode_sentences, start_encoder
 from tasks.labels import read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.segments import segmented_share
-from tasks.sources import digest_of_corpus, digest_of_encoder, digest_of_labels
+from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels
 from tasks.train import check_documents, train_encoder
 from tasks.validate import (
     bm25_scores,
@@ -93,7 +93,7 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
 def encoder_from(config: EncoderConfig, documents: ArtifactRef) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
     learns = config.name in ("static", "transformer")
-    return start_encoder(config, digest_of_encoder(config), documents if learns else None)
+    return start_encoder(config.name, by_bytes(config), documents if learns else None)
 
 
 def validated(

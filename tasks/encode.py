@@ -8,11 +8,12 @@ from tasks.caching import stage
 from tasks.storing import opened, written
 
 
-@stage("start_encoder", version="1")
-def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | None) -> ArtifactRef:
+@stage("start_encoder", version="2", ignore=("place",))
+def start_encoder(place: str, config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """The given encoder, or one from random weights whose vocabulary is learnt from the corpus.
 
-    `origin` is the SHA-256 of a given folder's bytes, empty for a name.
+    `config.name` is a name, or the SHA-256 of a given folder or file; where that lies does not
+    matter (`sources.by_bytes`).
     """
     from sentemb_core.corpus.tokens import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card
@@ -22,11 +23,11 @@ def start_encoder(config: EncoderConfig, origin: str, documents: ArtifactRef | N
     from sentemb_core.heads.stored_head import carry_head
 
     texts = vocabulary_texts(opened(documents) / "documents.parquet") if documents else None
-    encoder = started(config, texts)
+    encoder = started(config.model_copy(update={"name": place}), texts)
     with written("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)
         save_encoder(encoder, draft.path, model_card(facts))
-        if folder := given_folder(config.name):
+        if folder := given_folder(place):
             carry_head(folder, draft.path)
     return draft.ref
 

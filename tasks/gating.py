@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sentemb_core.run")
 
+PLACES = {part: {"source"} for part in ("corpus", "labels")} | {
+    part: {"name"} for part in ("encoder", "annotator")
+}
+"""Settings that say where files lie; what these hold is told by digests."""
 
 LABEL_SHARE = "label_share"
 """Tag of a version: the share of all documents, drawn by a hash, whose labels it learnt from."""
@@ -80,7 +84,7 @@ def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) 
         fingerprint=fingerprint_of(
             training.texts.documents.digest,
             start.encoder.digest,
-            config.model_dump(mode="json", exclude={"corpus": {"source"}}),
+            config.model_dump(mode="json", exclude=PLACES),
             training.best,
             best.encoder.digest,
         ),

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig
+from sentemb_core.configs import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
 from sentemb_core.store.objects import file_digest, list_files
 
 
@@ -20,13 +20,18 @@ def digest_of_labels(config: LabelsConfig) -> str:
     return digest_of_corpus(CorpusConfig(source=config.source, encoding=config.encoding))
 
 
-def digest_of_encoder(config: EncoderConfig) -> str:
+def by_bytes(config: EncoderConfig) -> EncoderConfig:
+    """A given folder or file called by the digest of its bytes; any other name as it is."""
+    digest = "" if config.name in NAMED else digest_of_encoder(config.name)
+    return config.model_copy(update={"name": digest or config.name})
+
+
+def digest_of_encoder(name: str) -> str:
     """Of a given folder's files, or of one file; empty for an encoder that a name describes."""
-    folder = Path(config.name)
+    folder = Path(name)
     if folder.is_file():
         return file_digest(folder)
     if not folder.is_dir():
         return ""
-    names = list_files(folder)
-    listing = "\n".join(f"{name} {file_digest(folder / name)}" for name in names)
+    listing = "\n".join(f"{file} {file_digest(folder / file)}" for file in list_files(folder))
     return hashlib.sha256(listing.encode()).hexdigest()

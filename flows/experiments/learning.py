@@ -146,4 +146,4 @@ def fine_tuned(
 
 def minilm() -> ArtifactRef:
     """A supervised encoder (seed 000's SBERT), as it is."""
-    return start_encoder(EncoderConfig(name="minilm"), "", None)
+    return start_encoder("minilm", EncoderConfig(name="minilm"), None)

