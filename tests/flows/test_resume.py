@@ -72,7 +72,7 @@ def checkpoints(home: Path) -> set[Path]:
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[str, int]]:
     """A Prefect server of this test alone: its API, and its process group."""
-    port = free_port("127.0.0.1", 0)
+    port = free_port(0)
     url = f"http://127.0.0.1:{port}/api"
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1"]
     with subprocess.Popen(
