@@ -22,6 +22,7 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.encoder.revision import weights_digest
 from tests import tiny
+from tests.second_device import THERE, SecondDevice
 
 COLUMNS = ("--id-column", "id", "--sentences-column", "sentences")
 
@@ -66,6 +67,22 @@ def test_vectors_of_documents_and_of_sentences_go_to_a_file(call, model, corpus,
     assert table.column_names == ["doc_id", "position", "sentence", "embedding"]
     assert table["position"].to_pylist() == [0, 1, 2] * 8
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.parquet"]
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a file of word vectors"])
+def test_vectors_come_back_from_the_device_that_computes(
+    call, model, corpus, tmp_path, monkeypatch, kind
+):
+    words = tmp_path / "words.vec"
+    words.write_text("".join(f"w{k} {k} {k * k} 1\n" for k in range(1, 20)))
+    name = model if kind == "a folder" else str(words)
+    here, there = (str(tmp_path / f"{side}.parquet") for side in ("here", "there"))
+    assert call("encode", name, corpus, here, "--by", "sentence", *COLUMNS)[0] == 0
+    for module in ("checkpoint", "devices"):
+        monkeypatch.setattr(f"sentemb_core.encoder.{module}.compute_device", lambda: THERE)
+    with SecondDevice():
+        code, _, told = call("encode", name, corpus, there, "--by", "sentence", *COLUMNS)
+    assert (code, pq.read_table(there).equals(pq.read_table(here))) == (0, True), told
 
 
 def test_a_document_is_found_by_its_own_words(call, model, corpus):
