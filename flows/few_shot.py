@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from prefect import flow
 from pydantic import Field, field_validator
 
-from flows.fine_tune import by_epochs
+from flows.fine_tune import trained_on
 from flows.method_table import CORPORA, METHODS, Corpus, MethodTable, Seed, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
@@ -25,10 +25,8 @@ from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.cells import Cell
-from tasks.corpus import tokenise_sentences
 from tasks.labels import draw_labels
 from tasks.rows import Labelled
-from tasks.train import train_encoder
 
 NOTHING = "no method"
 """The row whose start encoder meets the labels as it is."""
@@ -141,10 +139,7 @@ def tuned(
 ) -> ArtifactRef:
     """The encoder of the best epoch on `count` labels."""
     labels = labels_of(table, ground, count)
-    return train_encoder(
-        encoder,
-        tokenise_sentences(labels.documents, None, encoder),
-        by_epochs(tuning, labels.count, table.labels),
-        benchmark=ground.benchmark,
-        judged=ground.sentences,
+    assert ground.benchmark is not None, "labels are titles"
+    return trained_on(
+        labels, encoder, tuning, table.labels, ground.benchmark, ground.sentences
     ).model

@@ -11,11 +11,12 @@ from sentemb_core.configs import (
     RoundsConfig,
     TrainingConfig,
 )
+from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.following import followed
 from tasks.labels import draw_labels
 from tasks.publish import Outcome, published
-from tasks.rows import Labelled, Row, SelfTraining, Texts
+from tasks.rows import Labelled, Row, SelfTraining, Texts, Trained
 from tasks.train import train_encoder
 
 
@@ -57,15 +58,32 @@ def fine_tuned(
     config: FineTuneRun | InfoCSEPlus,
 ) -> Row:
     """The encoder of the best epoch on validation."""
-    made = train_encoder(
-        before.encoder,
-        tokenise_sentences(labels.documents, None, before.encoder),
-        by_epochs(training, labels.count, config.labels),
-        benchmark=texts.benchmark,
-        judged=texts.sentences,
+    made = trained_on(
+        labels, before.encoder, training, config.labels, texts.benchmark, texts.sentences
     )
     row = validated("fine-tuned", label, made.model, texts, config.annotation)
     return row.model_copy(update={"before": before.label, "log": made.log})
+
+
+def trained_on(
+    labels: Labelled,
+    encoder: ArtifactRef,
+    training: TrainingConfig,
+    epochs: LabelsConfig,
+    benchmark: ArtifactRef,
+    sentences: ArtifactRef,
+) -> Trained:
+    """What passes over the labels make of an encoder: its best epoch on validation.
+
+    The benchmark's documents are judged by `sentences`, the corpus in the encoder's tokens.
+    """
+    return train_encoder(
+        encoder,
+        tokenise_sentences(labels.documents, None, encoder),
+        by_epochs(training, labels.count, epochs),
+        benchmark=benchmark,
+        judged=sentences,
+    )
 
 
 def by_epochs(training: TrainingConfig, labels: int, epochs: LabelsConfig) -> TrainingConfig:

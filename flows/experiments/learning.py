@@ -2,7 +2,7 @@
 
 from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
-from flows.fine_tune import by_epochs
+from flows.fine_tune import trained_on
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
@@ -135,12 +135,9 @@ def fine_tuned(
     assert ground.benchmark is not None, "labels are counterparts"
     share = asked.pool.label_share
     labels = draw_labels(ground.documents, ground.benchmark, share, step.count)
-    return train_encoder(
-        encoder,
-        tokenise_sentences(labels.documents, None, encoder),
-        by_epochs(asked.fine_tuning(step, seed), labels.count, asked.epochs),
-        benchmark=ground.benchmark,
-        judged=ground.sentences,
+    tuning = asked.fine_tuning(step, seed)
+    return trained_on(
+        labels, encoder, tuning, asked.epochs, ground.benchmark, ground.sentences
     ).model
 
 
