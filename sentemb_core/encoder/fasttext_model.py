@@ -144,7 +144,8 @@ def _parsed(data: mmap, path: Path) -> _Model:
         )
     height, width = struct.unpack_from("<2q", data, place + 1)
     place += 1 + struct.calcsize("<2q")
-    if (height, width, len(words)) != (n_words + buckets, dim, n_words):
+    told = n_words + buckets, dim, n_words
+    if (height, width, len(words)) != told or buckets < 0 or width < 1:
         raise UnreadableSourceError(
             f"{path} is no model of fastText as it was saved: {n_words:,} words and {buckets:,} "
             f"buckets of {dim} numbers are told, {len(words):,} words and {height:,} rows of "

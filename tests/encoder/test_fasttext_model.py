@@ -161,6 +161,7 @@ BROKEN = [
     ("fewer buckets than told", Written().bytes().replace(
         struct.pack("<4i", 2, 20, 3, 6), struct.pack("<4i", 2, 19, 3, 6)),
      "E103 .*19 buckets.*28 rows"),
+    ("fewer rows than words", Written(buckets=-3).bytes(), "E103 .*-3 buckets.*5 rows"),
 ]  # fmt: skip
 
 
