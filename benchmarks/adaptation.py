@@ -15,9 +15,9 @@ from statistics import mean
 
 from benchmarks.main_job import CORPORA, RESULTS, markdown, outcome_of
 from sentemb_core.types import ArtifactRef
-from tasks.cells import across, write_between_marks
 from tasks.publish import Outcome
 from tasks.rows import Row
+from tasks.tables.cells import across, write_between_marks
 from tasks.validate import scores_of
 
 RULE = (

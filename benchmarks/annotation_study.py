@@ -55,7 +55,7 @@ from sentemb_core.pairs.table import PairTable
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.types import Json
-from tasks.cells import across, write_between_marks
+from tasks.tables.cells import across, write_between_marks
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 NEIGHBOURS = next(iter(VARIANTS))

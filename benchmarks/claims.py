@@ -15,7 +15,7 @@ from benchmarks.main_job import RESULTS
 from flows.experiments.index import EXPERIMENTS, Reproduction
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.cells import around_marks, write_between_marks
+from tasks.tables.cells import around_marks, write_between_marks
 
 HEAD = (
     "| experiment | claim | at our scale "

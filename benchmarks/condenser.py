@@ -24,9 +24,9 @@ from sentemb_core.evaluation.masked_language import MaskedLanguage, masked_langu
 from sentemb_core.heads.stored_head import head_in, head_shape
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.cells import write_between_marks
 from tasks.corpus import tokenise_sentences
 from tasks.storing import opened
+from tasks.tables.cells import write_between_marks
 from tasks.walking import without_prefect
 
 UNSEEN: Json = {"text_column": "sentence1", "splitter": "none"}

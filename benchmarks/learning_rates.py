@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 
 from benchmarks.main_job import CORPORA, RESULTS, markdown, outcome_of
-from tasks.cells import across, write_between_marks
+from tasks.tables.cells import across, write_between_marks
 from tasks.validate import scores_of
 
 SHORT = " --set initialiser.steps=600 --steps 400"

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tasks.cells import across, write_between_marks
 from tasks.publish import Outcome
+from tasks.tables.cells import across, write_between_marks
 from tasks.validate import scores_of
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"

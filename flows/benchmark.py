@@ -29,15 +29,15 @@ from tasks.benchmark import (
     measure_overlap,
     placed,
 )
-from tasks.duel import Duel
 from tasks.encode import start_encoder
 from tasks.following import recorded
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registry import resolve
-from tasks.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
-from tasks.scoreboard_tables import write_board
 from tasks.sources import by_bytes, digest_of_encoder
+from tasks.tables.duel import Duel
+from tasks.tables.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
+from tasks.tables.scoreboard_tables import write_board
 from tasks.tracking import tracked_run
 from tasks.walking import part
 

@@ -93,7 +93,7 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:
     with running():
         outcome = run_of(config)
     from tasks.publish import gain_of, notes_of
-    from tasks.tables import outcome_table
+    from tasks.tables.run_table import outcome_table
 
     if as_json:
         emit(outcome.model_dump(mode="json"))

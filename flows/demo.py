@@ -12,7 +12,7 @@ from flows.settings import merged
 from sentemb_core.configs import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
 from tasks.publish import Outcome
-from tasks.tables import add_row, add_run, scores_table
+from tasks.tables.run_table import add_row, add_run, scores_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -15,9 +15,9 @@ from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.suite import RetrievalTask
 from tasks.encode import word_vectors
-from tasks.findings import Finding
 from tasks.following import recorded
 from tasks.rows import Value
+from tasks.tables.findings import Finding
 
 log = logging.getLogger("sentemb_core.run")
 

@@ -24,9 +24,9 @@ from flows.reproduce import (
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
-from tasks.cells import Cell
 from tasks.labels import draw_labels
 from tasks.rows import Labelled
+from tasks.tables.cells import Cell
 
 NOTHING = "no method"
 """The row whose start encoder meets the labels as it is."""

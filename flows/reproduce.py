@@ -31,12 +31,12 @@ from sentemb_core.method_settings import (
 )
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
-from tasks.cells import Cell
 from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
 from tasks.segments import segmented_share
+from tasks.tables.cells import Cell
 from tasks.train import train_encoder
 from tasks.validate import bm25_scores, random_scores, score_sts, validate_encoder
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flows.benchmark_settings import Benchmark
     from flows.experiments.index import Reproduction
     from flows.method_table import MethodTable
-    from tasks.cells import Cell
+    from tasks.tables.cells import Cell
 
 
 PAPERS = "the papers' experiments (`reproduce list`)"
@@ -117,9 +117,9 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from flows.experiments.judging import overlaps_with
     from sentemb_core.store.objects import Store
     from tasks.benchmark import largest_overlaps
-    from tasks.cells import write_between_marks
-    from tasks.findings_page import write_findings
-    from tasks.findings_table import Told
+    from tasks.tables.cells import write_between_marks
+    from tasks.tables.findings_page import write_findings
+    from tasks.tables.findings_table import Told
     from tasks.walking import without_prefect
 
     with filling(markdown, asked.experiment), running():
@@ -149,7 +149,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
 
     A record does not know the file: if the block does not end well, say who writes it then.
     """
-    from tasks.cells import around_marks
+    from tasks.tables.cells import around_marks
 
     if file:
         around_marks(file, name)
@@ -171,7 +171,7 @@ def run_table(
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
-    from tasks.cells import cells_json, cells_markdown, cells_table, write_between_marks
+    from tasks.tables.cells import cells_json, cells_markdown, cells_table, write_between_marks
 
     with filling(markdown, table.title), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
@@ -189,7 +189,7 @@ def run_table(
 def show_curves(cells: "list[Cell]") -> None:
     """Draw them, and say where."""
     from sentemb_core.store.objects import Store
-    from tasks.curves import write_curves
+    from tasks.tables.curves import write_curves
 
     files = write_curves(cells, Store.default().root / "reports" / "few-shot")
     remark(f"Figures: {', '.join(map(str, files))}")
@@ -303,7 +303,7 @@ def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
 def run_benchmark(config: "Benchmark", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import benchmark, folder_of
-    from tasks.scoreboard_tables import board_json, scoreboard_tables
+    from tasks.tables.scoreboard_tables import board_json, scoreboard_tables
 
     with running():
         board = benchmark(config)
@@ -325,7 +325,7 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
     prepare()
     config = benchmark_settings(given, corpus)
     from flows.benchmark import compare
-    from tasks.duel import duel_json, duel_tables
+    from tasks.tables.duel import duel_json, duel_tables
 
     with running():
         duel = compare(config)

@@ -17,7 +17,7 @@ from sentemb_core.types import Json
 from tasks.artifacts import rounds_table
 from tasks.checks import check_run
 from tasks.rows import Row
-from tasks.tables import seconds
+from tasks.tables.run_table import seconds
 from tasks.tracking import Run, tracked_run
 from tasks.validate import annotation_of, scores_of
 

@@ -17,12 +17,12 @@ from sentemb_core.store.stages import flat
 from sentemb_core.types import ArtifactRef, Json
 from tasks.artifacts import link, markdown
 from tasks.caching import stage
-from tasks.evaluations import evaluation_of
 from tasks.following import Following
 from tasks.gating import Landing, landed
 from tasks.rows import Row, SelfTraining, Value
 from tasks.storing import opened, written
-from tasks.tables import seconds
+from tasks.tables.evaluations import evaluation_of
+from tasks.tables.run_table import seconds
 from tasks.validate import scores_of
 
 if TYPE_CHECKING:

@@ -130,7 +130,7 @@ def test_the_repository_ships_only_data_it_may_ship():
 
 def test_no_stage_is_a_bare_prefect_task():
     """`@task(cache_policy=INPUTS)` shares records between different tasks (OPERATIONS A.1.2)."""
-    for path in [*ROOT.glob("tasks/*.py"), *ROOT.glob("flows/*.py")]:
+    for path in [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("flows/*.py")]:
         if path.name != "caching.py":
             assert "cache_policy" not in path.read_text(), path
 

@@ -33,12 +33,12 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import comparison_of, diagnosis_of
-from tasks.duel import Duel, duel_json, duel_tables
 from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
-from tasks.scoreboard_lines import diagnosis_lines, fusion_lines, overlap_lines
-from tasks.scoreboard_tables import board_json, scoreboard_tables, write_board
+from tasks.tables.duel import Duel, duel_json, duel_tables
+from tasks.tables.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
+from tasks.tables.scoreboard_lines import diagnosis_lines, fusion_lines, overlap_lines
+from tasks.tables.scoreboard_tables import board_json, scoreboard_tables, write_board
 from tasks.walking import making_plan, without_prefect
 from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
@@ -227,7 +227,7 @@ def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
     def without_hubs(ref: ArtifactRef) -> Diagnosis:
         return diagnosis_of(ref).model_copy(update={"hubness": 0.0})
 
-    monkeypatch.setattr("tasks.scoreboard.diagnosis_of", without_hubs)
+    monkeypatch.setattr("tasks.tables.scoreboard.diagnosis_of", without_hubs)
     agreed = agreements(board, cells, sample)
     rho = {line[0]: line[-1] for line in diagnosis_lines(board.diagnoses[sample], agreed)}
     assert rho["hubness"] == ""

@@ -39,11 +39,11 @@ from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import CONPONO, FineTune, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
-from tasks.findings import Finding, cells_of, value_of
-from tasks.findings_page import write_findings
-from tasks.findings_table import Told
 from tasks.rows import Trained
 from tasks.storing import opened
+from tasks.tables.findings import Finding, cells_of, value_of
+from tasks.tables.findings_page import write_findings
+from tasks.tables.findings_table import Told
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 

@@ -18,11 +18,11 @@ from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column, Experiment, Train
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
-from tasks import printed as printed_numbers
-from tasks.findings import Finding, cells_of, value_of
-from tasks.findings_page import marks
-from tasks.findings_table import Told
 from tasks.storing import opened
+from tasks.tables import printed as printed_numbers
+from tasks.tables.findings import Finding, cells_of, value_of
+from tasks.tables.findings_page import marks
+from tasks.tables.findings_table import Told
 from tasks.validate import recall_at_5
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder

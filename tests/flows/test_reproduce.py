@@ -24,7 +24,8 @@ from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
-from tasks.cells import (
+from tasks.following import resuming
+from tasks.tables.cells import (
     Cell,
     cells_json,
     cells_markdown,
@@ -35,8 +36,7 @@ from tasks.cells import (
     numbers_of,
     write_between_marks,
 )
-from tasks.curves import write_curves
-from tasks.following import resuming
+from tasks.tables.curves import write_curves
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
@@ -239,7 +239,7 @@ def measured(method: str, seed: int, **changes: object) -> Cell:
 
 def test_seeds_are_one_row_with_mean_and_spread(monkeypatch):
     values = {1: 0.25, 2: 0.5, 3: 0.75}
-    monkeypatch.setattr("tasks.cells.numbers_of", lambda cell: {"R@1": values[cell.seed]})
+    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": values[cell.seed]})
     told = [measured(method, seed, seconds=float(seed)) for seed in values for method in "ab"]
     assert lines(told) == [
         ["c", "s", method, "0.500 ± 0.250", "", "", "1,000", "64", "2"] for method in "ab"
@@ -247,7 +247,7 @@ def test_seeds_are_one_row_with_mean_and_spread(monkeypatch):
 
 
 def test_where_one_seed_failed_its_code_stands_beside_the_mean(monkeypatch):
-    monkeypatch.setattr("tasks.cells.numbers_of", lambda cell: {"R@1": 0.5})
+    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
     told = [measured("a", 1), measured("a", 2, error="E302 Training met a loss of nan.")]
     assert lines(told)[0][3] == "0.500 E302"
 
@@ -327,7 +327,7 @@ def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
 
     of_b, of_c = {1: hits(20), 3: hits(0)}, {3: hits(0)}
     methods = {"b": of_b, "a": {1: hits(40), 2: hits(40)}, "c": of_c}
-    monkeypatch.setattr("tasks.cells.hits_of", lambda cells: {("c", "s", 100): methods})
+    monkeypatch.setattr("tasks.tables.cells.hits_of", lambda cells: {("c", "s", 100): methods})
     _, line, apart = leads([measured("a", 1, labels=100)])
     assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
     assert apart == "c, s, 100 labels: a less c have no seed in common"

@@ -23,7 +23,7 @@ from tasks.checks import check_run
 from tasks.gating import collapsed
 from tasks.publish import full_report, write_report_of
 from tasks.rows import SelfTraining
-from tasks.tables import outcome_table
+from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tasks.walking import making_plan, without_prefect
 from tests import tiny

@@ -10,7 +10,7 @@ from sentemb_core.report.experiment import Mark, experiment_figure
 from sentemb_core.report.figures import Drawing
 from sentemb_core.report.panels import Panel, write_panels
 from sentemb_core.report.svg import png
-from tasks.findings_table import Told, difference
+from tasks.tables.findings_table import Told, difference
 
 WHAT_CELLS_HOLD = "Mean ± standard deviation over the seeds [the paper's number, if it has one]"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from tasks.cells import Cell, numbers_of
+from tasks.tables.cells import Cell, numbers_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.curves import CurvePoint

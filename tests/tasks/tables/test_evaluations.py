@@ -13,8 +13,8 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_encoder
-from tasks.evaluations import evaluation_of
-from tasks.scoreboard import Cell
+from tasks.tables.evaluations import evaluation_of
+from tasks.tables.scoreboard import Cell
 from tests import tiny
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
-from tasks.scoreboard import Cell
-from tasks.scoreboard_page import shown
+from tasks.tables.scoreboard import Cell
+from tasks.tables.scoreboard_page import shown
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
-from tasks.scoreboard import Cell, Scoreboard, agreements, averages, lengths_note, not_run, refused
-from tasks.scoreboard_lines import TITLES, diagnosis_lines, fusion_lines, overlap_lines
+from tasks.tables.scoreboard import (
+    Cell,
+    Scoreboard,
+    agreements,
+    averages,
+    lengths_note,
+    not_run,
+    refused,
+)
+from tasks.tables.scoreboard_lines import TITLES, diagnosis_lines, fusion_lines, overlap_lines
 
 if TYPE_CHECKING:
     from sentemb_core.report.figures import Drawing

@@ -13,13 +13,13 @@ from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import CASE, SECONDS, SMALL, Arm, Claim, Column, Experiment
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks import printed as printed_numbers
 from tasks.benchmark import kept_result
-from tasks.claims import Fated, Rival, fate_of, fated
-from tasks.findings import Finding, cells_of
-from tasks.findings_page import write_findings
-from tasks.findings_table import Told, evidence
-from tasks.printed import Printed
+from tasks.tables import printed as printed_numbers
+from tasks.tables.claims import Fated, Rival, fate_of, fated
+from tasks.tables.findings import Finding, cells_of
+from tasks.tables.findings_page import write_findings
+from tasks.tables.findings_table import Told, evidence
+from tasks.tables.printed import Printed
 from tasks.walking import without_prefect
 
 pytestmark = pytest.mark.usefixtures("home", "here")

@@ -8,9 +8,9 @@ from sentemb_core.experiments import OF_TRAINING, TITLE, Claim, Column, Experime
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
-from tasks.findings import Cells, Finding, result_in, value_of
 from tasks.rows import Value
 from tasks.storing import opened
+from tasks.tables.findings import Cells, Finding, result_in, value_of
 
 Fate = Literal["holds", "does not hold", "not decided", "not run"]
 

@@ -6,8 +6,8 @@ from sentemb_core.console import plain
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
-from tasks.scoreboard import Score, lengths_note, max_lengths, models_told, not_run, refused
-from tasks.scoreboard_tables import empty_table, overlap_json, overlap_tables
+from tasks.tables.scoreboard import Score, lengths_note, max_lengths, models_told, not_run, refused
+from tasks.tables.scoreboard_tables import empty_table, overlap_json, overlap_tables
 
 if TYPE_CHECKING:
     from rich.table import Table

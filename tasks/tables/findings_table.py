@@ -19,10 +19,10 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.types import Json
-from tasks.cells import across
-from tasks.claims import FEWEST, Fated, fated
-from tasks.findings import Cells, Finding, cells_of, result_in, value_of
-from tasks.printed import AVERAGE, Printed
+from tasks.tables.cells import across
+from tasks.tables.claims import FEWEST, Fated, fated
+from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
+from tasks.tables.printed import AVERAGE, Printed
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,7 +11,7 @@ from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import SYSTEMS, fusion_of
-from tasks.scoreboard import (
+from tasks.tables.scoreboard import (
     Cell,
     Scoreboard,
     agreements,
@@ -24,8 +24,14 @@ from tasks.scoreboard import (
     not_run,
     refused,
 )
-from tasks.scoreboard_lines import TITLES, Lines, diagnosis_lines, fusion_lines, overlap_lines
-from tasks.scoreboard_page import write_page
+from tasks.tables.scoreboard_lines import (
+    TITLES,
+    Lines,
+    diagnosis_lines,
+    fusion_lines,
+    overlap_lines,
+)
+from tasks.tables.scoreboard_page import write_page
 
 if TYPE_CHECKING:
     from rich.table import Table
