@@ -148,7 +148,7 @@ def used_names(node: ast.AST) -> list[str]:
 
 @cache
 def parsed(file: Path) -> ast.Module:
-    """The syntax tree of a file, without docstrings and other strings that stand alone."""
+    """The syntax tree of a file without docstrings, lone strings and `Field(description=...)`."""
     return _Bare().visit(ast.parse(file.read_bytes()))
 
 
@@ -156,6 +156,11 @@ class _Bare(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         text = node.value
         return None if isinstance(text, ast.Constant) and isinstance(text.value, str) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "Field":
+            node.keywords = [given for given in node.keywords if given.arg != "description"]
+        return self.generic_visit(node)
 
 
 @cache

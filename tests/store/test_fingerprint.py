@@ -25,16 +25,18 @@ from sentemb_core.store.fingerprint import (
 BASE = '''
 """A module."""
 
+from pydantic import Field
 from sentemb_core import stopping
 
 LIMIT = 3
+SPEED = Field(default=5, description="Of light.")
 
 
 def decorated(times):
     return lambda function: function
 
 
-def helper(x):
+def helper(x, speed=SPEED):
     """Help."""
     return x + LIMIT
 
@@ -77,6 +79,7 @@ def fingerprint(tmp_path: Path):
         ("return x + LIMIT", "return x + LIMIT  # a reason"),
         ("return x + LIMIT", "return (x\n            + LIMIT)"),
         ("LIMIT = 3\n", 'LIMIT = 3\n"""A documented constant."""\n'),
+        ('description="Of light."', 'description="Of sound."'),
         ("def unrelated(x):\n    return x", "def unrelated(x):\n    return 2 * x"),
         ("times=1", "times=5"),
     ],
@@ -92,6 +95,7 @@ def test_prose_layout_decorators_and_unrelated_code_keep_the_key(fingerprint, ol
         ("return helper(x)", "return helper(x) + 1"),
         ("return x + LIMIT", "return x - LIMIT"),
         ("LIMIT = 3", "LIMIT = 4"),
+        ("default=5", "default=6"),
         ("def body(x)", "def body(x=1)"),
         ("from sentemb_core.schemas import EDGES", "from sentemb_core.idc import pruning"),
     ],
