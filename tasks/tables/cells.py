@@ -114,7 +114,7 @@ def cells_table(cells: Sequence[Cell]) -> "Table":
     """For the terminal."""
     from rich.table import Table
 
-    below = "\n".join(map(plain, leads(cells)))
+    below = "\n".join(map(plain, told_leads(cells)))
     table = Table(
         box=None, padding=(0, 1), header_style="bold", caption=below, caption_justify="left"
     )
@@ -130,37 +130,69 @@ def cells_markdown(cells: Sequence[Cell]) -> str:
     names = header(cells)
     rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
     rows = [f"| {' | '.join(row)} |" for row in (names, rule, *lines(cells))]
-    told = [*(f"- {lead}" for lead in leads(cells)), *notes(cells)]
+    told = [*(f"- {line}" for line in told_leads(cells)), *notes(cells)]
     return "\n".join([*rows, *(["", *told] if told else [])])
 
 
-def leads(cells: Sequence[Cell]) -> list[str]:
-    """For each number of labels, what the best method has over each other one, and how surely."""
+class Lead(Value):
+    """What the best method for a number of labels has over another in R@5, and how surely.
+
+    The mean difference over the seeds that both have, its 95 % interval over queries, and in how
+    many of these seeds it is above zero; no seed in common: no numbers.
+    """
+
+    corpus: str
+    start: str
+    labels: int
+    best: str
+    other: str
+    seeds: int
+    above: int = 0
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        told = f"{self.corpus}, {self.start}, {self.labels:,} labels: {self.best} less {self.other}"
+        if not self.seeds:
+            return f"{told} have no seed in common"
+        bounds = f"({self.low:+.3f} to {self.high:+.3f})"
+        return f"{told} {self.mean:+.3f} {bounds}, above in {self.above} of {self.seeds} seeds"
+
+
+def leads(cells: Sequence[Cell]) -> list[Lead]:
+    """For each number of labels, the best method against each other one."""
     if not any(cell.labels for cell in cells):
         return []
-    told = ["R@5 of the best for each number of labels, less the others, 95 % over queries:"]
+    told: list[Lead] = []
     for (corpus, start, labels), methods in sorted(hits_of(cells).items()):
         means = {name: mean(hits.value for hits in of.values()) for name, of in methods.items()}
         best, *others = sorted(methods, key=lambda name: -means[name])
-        told += [
-            f"{corpus}, {start}, {labels:,} labels: {best} less {other} "
-            f"{gain_text(methods[best], methods[other])}"
-            for other in others
-        ]
+        for other in others:
+            named = {"corpus": corpus, "start": start, "labels": labels, "best": best}
+            gain = gain_of(methods[best], methods[other])
+            told.append(Lead.model_validate(named | {"other": other} | gain))
     return told
 
 
-def gain_text(one: "Hits", other: "Hits") -> str:
-    """The mean difference over the seeds that both have, its interval, and how many agree."""
+def gain_of(one: "Hits", other: "Hits") -> Json:
+    """Of a `Lead`: its numbers."""
     from sentemb_core.evaluation.comparison import seeds_interval
 
     pairs = [(one[seed], other[seed]) for seed in one if seed in other]
     if not pairs:
-        return "have no seed in common"
+        return {"seeds": 0}
     gain = seeds_interval([pairs])
     above = sum(hits.value > its.value for hits, its in pairs)
-    bounds = f"({gain.low:+.3f} to {gain.high:+.3f})"
-    return f"{gain.mean:+.3f} {bounds}, above in {above} of {len(pairs)} seeds"
+    bounds = {"mean": gain.mean, "low": gain.low, "high": gain.high}
+    return {"seeds": len(pairs), "above": above} | bounds
+
+
+def told_leads(cells: Sequence[Cell]) -> list[str]:
+    """The same in words, under their heading."""
+    found = leads(cells)
+    head = "R@5 of the best for each number of labels, less the others, 95 % over queries:"
+    return [head, *map(str, found)] if found else []
 
 
 def hits_of(cells: Sequence[Cell]) -> "dict[tuple[str, str, int], dict[str, Hits]]":

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from tasks.tables.cells import Cell, numbers_of
+from tasks.tables.cells import Cell, leads, numbers_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.curves import CurvePoint
@@ -29,7 +29,11 @@ def write_curves(cells: Sequence[Cell], folder: Path) -> list[Path]:
         figure = curves_figure(points, lines, title, MEASURE)
         file = folder / f"few-shot-{corpus}-{start}.png"
         file.write_bytes(png(figure))
-        told = {"points": [point.model_dump() for point in points], "fixed": lines}
+        told = {
+            "points": [point.model_dump() for point in points],
+            "fixed": lines,
+            "leads": [lead.model_dump() for lead in leads(own)],
+        }
         file.with_suffix(".json").write_text(json.dumps(told, indent=1), encoding="utf-8")
         made.append(file)
     return made

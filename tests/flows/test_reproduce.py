@@ -34,6 +34,7 @@ from tasks.tables.cells import (
     leads,
     lines,
     numbers_of,
+    told_leads,
     write_between_marks,
 )
 from tasks.tables.curves import write_curves
@@ -304,7 +305,12 @@ def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path, ca
     assert drawn["fixed"].keys() == {"random vectors", "BM25", "start encoder"}
     assert figure.read_bytes()[:4] == b"\x89PNG"
 
-    head, *told = leads(cells)
+    found = leads(cells)
+    head, *told = told_leads(cells)
+    assert drawn["leads"] == [lead.model_dump() for lead in found]
+    assert len(found) == len(told)
+    for lead in found:
+        assert lead.low <= lead.mean <= lead.high
     recall = {(cell.method, cell.labels): numbers_of(cell)["R@5"] for cell in cells if cell.scores}
     assert len(told) == len(curves | plus) - 3  # of each number of labels the best has no rival
     for line in told:
@@ -328,7 +334,9 @@ def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
     of_b, of_c = {1: hits(20), 3: hits(0)}, {3: hits(0)}
     methods = {"b": of_b, "a": {1: hits(40), 2: hits(40)}, "c": of_c}
     monkeypatch.setattr("tasks.tables.cells.hits_of", lambda cells: {("c", "s", 100): methods})
-    _, line, apart = leads([measured("a", 1, labels=100)])
+    above_b, above_c = leads([measured("a", 1, labels=100)])
+    line, apart = str(above_b), str(above_c)
+    assert (above_c.seeds, above_c.mean) == (0, None)
     assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
     assert apart == "c, s, 100 labels: a less c have no seed in common"
     assert line.endswith("), above in 1 of 1 seeds")
