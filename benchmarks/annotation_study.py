@@ -47,8 +47,9 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.evaluation.bootstrap import paired_difference
-from sentemb_core.evaluation.encoder import encoder_scorers
-from sentemb_core.evaluation.retrieval import rank_benchmark
+from sentemb_core.evaluation.encoding import told_vectors
+from sentemb_core.evaluation.retrieval import Scorers, rank_benchmark, vector_scorers
+from sentemb_core.evaluation.vectors import benchmark_vectors
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.table import PairTable
@@ -103,6 +104,11 @@ class Ground:
     folder: Path
     encoder: str
     budget: "Budget"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether each seed has a start of its own; a pretrained encoder is the same for all."""
+        return "initialiser" in self.budget.settings(self.encoder)
 
     @cached_property
     def corpus(self) -> TokenCorpus:
@@ -171,7 +177,7 @@ def initialised(ground: Ground, seed: int) -> Encoder:
     """Random weights of this seed after the initialiser; a pretrained encoder as it is."""
     file = ground.folder / f"start-{seed}{'-long' if ground.budget.long else ''}.npz"
     settings = ground.budget.settings(ground.encoder)
-    if "initialiser" not in settings:
+    if not ground.drawn:
         return deepcopy(ground.random_start)
     if file.exists():
         encoder, stored = deepcopy(ground.random_start), np.load(file)
@@ -216,9 +222,7 @@ def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
         picked.append(VARIANTS[name](seen))
         learn(encoder, method_of(name, encoder, seen), picked[-1], config, ground)
     seconds = time.process_time() - began
-    ranks = rank_benchmark(
-        ground.benchmark, encoder_scorers(encoder, corpus, ground.benchmark), "test"
-    )
+    ranks = rank_benchmark(ground.benchmark, scorers(ground, encoder), "test")
     told: dict[str, object] = {
         "there": ranks.document_to_counterpart.rank.tolist(),
         "back": ranks.counterpart_to_document.best.tolist(),
@@ -266,14 +270,29 @@ def start_vectors(
     began = time.process_time()
     vectors = vectors_of(encoder, ground.corpus)
     seconds = time.process_time() - began
-    if "initialiser" not in ground.budget.settings(ground.encoder):
+    if not ground.drawn:
         np.savez(file, vectors=vectors, seconds=seconds)
     return vectors, seconds
 
 
-def vectors_of(encoder: Encoder, corpus: TokenCorpus) -> Float32[np.ndarray, "sentences dim"]:
+def vectors_of(
+    encoder: Encoder, corpus: TokenCorpus, wanted: Int64[np.ndarray, " n"] | None = None
+) -> Float32[np.ndarray, "n dim"]:
+    """Of these sentences or all, in the precision in which a run annotates and judges."""
     dtype = "bfloat16" if encoder.kind == "transformer" else "float32"
-    return encode(encoder, corpus.tokens(np.arange(len(corpus))), dtype=dtype)
+    rows = np.arange(len(corpus)) if wanted is None else wanted
+    return encode(encoder, corpus.tokens(rows), dtype=dtype)
+
+
+def scorers(ground: Ground, encoder: Encoder) -> Scorers:
+    vectors = benchmark_vectors(
+        ground.corpus,
+        ground.benchmark,
+        lambda wanted: vectors_of(encoder, ground.corpus, wanted),
+        lambda texts: told_vectors(encoder, texts, "counterparts"),
+        encoder.similarity,
+    )
+    return vector_scorers(*vectors)
 
 
 def purity(pairs: PairTable, topics: Int64[np.ndarray, " sentences"]) -> float:
@@ -388,10 +407,10 @@ def main() -> None:
     for name in asked.corpora:
         folder = asked.results / f"{name}-{asked.encoder}-{asked.documents}"
         ground = ground_of(name, asked.encoder, asked.documents, folder, budget)
-        cells: Cells = {
-            variant: [computed(folder, ground, variant, seed) for seed in asked.seeds]
-            for variant in [None, *variants]
-        }
+        starts = asked.seeds if ground.drawn else asked.seeds[:1] * len(asked.seeds)
+        cells: Cells = {None: [computed(folder, ground, None, seed) for seed in starts]}
+        for variant in variants:
+            cells[variant] = [computed(folder, ground, variant, seed) for seed in asked.seeds]
         made = f"{table(ground, cells)}\n\n{told_of_start(cells)}"
         print(f"{name}\n{made}\n", flush=True)
         if asked.write:
