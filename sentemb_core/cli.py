@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
@@ -47,6 +48,9 @@ Model = Annotated[
 ]
 
 
+LONGEST_TITLE = 120
+"""Characters of a query above its hits."""
+
 MOST_SENTENCES = 200_000
 """That a map is fitted on: their vectors of 768 dimensions take 600 MB."""
 
@@ -75,7 +79,8 @@ def encode(
     from sentemb_core.document_vectors import write_vectors
 
     titled = corpus.counterpart_column is not None
-    with _encoder(model) as encoder, _documents(checked) as documents:
+    refused = out.with_name(f"{out.name}.quarantine.parquet")
+    with _encoder(model) as encoder, _documents(checked, refused) as documents:
         rows = write_vectors(encoder, documents, out, by, counterparts=titled)
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
@@ -418,12 +423,14 @@ def _opened(model: str) -> Any:
 
 
 @contextmanager
-def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
+def _documents(source: "CorpusConfig", refused: Path | None = None) -> Generator[Path, None, None]:
     """The corpus as a folder with documents.parquet, gone when the block ends.
 
-    What an empty corpus leaves stays: its error names the quarantine.
+    Rows that cannot be used are told; they stay in the file `refused`, where one is named. What an
+    empty corpus leaves stays: its error names the quarantine.
     """
-    from shutil import rmtree
+    from logging import getLogger
+    from shutil import copyfile, rmtree
     from tempfile import mkdtemp
 
     from sentemb_core.corpus.documents import write_documents
@@ -433,11 +440,14 @@ def _documents(source: "CorpusConfig") -> Generator[Path, None, None]:
     with ExitStack() as at_the_end:
         at_the_end.callback(rmtree, folder)
         try:
-            write_documents(source, folder)
+            report = write_documents(source, folder, pairs=False)
         except EmptyCorpusError:
             at_the_end.pop_all()
             raise
         yield folder
+        if report.quarantined and refused:
+            copyfile(folder / "quarantine.parquet", refused)
+            getLogger(__name__).warning("%s: %s", report.told_refused(), refused)
 
 
 def _found_in_corpus(
@@ -487,7 +497,8 @@ def _hits_table(query: str, hits: "Sequence[Hit]", counterpart: str) -> Any:
     shown = {name: told for name, told in beside.items() if any(told)}
     whole = Column("document", overflow="fold")  # an id is there to be copied
     columns = "rank", "score", whole, *map(console.plain, shown)
-    table = Table(*columns, title=f"“{console.plain(query)}”", box=None)
+    title = shorten(console.plain(query), LONGEST_TITLE, placeholder=" ...")
+    table = Table(*columns, title=f"“{title}”", box=None)
     for rank, (hit, *told) in enumerate(zip(hits, *shown.values(), strict=True), 1):
         cells = [hit.doc_id, *(text or "" for text in told)]
         table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, cells))

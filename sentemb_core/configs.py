@@ -45,8 +45,8 @@ class CorpusConfig(Config):
     encoding: str = Field(default="utf-8", description="Never guessed.")
     splitter: Literal["syntok", "regex", "none"] = Field(
         default="syntok",
-        description="regex: 30 times faster, cruder; for large corpora. none: every text is one "
-        "sentence, for methods that need no documents.",
+        description="regex: 30 times faster, cruder; for large corpora, and for Chinese and "
+        "Japanese. none: every text is one sentence, for methods that need no documents.",
     )
     on_duplicate: Literal["keep-first", "error"] = Field(
         default="keep-first", description="What a repeated document id means."
@@ -65,6 +65,16 @@ class CorpusConfig(Config):
         ge=2,
         description="A sample of this size, drawn by a hash of the document id.",
     )
+
+    @model_validator(mode="after")
+    def _counterpart_is_no_text(self) -> "CorpusConfig":
+        texts = {self.text_column, self.sentences_column} - {None}
+        if self.counterpart_column in texts:
+            raise ValueError(
+                f"a document looks for its counterpart; found counterpart_column="
+                f"{self.counterpart_column!r}, the text itself. Name another column, or none"
+            )
+        return self
 
 
 NAMED = ("static", "transformer", "minilm")

@@ -1,5 +1,6 @@
 """Document vectors of a corpus: written to an index, and searched in it or at once."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,13 +14,17 @@ import torch
 from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.documents import Document, read_documents
-from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.corpus.table import sentence_count
+from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.revision import encoder_digest
 from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.progress import progress
 from sentemb_core.retrieval.dense import search
 from sentemb_core.store.disk import replacing
 from sentemb_core.vector_index import CELLS, By, index_schema, index_writer, row_groups
+
+log = logging.getLogger(__name__)
 
 Vectors = Float32[np.ndarray, "_ dim"]
 
@@ -65,11 +70,16 @@ class Piece:
 
 
 def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
-    """A corpus in pieces, a row a sentence."""
-    documents = read_documents(folder / "documents.parquet")
-    while some := list(islice(documents, DOCUMENTS_AT_ONCE)):
-        rows = sentence_rows(some)
-        yield of_sentences(encoder, rows, embed_texts(encoder, rows["sentence"].to_pylist()))
+    """A corpus in pieces, a row a sentence; how far it is, is told on stderr."""
+    file = folder / "documents.parquet"
+    documents, done = read_documents(file), 0
+    with progress("encode sentences", sentence_count(file)) as update:
+        while some := list(islice(documents, DOCUMENTS_AT_ONCE)):
+            rows = sentence_rows(some)
+            tokens = encoder.tokenise(rows["sentence"].to_pylist())
+            told = encode(encoder, tokens, progress=lambda count, done=done: update(done + count))
+            yield of_sentences(encoder, rows, told)
+            done += len(rows)
 
 
 def sentence_rows(documents: Iterable[Document]) -> Any:
@@ -142,14 +152,22 @@ def indexed(encoder: Encoder, index: Path) -> Iterator[Piece]:
 
 
 def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
-    """The vector of what is looked for.
+    """The vector of what is looked for; a query of which the encoder knows little is told.
 
     Raises:
         UsageError: It is empty.
     """
     if not query.strip():
         raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
-    return embed_texts(encoder, [query])[0]
+    vector = embed_texts(encoder, [query])[0]
+    pieces = encoder.tokenizer.encode(query, add_special_tokens=False)
+    unknown = getattr(encoder.tokenizer.model, "unk_token", None)
+    if all(piece == unknown for piece in pieces.tokens) or not vector.any():
+        log.warning("The encoder knows no word of the query: what it finds is as good as chance.")
+    if pieces.overflowing:
+        log.warning("The encoder reads %d tokens of the query, and cuts the rest.",
+                    encoder.max_length)  # fmt: skip
+    return vector
 
 
 def nearest_documents(

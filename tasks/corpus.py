@@ -26,7 +26,8 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)
     if report.quarantined:
-        log.info("refused rows and why: %s", opened(draft.ref) / "quarantine.parquet")
+        kept = opened(draft.ref) / "quarantine.parquet"
+        log.warning("%s: %s", report.told_refused(), kept)
     return draft.ref
 
 

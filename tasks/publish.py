@@ -290,8 +290,13 @@ def gain_of(training: SelfTraining) -> str:
         f"test split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start "
         f"and is {recall(best.scores, 'test'):.3f} now{below_words(training)}."
     ]
-    if best.kind in ("start", "trained") and any(row.kind == "round" for row in training.rows):
+    kinds = {row.kind for row in training.rows}
+    if best.kind in ("start", "trained") and "round" in kinds:
         said.append("No round grew over it: what is returned did not learn from self-annotation.")
+    elif best.kind in ("start", "trained") and "fine-tuned" in kinds:
+        said.append("Fine-tuning did not grow over it: what is returned learnt from no label.")
+    elif best.kind == "start" and len(training.rows) > 1:
+        said.append("No training grew over it: what is returned is the start encoder itself.")
     return " ".join(said)
 
 
@@ -325,6 +330,12 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
             "nothing to compare."
         ]
     hits = hits_at_5(chosen), hits_at_5(control)
+    if (hits[0] == hits[1]).all():
+        return [
+            f"What self-annotation itself was worth: nothing that R@5 sees; {chosen.label} and its "
+            f"control, {what}, find the same {hits[0].sum():.0f} of {len(hits[0])} counterparts "
+            "of the test split."
+        ]
     gain = paired_difference(*hits, seed)
     tie = gain.low <= 0 <= gain.high
     return [

@@ -207,6 +207,45 @@ def test_vectors_never_take_the_place_of_their_documents(call, model, corpus, tm
     assert documents.read_bytes() == before
 
 
+def test_titles_of_one_sentence_each_are_encoded_and_found(call, model, tmp_path):
+    titles = tmp_path / "titles.csv"
+    titles.write_text("id,text\n" + "".join(f"t{k},w{4 + k}\n" for k in range(9)))
+    columns = ("--id-column", "id", "--text-column", "text")
+    code, _, words = call("encode", model, str(titles), str(tmp_path / "v.parquet"), *columns)
+    assert code == 0
+    assert "pairs" not in words
+    code, said, _ = call("search", model, "w7", str(titles), "--top", "1", "--json", *columns)
+    assert (code, json.loads(said)[0]["doc_id"]) == (0, "t3")
+
+
+def test_refused_rows_lie_beside_the_vectors(call, model, tmp_path):
+    rows = [{"id": k, "text": "w4 w5." if k % 3 else "\0"} for k in range(9)]
+    source = tmp_path / "some.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "vectors.parquet"
+    columns = ("--id-column", "id", "--text-column", "text")
+    code, _, words = call("encode", model, str(source), str(out), *columns)
+    refused = tmp_path / "vectors.parquet.quarantine.parquet"
+    assert code == 0
+    assert f"3 of 9 rows refused, and why: {refused}" in words
+    assert pq.read_table(refused)["reason"].to_pylist() == ["nul"] * 3
+
+
+@pytest.mark.parametrize(("query", "told"), [("unheard of", True), ("w4 unheard", False)])
+def test_a_query_without_a_known_word_is_told(call, model, corpus, query, told):
+    code, _, words = call("search", model, query, corpus, *COLUMNS)
+    assert code == 0
+    assert ("knows no word of the query" in words) is told
+    assert "cuts the rest" not in words
+
+
+def test_a_query_is_shown_and_read_as_far_as_it_can_be(call, model, corpus):
+    code, said, words = call("search", model, "w4 " * 500, corpus, *COLUMNS)
+    assert code == 0
+    assert "and cuts the rest" in words
+    assert said.count("w4") < 60
+
+
 def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model, tmp_path):
     folder = tmp_path / "copy"
     assert call("export", model, str(folder))[0] == 0

@@ -68,7 +68,7 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
             log.info("ids: %s", _ids(columns, found))
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
-        if name in found:
+        if name in found and name != columns.counterpart:
             field = "sentences" if name in SENTENCE_COLUMNS else "text"
             guessed = columns._replace(**{field: name})
             log.info("%s", _told(guessed, name, found))

@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
 
 def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Comma- or, for .tsv, tab-separated rows under a header; quotes as spreadsheets write them."""
+    """Rows under a header, separated as `separator` says; quotes as spreadsheets write them."""
     name = Path(config.source).name
-    dialect = "excel-tab" if source_format(config.source) == "tsv" else "excel"
+    tabs = source_format(config.source) == "tsv"
     csv.field_size_limit(max(config.max_characters, 1 << 17))  # where an open quote is given up
     with open_bytes(config) as file:
         text = _Text(file, config.encoding)
-        reader = csv.reader(text, dialect)
+        found = iter(text)
+        first = next(found, "")
+        reader = csv.reader(chain([first], found), delimiter="\t" if tabs else separator(first))
         header = next(reader, [])
         if (offset := text.bad_byte()) is not None:
             raise UnreadableSourceError(
@@ -46,6 +49,14 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
                 if columns.sentences:
                     record[columns.sentences] = _json_list(record[columns.sentences])
                 yield columns.row(where, number, record)
+
+
+def separator(header: str) -> str:
+    """A comma, or the semicolon of spreadsheets where a comma is the decimal mark.
+
+    It is one if the header has semicolons and no comma.
+    """
+    return ";" if ";" in header and "," not in header else ","
 
 
 def _cells(reader: Any) -> Iterator[list[str] | csv.Error]:

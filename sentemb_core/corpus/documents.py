@@ -62,11 +62,16 @@ class CorpusReport(BaseModel):
             "an earlier one"
         )
 
+    def told_refused(self) -> str:
+        """How many rows were refused, before the place that says why."""
+        return f"{sum(self.quarantined.values()):,} of {self.rows_read:,} rows refused, and why"
 
-def write_documents(config: CorpusConfig, out: Path) -> CorpusReport:
+
+def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> CorpusReport:
     """Read the source and write documents.parquet, quarantine.parquet and report.json under `out`.
 
-    Streams; equal input gives equal bytes.
+    Streams; equal input gives equal bytes. Where no `pairs` are wanted of them, documents may have
+    one sentence each.
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
@@ -87,32 +92,36 @@ def write_documents(config: CorpusConfig, out: Path) -> CorpusReport:
     report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
-    check_report(report, quarantine.path, sentences=config.splitter == "none")
+    check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
     return report
 
 
-def check_report(report: CorpusReport, quarantine: Path, *, sentences: bool = False) -> None:
-    """Raise when no document is usable (E101), or almost none can give a pair (E102).
-
-    Where `sentences` are what was asked for, nobody expects pairs.
-    """
+def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) -> None:
+    """Raise when no document is usable (E101), or almost none can give `pairs` (E102)."""
     if report.documents == 0:
         bad = [f"{count} {REASONS[reason]}" for reason, count in report.quarantined.items()]
         bad += [f"{report.left_out} with too few sentences"] if report.left_out else []
+        where = f" - see {quarantine}" if report.quarantined else ""
         raise EmptyCorpusError(
             f"corpus has 0 usable documents ({report.rows_read} read"
-            f"{': ' if bad else ''}{', '.join(bad)}) - see {quarantine}"
+            f"{': ' if bad else ''}{', '.join(bad)}){where}{_of_encoding(report)}"
         )
-    if sentences:
+    if not pairs:
         return
     alone = report.documents - report.documents_with_pairs
     if report.documents_with_pairs < PAIRS_SHARE * report.documents:
         raise EmptyPairsError(
             f"A pair needs a document of at least two sentences: {alone} of {report.documents} "
-            "documents have one. Check the text column and the splitter."
+            "documents have one. Check the text column and the splitter: --splitter regex also "
+            "cuts Chinese and Japanese; texts that are one sentence each are read by --splitter "
+            "none, for methods that need no pairs."
         )
     if alone:
         log.warning("%d of %d documents have one sentence: no pairs", alone, report.documents)
+
+
+def _of_encoding(report: CorpusReport) -> str:
+    return ". Name the encoding by --encoding" if "encoding" in report.quarantined else ""
 
 
 def usable_documents(

@@ -39,10 +39,11 @@ def source_format(source: str) -> Format:
         if suffix not in SUFFIXES:
             raise UnreadableSourceError(
                 f"A corpus file ends in one of {', '.join(SUFFIXES)} (JSON and CSV may add .gz); "
-                f"found {path.name!r}. Rename or convert it."
+                f"found {path.name!r}. Rename or convert it; texts (.txt, .md) are read as a "
+                "folder of them."
             )
         if path.stat().st_size == 0:
-            raise EmptyCorpusError(f"A corpus holds at least one row; {source} has 0 bytes.")
+            raise EmptyCorpusError(f"A table holds at least one row; {source} has 0 bytes.")
         return SUFFIXES[suffix]
     if suffix not in SUFFIXES and _HUB_NAME.fullmatch(source):
         return "hub"

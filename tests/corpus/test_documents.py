@@ -163,8 +163,10 @@ def test_an_empty_corpus_says_what_became_of_its_rows(tmp_path: Path) -> None:
     rows = [{"text": ""}] * 3 + [b'{"text": "\xff"}'] * 2
     source = jsonl(tmp_path / "a.jsonl", rows)
     out = tmp_path / "out-0"
-    message = r"^E101 corpus has 0 usable documents \(5 read: 3 empty, 2 non-UTF-8\) - see " + str(
-        out / "quarantine.parquet"
+    message = (
+        r"^E101 corpus has 0 usable documents \(5 read: 3 empty, 2 non-UTF-8\) - see "
+        + str(out / "quarantine.parquet")
+        + r"\. Name the encoding by --encoding$"
     )
     with pytest.raises(EmptyCorpusError, match=message) as caught:
         read(source)

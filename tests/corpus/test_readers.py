@@ -215,6 +215,30 @@ def test_quoted_csv_cells_span_lines(tmp_path: Path) -> None:
                                                         ["Three.", "Four."]]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["a.csv", "labels of mine.csv"])
+def test_a_spreadsheets_semicolons_part_its_cells(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text('\ufeffid;title;text\n1;"A; b";"One, two. Three."\n2;C;Four. Five.\n', "utf-8")
+    _, documents, _ = read(path, id_column="id", counterpart_column="title")
+    assert [(found.doc_id, found.counterpart) for found in documents] == [("1", "A; b"), ("2", "C")]
+    assert documents[0].sentences == ["One, two.", "Three."]
+
+
+def test_a_semicolon_in_a_header_with_commas_is_a_letter(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id;old,text\n1,One. Two.\n")
+    _, documents, _ = read(path, id_column="id;old")
+    assert documents[0].sentences == ["One.", "Two."]
+
+
+def test_no_document_looks_for_its_own_text(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", [{"body": "A title", "content": "One. Two."}])
+    with pytest.raises(ValueError, match="found counterpart_column='body', the text itself"):
+        read(source, text_column="body", counterpart_column="body")
+    _, documents, _ = read(source, counterpart_column="body")
+    assert documents[0].sentences == ["One.", "Two."], "the first usual name is taken already"
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
 def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name: str) -> None:
     rows = [{"ident": "1", "body": "One. Two."}]

@@ -232,7 +232,9 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     ]
     assert report.quarantine.rows[1].excerpt == ""
     assert pq.read_table(report.quarantine.file).num_rows == 3
-    assert f"refused rows and why: {report.quarantine.file}" in caplog.messages
+    assert (
+        f"3 of {len(lines) + 3} rows refused, and why: {report.quarantine.file}" in caplog.messages
+    )
 
 
 def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(

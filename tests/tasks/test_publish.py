@@ -11,7 +11,7 @@ from tasks import publish
 from tasks.publish import Outcome, beside, judged_on, notes_of, verdict_of, way
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 
-RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "bm25": 0.899}
+RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "tuned": 0.45, "bm25": 0.899}
 
 
 def ref(kind: str) -> ArtifactRef:
@@ -137,6 +137,27 @@ def test_an_encoder_that_no_round_made_is_said_not_to_learn_from_annotation(
     assert said(1, monkeypatch).endswith(NOT_GROWN)
     assert said(0, monkeypatch).endswith(NOT_GROWN)
     assert NOT_GROWN not in said(1, monkeypatch, ROWS[:2]), "a run without rounds promised none"
+
+
+def test_an_encoder_that_learnt_no_label_and_one_that_learnt_nothing_are_said_so(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    tuned = [*ROWS[:2], row("fine-tuned", "tuned")]
+    no_label = "Fine-tuning did not grow over it: what is returned learnt from no label."
+    nothing = "No training grew over it: what is returned is the start encoder itself."
+    assert said(1, monkeypatch, tuned).endswith(no_label)
+    assert said(0, monkeypatch, ROWS[:2]).endswith(nothing)
+    assert "grew" not in said(2, monkeypatch, tuned)
+
+
+def test_two_encoders_that_find_the_same_are_not_told_apart_by_chance(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(publish, "hits_at_5", lambda row: np.arange(60.0) % 2)
+    tuned, control = row("fine-tuned", "tuned", "other"), row("control", "control")
+    (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
+    assert "nothing that R@5 sees" in note
+    assert "find the same 30 of 60 counterparts" in note
 
 
 def test_a_fine_tuned_encoder_equal_to_its_control_is_not_compared():
