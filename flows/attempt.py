@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from httpx import TransportError
+from httpx import HTTPError
 
 from sentemb_core.errors import SentembError, ServerLostError, StorageError
 from tasks.walking import each_undecided
@@ -13,8 +13,8 @@ R = TypeVar("R")
 
 log = logging.getLogger("sentemb_core.run")
 
-OF_NO_PART = (StorageError, ServerLostError, TransportError)
-"""A full disk, a server that is gone: every later part would meet them too."""
+OF_NO_PART = (StorageError, ServerLostError, HTTPError)
+"""A full disk, a server that is gone or too busy: every later part would meet them too."""
 
 
 def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
@@ -22,7 +22,7 @@ def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
 
     Raises:
         StorageError: the disk refuses. The run failed then, and `resume` goes on with it.
-        ServerLostError, TransportError: Prefect's server went away; likewise.
+        ServerLostError, HTTPError: Prefect's server went away, or refuses; likewise.
     """
     with each_undecided():
         try:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from sentemb_core.console import remark
+from sentemb_core.errors import UsageError
 from sentemb_core.redaction import redacted
 from tasks.artifacts import answers, live_server
 
@@ -35,14 +36,25 @@ def log_file() -> Path:
 
 
 def prepare() -> Path:
-    """Set what is not set yet; talk to the local server if one is up. Returns the home."""
+    """Set what is not set yet; talk to the local server if one is up. Returns the home.
+
+    Raises:
+        UsageError: the home cannot be made.
+    """
     folder = home()
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # or the root's WARNING holds
     os.environ["SENTEMB_HOME"] = str(folder)
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))
-    Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
+    made = Path(os.environ["PREFECT_HOME"])
+    try:
+        made.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"Everything lies in a home, a folder that can be written ($SENTEMB_HOME, else .sentemb"
+            f" in the folder you stand in); {made} cannot be made: {error.strerror}. Name another."
+        ) from error
     given = os.environ.pop("PREFECT_API_URL", None)
     if given and not answers(given):
         remark(f"No Prefect server answers at {redacted(given)}: runs start a short-lived one.")

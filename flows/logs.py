@@ -14,6 +14,9 @@ from sentemb_core.redaction import redacted
 LOG_BYTES = 4 << 20
 """Kept of the log, and as much again of what came before."""
 
+BUSY = 503
+"""What Prefect's server answers when its database is locked for too long."""
+
 LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
 
@@ -22,7 +25,7 @@ def logged(file: Path) -> Generator[None, None, None]:
     """Append all that the block logs to a file; an error that ends the block names it.
 
     Raises:
-        ServerLostError: Prefect's server went away.
+        ServerLostError: Prefect's server went away, or is too busy to answer.
     """
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 
@@ -61,13 +64,17 @@ def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 def server_lost(error: Exception) -> ServerLostError | None:
     """What a person reads in place of the error of Prefect's client, if it is one."""
-    from httpx import TransportError
+    from httpx import HTTPStatusError, TransportError
 
-    if not isinstance(error, TransportError):
+    if isinstance(error, TransportError):
+        found = f"it went away: {error}"
+    elif isinstance(error, HTTPStatusError) and error.response.status_code == BUSY:
+        found = "it was too busy, again and again, to answer"
+    else:
         return None
     return ServerLostError(
-        f"A run needs Prefect's server to its end, and it went away: {error}. What is finished is "
-        "kept: `python -m flows resume` goes on, with a short-lived server if there is no other."
+        f"A run needs Prefect's server to its end, and {found}. What is finished is kept: `python "
+        "-m flows resume` goes on, with a short-lived server if there is no other."
     )
 
 

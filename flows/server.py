@@ -57,13 +57,16 @@ def served(log: Path) -> Generator[None, None, None]:
         temporary_settings,
     )
 
+    from sentemb_core.store.locks import file_lock
+
     if PREFECT_API_URL.value():
         yield
         return
-    url = os.environ[PREFECT_API_URL.name] = start_server(log)
-    refresh_global_settings_context()  # Prefect's threads know no other
-    import_module(MEANWHILE)
-    wait_for(url, log)
+    with file_lock(log.with_suffix(".lock")):  # two that start at once both make the database
+        url = os.environ[PREFECT_API_URL.name] = start_server(log)
+        refresh_global_settings_context()  # Prefect's threads know no other
+        import_module(MEANWHILE)
+        wait_for(url, log)
     # nobody waits for heartbeats here, and their thread costs each flow a second at its end
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None, PREFECT_UI_URL: ""}):
         yield

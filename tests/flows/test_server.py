@@ -4,20 +4,28 @@ Run: pytest tests/flows/test_server.py; the slow ones start servers.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from httpx import ConnectError, HTTPStatusError, Request, Response
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.server import wait_for
+from flows import server
+from flows.logs import server_lost
+from flows.server import served, wait_for
 from sentemb_core.errors import ServerLostError
+from sentemb_core.store.locks import is_locked
 from tasks.artifacts import answers
 from tests.flows.corpora import tiny_run
 from tests.waiting import LONG, awake, soon
 
 ROOT = Path(__file__).parents[2]
+
+REQUEST = Request("GET", "http://127.0.0.1:9/api")
 
 ENDS_WITH_ITS_PIPE = "from flows.server import end_with_the_run; end_with_the_run()"
 
@@ -56,6 +64,46 @@ def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
 def test_a_server_that_does_not_come_up_is_told_with_its_log(tmp_path: Path):
     with pytest.raises(ServerLostError, match=r"E602 .*refused.*all.log has what it said"):
         wait_for("http://127.0.0.1:9/api", tmp_path / "all.log")
+
+
+def test_servers_of_one_home_come_up_one_after_the_other(tmp_path: Path, monkeypatch):
+    """Two that start at once in a new home would both make its database, and one would fail."""
+    log, url = tmp_path / "server.log", "http://127.0.0.1:9/api"
+    held: list[bool] = []
+    monkeypatch.setenv(PREFECT_API_URL.name, "")
+    monkeypatch.setattr("prefect.context.refresh_global_settings_context", lambda: None)
+    monkeypatch.setattr(server, "start_server", lambda log: url)
+    monkeypatch.setattr(
+        server, "wait_for", lambda *_: held.append(is_locked(log.with_suffix(".lock")))
+    )
+    with temporary_settings({PREFECT_API_URL: None}), served(log):
+        held.append(is_locked(log.with_suffix(".lock")))
+    assert held == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ConnectError("refused"), "it went away: refused"),
+        (HTTPStatusError("503", request=REQUEST, response=Response(503)), "it was too busy"),
+    ],
+)
+def test_a_server_that_answers_no_more_is_told_with_the_way_on(error: Exception, told: str):
+    assert f"E602 A run needs Prefect's server to its end, and {told}" in str(server_lost(error))
+
+
+def test_an_answer_that_only_we_can_have_caused_is_no_lost_server():
+    assert server_lost(HTTPStatusError("404", request=REQUEST, response=Response(404))) is None
+
+
+def test_a_home_that_cannot_be_made_is_told(tmp_path: Path):
+    file = tmp_path / "file"
+    file.touch()
+    with python("-m", "flows", "status", home=file) as process:
+        assert process.wait() == 2
+        assert re.search(
+            r"E001 .*\$SENTEMB_HOME.* cannot be made: Not a directory", process.stderr.read()
+        )
 
 
 @pytest.mark.slow
