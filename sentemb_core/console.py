@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn, TextIO
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.redaction import redacted
@@ -78,7 +78,7 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
                 tokens, exit_on_error=False, print_error=False, result_action="return_value"
             )
     except CycloptsError as error:
-        complain(f"{UsageError.code} {error}")
+        complain(f"{UsageError.code} {misused(error)}")
         return UsageError.exit_code
     except SentembError as error:
         show_traceback(error)
@@ -95,6 +95,17 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
         complain(fault(error))
         return SentembError.exit_code
     return answer if isinstance(answer, int) else 0
+
+
+def misused(error: CycloptsError) -> str:
+    """What a verb wants or does not take; places are called as `--help` calls them."""
+    verb = " ".join(error.command_chain or ())
+    place = error.argument.field_info if error.argument else None
+    if isinstance(error, MissingArgumentError) and place and place.is_positional:
+        return f"`{verb}` wants {place.name.upper()}: see `{verb} --help`."
+    if isinstance(error, UnusedCliTokensError):
+        return f"`{verb}` takes no {', '.join(error.unused_tokens or ())}: see `{verb} --help`."
+    return str(error)
 
 
 def show_traceback(error: Exception) -> None:

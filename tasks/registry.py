@@ -199,6 +199,7 @@ def resolve(uri: str) -> Path:
         if not folder.is_dir():
             raise MissingEncoderError(
                 f"A model is a folder, models:/NAME@ALIAS or models:/NAME/VERSION; {uri!r} is none."
+                + (f" Of the registry it is models:/{uri}@champion." if NAME.fullmatch(uri) else "")
             )
         require_weights(folder)
     refuse_unsafe(folder)

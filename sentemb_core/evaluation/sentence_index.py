@@ -28,6 +28,11 @@ def opened_index(index: Path) -> pq.ParquetFile:
         UsageError: It is no Parquet file, is empty, or holds no sentences or no vectors. Bad data
             would end as an index of another encoder does.
     """
+    if not index.exists():
+        raise UsageError(
+            f"An index is a Parquet file as `encode --by sentence` writes it; {index} is none: "
+            "nothing lies there."
+        )
     try:
         file = pq.ParquetFile(index)
     except (OSError, pa.ArrowInvalid) as error:
