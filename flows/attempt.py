@@ -4,7 +4,8 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from httpx import HTTPError
+from httpx import TransportError
+from prefect.exceptions import PrefectHTTPStatusError
 
 from sentemb_core.errors import SentembError, ServerLostError, StorageError
 from tasks.walking import each_undecided
@@ -13,7 +14,7 @@ R = TypeVar("R")
 
 log = logging.getLogger("sentemb_core.run")
 
-OF_NO_PART = (StorageError, ServerLostError, HTTPError)
+OF_NO_PART = (StorageError, ServerLostError, TransportError, PrefectHTTPStatusError)
 """A full disk, a server that is gone or too busy: every later part would meet them too."""
 
 
@@ -22,7 +23,8 @@ def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
 
     Raises:
         StorageError: the disk refuses. The run failed then, and `resume` goes on with it.
-        ServerLostError, HTTPError: Prefect's server went away, or refuses; likewise.
+        ServerLostError, TransportError, PrefectHTTPStatusError: Prefect's server went away, or
+            refuses; likewise.
     """
     with each_undecided():
         try:

@@ -435,6 +435,7 @@ def _documents(source: "CorpusConfig", refused: Path | None = None) -> Generator
 
     from sentemb_core.corpus.documents import write_documents
     from sentemb_core.errors import EmptyCorpusError
+    from sentemb_core.store.disk import replacing
 
     folder = Path(mkdtemp(prefix="sentemb-"))
     with ExitStack() as at_the_end:
@@ -446,7 +447,8 @@ def _documents(source: "CorpusConfig", refused: Path | None = None) -> Generator
             raise
         yield folder
         if report.quarantined and refused:
-            copyfile(folder / "quarantine.parquet", refused)
+            with replacing(refused) as draft:
+                copyfile(folder / "quarantine.parquet", draft)
             getLogger(__name__).warning("%s: %s", report.told_refused(), refused)
 
 

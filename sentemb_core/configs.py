@@ -66,16 +66,6 @@ class CorpusConfig(Config):
         description="A sample of this size, drawn by a hash of the document id.",
     )
 
-    @model_validator(mode="after")
-    def _counterpart_is_no_text(self) -> "CorpusConfig":
-        texts = {self.text_column, self.sentences_column} - {None}
-        if self.counterpart_column in texts:
-            raise ValueError(
-                f"a document looks for its counterpart; found counterpart_column="
-                f"{self.counterpart_column!r}, the text itself. Name another column, or none"
-            )
-        return self
-
 
 NAMED = ("static", "transformer", "minilm")
 """Start encoders that are no folder, whatever lies there."""

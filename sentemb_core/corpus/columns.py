@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sentemb_core.configs import CorpusConfig
-from sentemb_core.errors import MissingColumnError
+from sentemb_core.errors import MissingColumnError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,12 @@ class Columns(NamedTuple):
 
 
 def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
-    """Named columns, checked; a body column is looked for when none is named (E104)."""
+    """Named columns, checked; a body column is looked for when none is named (E104).
+
+    Raises:
+        MissingColumnError: a column is not there, or none looks like a body.
+        UsageError: a column is to be text and counterpart at once.
+    """
     found = list(found)
     columns = Columns(
         config.id_column, config.text_column, config.sentences_column, config.counterpart_column
@@ -63,6 +68,11 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
     for name in columns:
         if name is not None and name not in found:
             raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found)}")
+    if columns.counterpart and columns.counterpart in (columns.text, columns.sentences):
+        raise UsageError(
+            f"A document looks for its counterpart; {columns.counterpart!r} is named as both, and "
+            "would find itself. Name another --counterpart-column, or none."
+        )
     if columns.text or columns.sentences:
         if _unused_ids(columns, found):
             log.info("ids: %s", _ids(columns, found))

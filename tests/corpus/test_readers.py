@@ -233,7 +233,7 @@ def test_a_semicolon_in_a_header_with_commas_is_a_letter(tmp_path: Path) -> None
 
 def test_no_document_looks_for_its_own_text(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", [{"body": "A title", "content": "One. Two."}])
-    with pytest.raises(ValueError, match="found counterpart_column='body', the text itself"):
+    with pytest.raises(UsageError, match="'body' is named as both, and would find itself"):
         read(source, text_column="body", counterpart_column="body")
     _, documents, _ = read(source, counterpart_column="body")
     assert documents[0].sentences == ["One.", "Two."], "the first usual name is taken already"
