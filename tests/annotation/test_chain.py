@@ -157,11 +157,17 @@ def all_of(pairs: Pairs) -> np.ndarray:
     return np.concatenate([pairs.shard(k) for k in range(len(pairs.files))], axis=1)
 
 
+def of_two_topics(documents: int) -> tuple[np.ndarray, np.ndarray]:
+    """Topic and vector of the sentences of documents of twelve."""
+    rng = np.random.default_rng(0)
+    topics = 2 * np.repeat(np.arange(documents), 12) + rng.integers(2, size=12 * documents)
+    directions = rng.standard_normal((2 * documents, 8))
+    return topics, directions[topics] + 0.4 * rng.standard_normal((len(topics), 8))
+
+
 def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
     corpus = Corpus(lengths=[12] * 60, cuts=(20, 45))
-    rng = np.random.default_rng(0)
-    topics = (2 * np.repeat(np.arange(60), 12)) + rng.integers(2, size=len(corpus))
-    vectors = rng.standard_normal((120, 8))[topics] + 0.4 * rng.standard_normal((len(corpus), 8))
+    topics, vectors = of_two_topics(60)
     stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
     write_vectors(corpus, vectors, stored)
     write_graph(corpus, Embeddings.open(stored), 4, graph, min_distance=2)
@@ -176,6 +182,22 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
         assert all(shard.sentences.start <= i and j < shard.sentences.stop for i, j in found)
         drawn = {*found} - {*alone}
         assert np.mean([topics[i] == topics[j] for i, j in drawn]) > 0.8  # by chance .5
+
+
+def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
+    corpus = Corpus(lengths=[12] * 40, cuts=(20,))
+    vectors = np.tile(of_two_topics(20)[1], (2, 1))
+    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
+    write_vectors(corpus, vectors, stored)
+    write_graph(corpus, Embeddings.open(stored), 4, graph, min_distance=2)
+    write_edges(graph, 1, False, edges)
+    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    alone, found = (
+        [{(i % 240, j % 240) for i, j in listed(PrunedGraph.open(path).shard(k))} for k in (0, 1)]
+        for path in (edges, both)
+    )
+    assert alone[0] == alone[1]
+    assert found[0] != found[1]
 
 
 def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(tmp_path: Path, caplog):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.corpus import quarantine
 from sentemb_core.corpus.quarantine import EXCERPT, REASONS
 from sentemb_core.errors import BadDataError
 from tests.corpus.made import jsonl, quarantined, read, texts
@@ -57,6 +58,14 @@ def test_quarantine_counts_what_was_injected(tmp_path: Path, share: float) -> No
     assert [document.source_row for document in documents] == [
         k for k in range(len(rows)) if k not in spoilt
     ]
+
+
+def test_a_bad_row_is_kept_once_however_often_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "FLUSH", 3)
+    _, _, out = read(jsonl(tmp_path / "a.jsonl", [*texts(2), *[b"broken"] * 7]))
+    assert [bad["row"] for bad in quarantined(out)] == [*range(2, 9)]
 
 
 @pytest.mark.parametrize("kind", DEFECTS)

@@ -55,6 +55,11 @@ def test_the_pool_is_bounded_and_drawn_by_hash(tmp_path: Path) -> None:
     assert (np.diff(benchmark.query_document) > 0).all()
     larger = drawn(tmp_path, rows, candidates=60)
     assert set(benchmark.query_doc_id) < set(larger.query_doc_id)
+    splits = [
+        dict(zip(pool.query_doc_id, pool.query_split.tolist(), strict=True))
+        for pool in (benchmark, larger)
+    ]
+    assert splits[0].items() <= splits[1].items()
 
 
 def test_pool_and_splits_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
+from sentemb_core.corpus.benchmark import Benchmark, is_label, unit_hash, write_benchmark
 from sentemb_core.corpus.documents import CorpusReport, write_documents
 from sentemb_core.corpus.labels import (
     LabelCounts,
@@ -87,7 +87,7 @@ def test_a_label_whose_text_is_looked_for_is_left_out(tmp_path: Path):
     assert leak.doc_id not in {document.doc_id for document in found}
 
 
-def test_a_smaller_count_is_part_of_a_larger_one_whatever_the_order(tmp_path: Path):
+def test_the_first_labels_by_hash_are_drawn_whatever_the_order(tmp_path: Path):
     rows = documents()
     shuffled = random.Random(3).sample(rows, len(rows))
     ids = [
@@ -95,8 +95,9 @@ def test_a_smaller_count_is_part_of_a_larger_one_whatever_the_order(tmp_path: Pa
         for name, some, count in (("a", rows, 10), ("b", shuffled, 10), ("c", rows, 40))
         if (tmp_path / name).mkdir() is None
     ]
-    assert ids[0] == ids[1] < ids[2]
-    assert (len(ids[0]), len(ids[2])) == (10, 40)
+    teaching = [row.doc_id for row in rows if is_label(row.doc_id, SHARE)]
+    by_hash = sorted(teaching, key=lambda doc_id: unit_hash("label", doc_id))
+    assert ids == [{*by_hash[:10]}, {*by_hash[:10]}, {*by_hash[:40]}]
 
 
 def test_more_labels_than_there_are_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -138,12 +139,14 @@ def pair(number: int, text: str) -> dict[str, Any]:
 
 
 def test_a_file_gives_the_counterparts(tmp_path: Path):
-    out = labelled(tmp_path, [pair(3, "rain in spring"), pair(7, "It snows. 7")])
+    labels = [(3, "rain in spring"), (7, "It snows. 7"), (8, "one"), (8, "IT RAINS. 8")]
+    out = labelled(tmp_path, [pair(*label) for label in labels])
     found = {document.doc_id: document for document in read_documents(out / "documents.parquet")}
     assert len(found) == 200
     assert found["d3"].counterpart == "rain in spring"
     assert found["d4"].counterpart is None
     assert found["d7"].sentences == ["It rains. 7"], "the counterpart leaves the training text"
+    assert found["d8"].sentences == ["It snows. 8"], "and so does a second one"
 
 
 def test_of_several_labels_the_first_judges_and_all_are_learnt(tmp_path: Path):

@@ -110,7 +110,10 @@ def _table(path: Path, dialect: str) -> Path:
         as_saved_splits,
     ],
 )  # fmt: skip
-def test_every_format_gives_the_same_documents(tmp_path: Path, write) -> None:
+def test_every_format_gives_the_same_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write
+) -> None:
+    monkeypatch.setattr(readers, "BATCH_ROWS", 2)
     report, documents, _ = read(write(tmp_path), **COLUMNS)
     assert [tuple(document) for document in documents] == WANTED
     assert (report.rows_read, report.quarantined) == (5, {})

@@ -79,10 +79,14 @@ def test_vectors_of_another_size_are_of_another_encoder(canaries):
     assert "16 dimensions expected, 8 found" in found.reason
 
 
-def test_one_wrong_vector_among_the_right_ones_is_seen(canaries):
-    vectors = canaries.vectors.copy()
-    vectors[4] = vectors[5]
-    assert not compared(canaries, canaries.sentences, vectors).same
+def test_one_vector_a_little_wrong_among_the_right_ones_is_seen():
+    right = np.eye(COUNT, dtype=np.float32)
+    wrong = right.copy()
+    wrong[4, 5] = 0.1
+    many = Canaries([f"canary {k}" for k in range(COUNT)], right)
+    assert compared(many, many.sentences, right).same
+    found = compared(many, many.sentences, wrong)
+    assert (found.same, found.least_cosine) == (False, pytest.approx(0.995, abs=1e-4))
 
 
 def test_an_index_without_sentences_or_without_canaries_says_what_to_do(canaries, tmp_path):

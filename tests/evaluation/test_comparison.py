@@ -78,6 +78,14 @@ def test_the_average_weighs_tasks_alike_and_is_surer_than_its_tasks():
     assert (found.units, found.task) == (1_000, "average")
 
 
+def test_two_tasks_of_equal_units_are_drawn_apart():
+    pair = hits(0.6), hits(0.4, seed=1)
+    one, both = comparison(*pair), average_comparison("both", [pair] * 2)
+    seeds = seeds_interval([[pair]] * 2)
+    for found in (both, seeds):
+        assert found.high - found.low == pytest.approx((one.high - one.low) / 2**0.5, rel=0.1)
+
+
 @pytest.mark.parametrize(
     "other",
     [

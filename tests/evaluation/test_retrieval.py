@@ -8,11 +8,14 @@ from sentemb_core.errors import BadDataError, BadEmbeddingError
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import (
     RetrievalScores,
+    Scorers,
     bm25_scorers,
     rank_benchmark,
     vector_scorers,
 )
+from sentemb_core.evaluation.scores import read_ranks, write_scores
 from sentemb_core.evaluation.texts import benchmark_texts
+from sentemb_core.evaluation.titles import title_result
 from tests.evaluation.benchmarks import benchmark
 
 
@@ -56,6 +59,12 @@ def test_a_shared_title_asks_once_and_for_all_of_its_documents():
     assert backwards.rank.tolist() == [1, 2, 1]
     assert ranks.scores().counterpart_to_document.recall_at_1 == (0.5 + 1) / 2
     assert ranks.document_to_counterpart.rank.tolist() == [1, 1]
+
+
+def test_a_shared_title_ties_by_the_first_of_its_documents():
+    flat = Scorers(lambda rows: np.zeros((len(rows), 2)), lambda rows: np.zeros((len(rows), 3)))
+    ranks = rank_benchmark(benchmark([0, 1, 0], ["test"] * 3), flat, "test")
+    assert ranks.document_to_counterpart.rank.tolist() == [2, 1, 2]
 
 
 def test_a_constant_encoder_gets_chance_in_both_directions():
@@ -129,6 +138,16 @@ def test_the_random_row_is_the_same_every_time_and_another_with_another_seed(tit
 
     assert ranks(1) == ranks(1)
     assert ranks(1) != ranks(2)
+
+
+def test_titles_as_a_task_are_the_hits_of_the_test_split(titled, tmp_path):
+    write_scores(titled.benchmark, random_scorers(titled.corpus, titled.benchmark, 1), tmp_path)
+    validation, test = (read_ranks(tmp_path, split) for split in ("validation", "test"))
+    assert len(validation) != len(test)
+    for k in (1, 5):
+        found = title_result(tmp_path, f"R@{k}")
+        assert found.units[:, 0].tolist() == (test <= k).tolist()
+        assert found.value == (test <= k).mean()
 
 
 def test_the_texts_of_halves_are_cut_as_their_vectors_are(halved):

@@ -28,6 +28,7 @@ from sentemb_core.evaluation.sts import (
     read_sts,
     spearman,
     spearman_of,
+    sts_result,
     sts_scores,
 )
 from tests import tiny
@@ -65,6 +66,14 @@ def test_all_mean_and_weighted_mean_differ_as_worked_out_by_hand():
     assert scores.all == pytest.approx(1 - 300 / 210)
     assert (scores.mean, scores.wmean) == pytest.approx((0.0, 2 / 6))
     assert scores.pairs == 6
+
+
+def test_the_main_number_is_the_one_over_all_pairs():
+    words = [f"w{k}" for k in range(5, 17)]
+    told = StsPairs(words, words[5::-1] + words[:6], np.arange(12.0) % 5, ["a"] * 4 + ["b"] * 8)
+    found, scores = sts_result(tiny.static(), "t", told), spearman_of(tiny.static(), told)
+    assert found.value == scores.all != scores.mean
+    assert found.measures["mean"] == scores.mean
 
 
 def test_a_constant_encoder_scores_nothing_and_a_random_one_next_to_nothing():

@@ -94,8 +94,14 @@ def test_results_come_back_in_their_own_types(chain, store):
     assert isinstance(chain.ENCODE.run(store, {"text": "a"}), ArtifactRef)
 
 
+def named_with(value: str, prefix: str = "x") -> str:
+    return prefix + value
+
+
 def test_defaults_written_out_or_left_away_are_one_key(chain):
     assert chain.ENCODE.key({"text": "a"}) == chain.ENCODE.key({"text": "a", "workers": 9})
+    named = Stage("named", 1, named_with)
+    assert named.key({"value": "a"}) == named.key({"value": "a", "prefix": "x"})
     embeddings = chain.put("embeddings", "a")
     one, two = (
         chain.GRAPH.key({"embeddings": embeddings, "config": config})

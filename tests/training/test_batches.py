@@ -91,10 +91,15 @@ def test_every_pair_comes_at_most_once_an_epoch_and_all_but_the_last_few_do(coun
         assert 0 <= len(every) - len(seen) < sampler.batch_size
 
 
-def test_epochs_differ_in_order():
-    sampler = pair_batches(unique_corpus([5] * 10), 8)
-    epoch = sampler.batches_per_epoch
-    assert pairs_of(sampler.batch(0)) != pairs_of(sampler.batch(epoch))
+def test_epochs_differ_in_the_company_that_documents_have(make):
+    sampler = make()
+    size = sampler.batches_per_epoch
+    met = [
+        {*view.document.tolist()}
+        for step in range(2 * size)
+        for view in [next(iter(sampler.batch(step).views.values()))]
+    ]
+    assert met[:size] != met[size:]
 
 
 def test_a_batch_prefers_distinct_documents():
@@ -145,16 +150,12 @@ def test_pairs_come_in_either_orientation():
 
 def test_two_passes_over_one_pair_may_turn_it_round():
     sampler = pair_batches(unique_corpus([2] * 8), 8)
-    ways = {
-        pair
-        for step in range(20)
-        for pair in zip(
-            drawn(sampler.batch(step), "anchor"),
-            drawn(sampler.batch(step), "positive"),
-            strict=True,
-        )
-    }
-    assert len(ways) == 16
+    passes = [
+        list(zip(drawn(batch, "anchor"), drawn(batch, "positive"), strict=True))
+        for batch in map(sampler.batch, range(20))
+    ]
+    assert len({*itertools.chain(*passes)}) == 16
+    assert len({tuple(a < b for a, b in one) for one in passes}) > 1, "at the same places, too"
 
 
 def test_held_out_documents_are_in_no_batch():
@@ -212,6 +213,15 @@ def test_an_epoch_of_cluster_batches_visits_documents_without_replacement():
         for d in sorted(set(sampler.batch(step).views["sentence"].document.tolist()))
     ]
     assert len(visited) == len(set(visited)) == 28  # the last two documents fill no batch
+
+
+@pytest.mark.parametrize(
+    "labels", [[0] * 8, [0, 0, 1, 1, 2, 2, 3, 3]], ids=["large cluster", "long document"]
+)
+def test_what_a_batch_leaves_out_of_a_document_another_one_has(labels):
+    sampler = ClusterBatches(CLUSTERS, unique_corpus([8] * 6), np.tile(labels, 6), 8, 3, 0)
+    batches = [drawn(sampler.batch(step), "sentence") for step in range(60)]
+    assert {*itertools.chain(*batches)} == {*range(48)}
 
 
 def test_one_document_has_nothing_to_contrast_with():

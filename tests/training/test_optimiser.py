@@ -26,11 +26,11 @@ def test_constant_stays_and_linear_falls_to_almost_nothing():
     assert linear[-1] == pytest.approx(1 / 90)
 
 
-def test_the_slanted_triangle_ends_at_a_thirty_second():
+def test_the_slanted_triangle_rises_from_a_thirty_second_and_falls_back_to_it():
     slanted = rates("slanted")
     assert max(slanted) == slanted[9] == slanted[10] == 1.0
-    assert slanted[-1] == pytest.approx(1 / 32, abs=0.02)
-    assert slanted[0] > 1 / 32
+    assert slanted[0] == pytest.approx((1 + 31 / 10) / 32)
+    assert slanted[-1] == pytest.approx((1 + 31 / 90) / 32)
 
 
 def test_without_warm_up_the_first_step_has_the_full_rate():
