@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from sentemb_core.configs import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
@@ -12,8 +13,16 @@ from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.types import ArtifactRef
 from tasks import gating
 from tasks.registry import Alias, ModelVersion, Promotion
+from tasks.rows import RowKind
 
-REF = ArtifactRef(kind="model", digest="0" * 64, size=1)
+CORPUS = CorpusConfig(source="d.jsonl")
+
+
+def ref(digit: str = "0") -> ArtifactRef:
+    return ArtifactRef(kind="model", digest=64 * digit, size=1)
+
+
+REF = ref()
 
 
 @pytest.fixture
@@ -48,6 +57,33 @@ def test_a_champion_without_labels_is_judged_on_the_whole_split(
     assert kept(version) == [True] * len(gate_ids)
 
 
+@pytest.mark.parametrize(
+    ("ahead", "collapsed", "promoted"),
+    [("fair", False, True), ("learnt", False, False), ("fair", True, False)],
+)
+def test_an_encoder_wins_on_fair_queries_and_unless_it_collapsed(
+    monkeypatch: pytest.MonkeyPatch, ahead: str, collapsed: bool, promoted: bool
+):
+    fair = np.arange(200) < 100
+    ranks = {"best": np.where(fair == (ahead == "fair"), 1, 9), "rival": np.full(200, 9)}
+    monkeypatch.setattr(gating, "never_learnt", lambda *_: fair)
+    monkeypatch.setattr(gating, "gate_ranks", ranks.__getitem__)
+    monkeypatch.setattr(gating, "champion_ranks", lambda *_: ranks["rival"])
+    monkeypatch.setattr(gating, "collapsed", lambda *_: collapsed)
+    rows = [SimpleNamespace(scores=name) for name in ranks]
+    training = cast(Any, SimpleNamespace(rows=rows[::-1], best=1, texts=None))
+    assert gating.verdict(InfoCSEIDC(corpus=CORPUS), training, champion()).promote is promoted
+
+
+def test_a_champion_is_read_with_its_own_tokens(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gating, "resolve", lambda _: None)
+    monkeypatch.setattr(gating, "tokenise_sentences", lambda *told: told)
+    monkeypatch.setattr(gating, "validate_encoder", lambda *told: told)
+    monkeypatch.setattr(gating, "gate_ranks", lambda scores: scores)
+    texts = cast(Any, SimpleNamespace(documents="d", benchmark="b", sentences="the run's"))
+    assert gating.champion_ranks(champion(), texts) == (REF, ("d", "b", REF), "b")
+
+
 def on_its_path(*kinds: str) -> Any:
     """A training whose best encoder came from rows of these kinds."""
     return SimpleNamespace(path=[SimpleNamespace(kind=kind) for kind in kinds])
@@ -58,36 +94,58 @@ def test_an_encoder_has_learnt_labels_if_any_on_its_path_was_fine_tuned():
     assert not gating.learnt_labels(on_its_path("start", "round"))
 
 
-def fingerprint(digest: str, monkeypatch: pytest.MonkeyPatch, start: str = "static") -> str:
-    """Under which a run is registered whose best encoder has this digest."""
+def registration(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    made: ArtifactRef = REF,
+    documents: ArtifactRef = REF,
+    kind: RowKind = "round",
+    **settings: Any,
+) -> dict[str, Any]:
+    """With what a run is registered whose best encoder is `made`, by a row of this kind."""
     scores = SimpleNamespace(document_to_counterpart=SimpleNamespace(recall_at_5=0.5, mrr_at_10=0))
     told: dict[str, Any] = {}
     monkeypatch.setattr(gating, "opened", lambda ref: ref)
     monkeypatch.setattr(gating, "scores_of", lambda _: {"test": scores})
     monkeypatch.setattr("sentemb_core.corpus.tokens.TokenCorpus.open", lambda _: None)
     monkeypatch.setattr("sentemb_core.evaluation.canary.drawn_sentences", lambda _: [])
-    monkeypatch.setattr(gating, "register", lambda *_, **settings: told.update(settings))
-    texts = SimpleNamespace(documents=REF, sentences=REF)
-    row = SimpleNamespace(kind="round", label="round 1", scores=REF, encoder=REF)
-    best = SimpleNamespace(
-        **{**vars(row), "encoder": ArtifactRef(kind="model", digest=digest, size=1)}
-    )
+    monkeypatch.setattr(gating, "register", lambda *_, **given: told.update(given))
+    texts = SimpleNamespace(documents=documents, sentences=REF)
+    row = SimpleNamespace(kind="start", label="start", scores=REF, encoder=REF)
+    best = SimpleNamespace(kind=kind, label="round 1", scores=REF, encoder=made)
     rows = [row, best]
     training = SimpleNamespace(texts=texts, rows=rows, best=1, path=rows)
-    config = InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl"), encoder=EncoderConfig(name=start))
+    config = InfoCSEIDC.model_validate({"corpus": CORPUS} | settings)
     gating.registered(config, cast(Any, training), REF)
-    return told["fingerprint"]
+    return told
 
 
-def test_an_encoder_that_was_trained_anew_is_another_version(monkeypatch: pytest.MonkeyPatch):
-    """Of the same documents and settings, by other code or libraries, or on another device."""
-    first, again, other = (fingerprint(64 * digit, monkeypatch) for digit in "112")
+@pytest.mark.parametrize(
+    "changed", [{"made": ref("1")}, {"documents": ref("1")}, {"control": False}]
+)
+def test_another_encoder_corpus_or_setting_is_another_version(
+    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    """The same documents and settings may give another: by other code, or on another device."""
+    told = [registration(monkeypatch, **changes) for changes in ({}, {}, changed)]
+    first, again, other = (one["fingerprint"] for one in told)
     assert first == again != other
 
 
 def test_where_the_start_encoder_lay_makes_no_version(monkeypatch: pytest.MonkeyPatch):
-    one, other = (fingerprint(64 * "1", monkeypatch, place) for place in ("/here", "/there"))
+    one, other = (
+        registration(monkeypatch, encoder=EncoderConfig(name=place))["fingerprint"]
+        for place in ("/here", "/there")
+    )
     assert one == other
+
+
+@pytest.mark.parametrize(("kind", "share"), [("fine-tuned", 0.5), ("round", 0.0)])
+def test_a_version_that_learnt_labels_is_tagged_with_their_share(
+    kind: RowKind, share: float, monkeypatch: pytest.MonkeyPatch
+):
+    pool = ValidationConfig(label_share=0.5)
+    assert registration(monkeypatch, kind=kind, validation=pool)["tags"]["label_share"] == share
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
-"""Which stages read a library that no other stage does: its version is in their keys."""
+"""What the keys of the real stages hold: versions of libraries, and every argument but places."""
 
+import pkgutil
+from importlib import import_module
 from importlib.metadata import version
 
 import pytest
 
+import tasks
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.store.stages import LIBRARIES
 from sentemb_core.suite import chosen
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import score_retrieval, score_transfer
-from tasks.caching import StageTask
+from tasks.caching import STAGES, StageTask
 from tasks.corpus import read_corpus
 from tasks.encode import word_vectors
 from tasks.validate import bm25_scores
@@ -37,3 +40,15 @@ def test_a_key_has_the_versions_of_what_the_stage_reads(
     assert found == {
         f"libraries.{name}": version(name).partition("+")[0] for name in {*LIBRARIES, *more}
     }
+
+
+def test_nothing_but_a_place_is_left_out_of_a_key():
+    for module in pkgutil.walk_packages(tasks.__path__, "tasks."):
+        import_module(module.name)
+    ignored = {
+        name
+        for stage in STAGES.values()
+        if stage.function.__module__.startswith("tasks.")
+        for name in stage.ignore
+    }
+    assert ignored == {"place", "places", "file", "folder", "folders"}

@@ -120,7 +120,8 @@ def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_ov
 
     assert promote(versions[1], says(True)).alias == "champion"
     seen = []
-    assert promote(versions[2], lambda rival: seen.append(rival) or verdict(True)).alias
+    third = promote(versions[2], lambda rival: seen.append(rival) or verdict(True))
+    assert (third.alias, third.before.uri) == ("champion", versions[1].uri)
     assert [rival.version for rival in seen] == [2]
     client = mlflow_client(home)
     aliases = client.search_registered_models()[0].aliases

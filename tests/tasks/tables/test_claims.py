@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.evaluation import bootstrap
@@ -10,12 +12,12 @@ from sentemb_core.evaluation.appendix_d import LAST, case_result
 from sentemb_core.evaluation.overlap import Overlap
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import CASE, SECONDS, SMALL, Arm, Claim, Column, Experiment
+from sentemb_core.experiments import CASE, SECONDS, SMALL, TITLE, Arm, Claim, Column, Experiment
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import kept_result
 from tasks.tables import printed as printed_numbers
-from tasks.tables.claims import Fated, Rival, fate_of, fated
+from tasks.tables.claims import Fated, Rival, contests, fate_of, fated
 from tasks.tables.findings import Finding, cells_of
 from tasks.tables.findings_page import write_findings
 from tasks.tables.findings_table import Told, evidence
@@ -121,15 +123,19 @@ def test_the_seeds_that_both_arms_have_are_compared():
 
 
 def test_seeds_that_disagree_decide_nothing_whatever_the_interval():
-    what = experiment(Claim(text="a above b", better="a", than=("b",)))
+    what = experiment(
+        Claim(text="a above b", better="a", than=("b",)),
+        Claim(text="b above a", better="b", than=("a",)),
+    )
     cells = {
         ("a", "CR"): [kept_as("a", seed, rate) for seed, rate in ((1, 0.9), (2, 0.9), (3, 0.4))],
         ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
     }
-    (claim,) = fated(what, cells)
-    (rival,) = claim.rivals
-    assert rival.low > 0
-    assert (rival.better_in, claim.fate) == (2, "not decided")
+    claims = fated(what, cells)
+    (ahead,), (behind,) = (claim.rivals for claim in claims)
+    assert ahead.low > 0 > behind.high
+    assert (ahead.better_in, behind.better_in) == (2, 1)
+    assert [claim.fate for claim in claims] == ["not decided"] * 2
 
 
 def kept_as(arm: str, seed: int, rate: float) -> Finding:
@@ -154,6 +160,36 @@ def test_columns_of_one_judge_are_of_the_same_units():
     (alone,) = fate_of(claim, experiment(claim, columns=(one,)), cells_of(told)).rivals
     (both,) = fate_of(claim, experiment(claim, columns=(one, two)), cells_of(twice)).rivals
     assert both == alone
+
+
+def ranked(rank: int, n: int = 40) -> ArtifactRef:
+    """Scores of a pool whose test documents all find their titles at this rank."""
+    with Store.default().writing("scores") as draft:
+        table = pa.table({"split": ["test"] * n, "document": range(n), "rank": [rank] * n})
+        pq.write_table(table, draft.path / "ranks.parquet")
+    return draft.ref
+
+
+def test_a_claim_about_titles_is_decided_at_the_depth_of_its_column():
+    column = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
+    claim = Claim(text="a above b", better="a", than=("b",))
+    told = [
+        Finding(arm=arm, column="Web", seed=seed, result=ranked(rank))
+        for arm, rank in (("a", 7), ("b", 12))
+        for seed in SEEDS
+    ]
+    (rival,) = fate_of(claim, experiment(claim, columns=(column,)), cells_of(told)).rivals
+    assert (rival.difference, rival.low, rival.high) == (1.0, 1.0, 1.0)
+
+
+def test_titles_of_two_corpora_are_not_the_same_units():
+    columns = [
+        Column(label=corpus, judge=TITLE, measure="R@5", corpus=corpus)
+        for corpus in ("blog_usgov", "news_reuters21578")
+    ]
+    found = Finding(arm="a", column="any", seed=1, result=ranked(3))
+    pairs = {seed: [(column, found, found) for column in columns] for seed in SEEDS}
+    assert [len(one.pairs) for one in contests(pairs)] == [3, 3]
 
 
 @pytest.mark.parametrize(("margin", "expected"), [(0.0, "not decided"), (0.01, "holds")])
