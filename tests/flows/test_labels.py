@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from flows import infocse_plus as cycling
 from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import grown, infocse_plus, self_train_and_fine_tune
@@ -20,10 +21,13 @@ from sentemb_core.configs import (
     MethodRun,
     TrainingConfig,
 )
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.table import read_documents
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store.objects import Store
 from tasks.publish import full_report, notes_of
 from tasks.rows import SelfTraining
+from tasks.storing import opened
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import outcome_of, tiny_run
 
@@ -83,15 +87,25 @@ def test_fine_tuning_ends_as_in_seed_000():
     assert (run.labels.epochs, run.labels.patience, run.training.batch_size) == (20, 2, 64)
 
 
-def test_every_cycle_starts_from_the_last_fine_tuned_encoder(corpus_file: Path):
+def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    told, one_cycle = [], cycling.one_cycle
+
+    def told_cycle(label, base, annotator, *rest):
+        told.append((base.label, annotator.label))
+        return one_cycle(label, base, annotator, *rest)
+
+    monkeypatch.setattr(cycling, "one_cycle", told_cycle)
     found = cycled(plus_run(corpus_file))
-    assert [row.label for row in found.rows] == [
-        "start",
-        "after conpono",
-        "cycle 1, round 1",
-        "cycle 1, fine-tuned",
-        "cycle 2, round 1",
-        "cycle 2, fine-tuned",
+    assert told == [("after conpono",) * 2, ("cycle 1, fine-tuned",) * 2]
+    assert [(row.label, row.before) for row in found.rows] == [
+        ("start", ""),
+        ("after conpono", "start"),
+        ("cycle 1, round 1", "after conpono"),
+        ("cycle 1, fine-tuned", "after conpono"),
+        ("cycle 2, round 1", "cycle 1, fine-tuned"),
+        ("cycle 2, fine-tuned", "cycle 1, fine-tuned"),
     ]
     assert found.rows[found.best].kind == "fine-tuned"
     assert found.labels > 0
@@ -140,10 +154,19 @@ def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
         )
     )
     corpus = tiny_run(corpus_file).corpus.model_copy(update={"counterpart_column": None})
-    found = tuned(
-        tuning_run(corpus_file, corpus=corpus.model_dump(), labels=LABELS | {"source": str(file)})
+    config = tuning_run(
+        corpus_file, corpus=corpus.model_dump(), labels=LABELS | {"source": str(file)}
     )
+    found = tuned(config)
     assert found.rows[-1].kind == "fine-tuned"
+    with without_prefect(Store.default()):
+        learnt = read_documents(
+            opened(labels_of(found.texts, config).documents) / "documents.parquet"
+        )
+    taught = [document.sentences[-1] for document in learnt]
+    judging = Benchmark.open(opened(found.texts.benchmark)).candidate_text
+    assert {*taught, *judging} == {f"query of {row['title']}" for row in rows}
+    assert len(taught) == found.labels
     strange = tmp_path / "strange.jsonl"
     strange.write_text('{"doc_id": "nobody", "counterpart": "text"}\n' * 3)
     with pytest.raises(UnknownLabelsError, match="E501 3 of 3"):

@@ -2,7 +2,9 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from httpx import ConnectError
 
+from flows import few_shot as shots
 from flows import reproduce
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
@@ -340,6 +343,23 @@ def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
     assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
     assert apart == "c, s, 100 labels: a less c have no seed in common"
     assert line.endswith("), above in 1 of 1 seeds")
+
+
+def test_infocse_plus_meets_the_labels_in_either_cycle(data: str, monkeypatch):
+    told: list[str] = []
+
+    def step(name: str, *_: object) -> str:
+        told.append(name)
+        return name
+
+    for name in ("learnt", "tuned", "self_annotated", "judged"):
+        monkeypatch.setattr(shots, name, partial(step, name))
+    config = few(data)
+    training, tuning = config.training(PLUS, "static", 1), config.fine_tuning("static", 1)
+    cell = measured(PLUS, 1, labels=4)
+    with without_prefect(Store.default()):
+        shots.point("plus", cell, training, tuning, config, SimpleNamespace())
+    assert told == ["learnt", "tuned", "self_annotated", "tuned", "judged"]
 
 
 def test_more_labels_than_there_are_make_one_point(data: str):

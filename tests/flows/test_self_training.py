@@ -6,8 +6,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from flows import infocse_idc
+from flows.annotation import annotation_of as annotated
 from flows.infocse_idc import neighbours_only, self_train
+from flows.steps import begun
+from sentemb_core.configs import AnnotationConfig
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError
+from sentemb_core.evaluation.rounds import read_diagnostics
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.rows import SelfTraining
@@ -33,14 +38,29 @@ def ran(config) -> list[str]:
     return [used.stage for used in log.run.stages if not used.hit]
 
 
-def test_the_rounds_annotate_with_the_encoder_before_them(corpus_file: Path):
+def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    told, one_round = [], infocse_idc.training_round
+
+    def told_round(label, student, annotator, *rest):
+        told.append((student.label, annotator.label))
+        return one_round(label, student, annotator, *rest)
+
+    monkeypatch.setattr(infocse_idc, "training_round", told_round)
     found = trained(tiny_run(corpus_file))
+    assert told == [("after conpono", "after conpono"), ("round 1", "round 1")]
     assert [row.label for row in found.rows] == ["start", "after conpono", "round 1", "round 2"]
-    assert [row.label for row in found.controls] == [
-        "control 1: neighbours only",
-        "control 2: neighbours only",
+    assert [row.before for row in found.rows] == ["", "start", "after conpono", "round 1"]
+    assert [(row.label, row.before) for row in found.controls] == [
+        ("control 1: neighbours only", "after conpono"),
+        ("control 2: neighbours only", "control 1: neighbours only"),
     ]
-    assert all(row.annotation and row.diagnostics for row in found.rows[2:])
+    assert all(row.annotation for row in found.rows[2:])
+    first, second = (read_diagnostics(opened(row.diagnostics)) for row in found.rows[2:])
+    assert first.before.shape != first.after.shape == second.before.shape
+    assert first.churn is None
+    assert second.churn < 1, "another annotator finds other clusters"
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
     assert recalls[found.best] == max(recalls[1:])
@@ -81,6 +101,13 @@ def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
     config = tiny_run(corpus_file)
     assert "train_encoder" in ran(config)
     assert ran(config) == []
+
+
+def test_a_control_of_cluster_batches_reads_as_many_sentences(corpus_file: Path):
+    by_cluster = {"name": "infocse_idc", "batches": "cluster"}
+    settings = tiny_run(corpus_file).training.model_dump()
+    settings |= {"method": by_cluster, "batch_size": 48}
+    assert neighbours_only(tiny_run(corpus_file, training=settings), 1).batch_size == 24
 
 
 def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):
@@ -177,9 +204,27 @@ def test_keeping_no_embeddings_gives_the_same_encoders(corpus_file: Path):
     assert all(row.embeddings is None for row in fused.rows)
 
 
+def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Path):
+    with without_prefect(Store.default()):
+        base = begun(tiny_run(corpus_file), lambda row: None).rows[-1]
+        by_cluster, by_edge, related = (
+            annotated(
+                base.encoder, base.sentences, AnnotationConfig(positives=kind), base.embeddings
+            )
+            for kind in ("cluster", "edge", "related")
+        )
+    assert by_cluster.clusters == by_edge.clusters == related.clusters
+    assert len({by_cluster.pairs, by_edge.pairs, related.pairs}) == 3
+
+
 def test_kmeans_is_the_other_clustering(corpus_file: Path):
-    found = trained(tiny_run(corpus_file, annotation={"clustering": "kmeans", "n_clusters": 4}))
-    assert found.rows[-1].annotation is not None
+    changes = {"rounds": {"max_rounds": 1}, "control": False}
+    by_kmeans = {"clustering": "kmeans", "n_clusters": 4}
+    *_, base, last = trained(tiny_run(corpus_file, annotation=by_kmeans, **changes)).rows
+    with without_prefect(Store.default()):
+        by_graph = annotated(base.encoder, base.sentences, AnnotationConfig(), base.embeddings)
+    assert last.annotation.clusters != by_graph.clusters
+    assert last.annotation.pairs != by_graph.pairs
 
 
 def test_cluster_batches_train_on_the_same_annotation(corpus_file: Path):
@@ -222,6 +267,7 @@ def test_validation_during_training_reloads_the_best(corpus_file: Path):
     found = trained(tiny_run(corpus_file, training=settings))
     report = json.loads((opened(found.rows[-1].log) / "report.json").read_text())
     assert report["best_step"] == max(report["scores"], key=lambda s: (s[1], -s[0]))[0]
+    assert max(score for _, score in report["scores"]) == recall_at_5(found.rows[-1].scores)
 
 
 def test_a_refused_corpus_leaves_its_quarantine_where_the_error_says(tmp_path: Path):
