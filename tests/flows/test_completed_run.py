@@ -20,15 +20,20 @@ from sentemb_core import console
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.canary import compared
+from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, last_runs
 from tasks.artifacts import artifact_key
 from tasks.caching import STAGES
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
+from tasks.publish import compared as compared_rows
 from tasks.registry import canaries_of, find_version, resolve
 from tasks.tracking import plain
+from tasks.validate import scores_of
 from tests.flows.corpora import tiny_run
 from tests.waiting import soon
 
@@ -265,10 +270,16 @@ def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
     assert f"- Parent: {training.rows[0].encoder.digest}" in card
     assert "- Start: static" in card
     assert "- Method: infocse_idc: conpono, then round 1" in card
-    *before, best = [row.label for row in training.rows[: training.best + 1]]
-    control = "control: the same number of steps on plain neighbours"
-    for label in (*before, rf"{best} \(this encoder\)", "BM25", control):
-        assert re.search(rf"^\| {label} \| [01]\.\d+ \| [01]\.\d+ \| [01]\.\d+ \|$", card, re.M)
+    best = training.rows[training.best]
+    scores = {row.label: row.scores for row in training.rows[: training.best]} | {
+        f"{best.label} (this encoder)": best.scores,
+        "BM25": training.bm25,
+        "control: the same number of steps on plain neighbours": training.controls[0].scores,
+    }
+    for label, ref in scores.items():
+        test = scores_of(ref)["test"].document_to_counterpart
+        recalls = (test.recall_at_1, test.recall_at_5, test.recall_at_10)
+        assert f"| {label} | {' | '.join(f'{recall:.4f}' for recall in recalls)} |\n" in card
     assert "test R@5" in card
     assert "SentenceTransformer(" in card
     assert "AutoModel" not in card, "it is static"
@@ -288,6 +299,28 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
     assert told["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
     assert "--config" in told["command"]
     assert told["settings"]["training.steps"] == "10"
+    chosen, control, _ = compared_rows(first.outcome.training)
+    test = [
+        scores_of(row.scores)["test"].document_to_counterpart.recall_at_5
+        for row in (chosen, control)
+    ]
+    (note,) = told["notes"]
+    assert f"{chosen.label} reaches R@5 {test[0]:.3f} on the test split" in note
+    assert f"plain neighbours, {test[1]:.3f};" in note
+
+
+def test_the_report_shows_every_row_both_ways_and_how_sure_its_validation_is(first):
+    told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+    rows = [*first.outcome.training.rows, *first.outcome.training.controls]
+    for row, shown in zip(rows, told["rounds"], strict=True):
+        scores = scores_of(row.scores)
+        for split in ("validation", "test"):
+            forward, backward = (shown[split][way]["5"] for way in ("forward", "backward"))
+            assert forward == scores[split].document_to_counterpart.recall_at_5
+            assert backward == scores[split].counterpart_to_document.recall_at_5
+        hits = read_ranks(Store.default().path(row.scores), "validation") <= 5
+        band = confidence_interval(hits.astype(np.float64), collect.SEED)
+        assert (shown["low"], shown["high"]) == (band.low, band.high)
 
 
 def test_one_document_is_shown_under_its_title_before_and_after(first):
@@ -301,8 +334,6 @@ def test_one_document_is_shown_under_its_title_before_and_after(first):
 
 
 def test_lost_queries_name_a_better_ranked_rival_and_the_rank_of_the_answer(first):
-    from sentemb_core.evaluation.scores import read_ranks
-
     told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
     best = first.outcome.training.rows[first.outcome.training.best]
     ranks = np.sort(read_ranks(Store.default().path(best.scores), "validation"))[::-1]
