@@ -47,15 +47,14 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.evaluation.bootstrap import paired_difference
-from sentemb_core.evaluation.encoding import told_vectors
-from sentemb_core.evaluation.retrieval import Scorers, rank_benchmark, vector_scorers
-from sentemb_core.evaluation.vectors import benchmark_vectors
+from sentemb_core.evaluation.encoder import encoder_scorers
+from sentemb_core.evaluation.retrieval import rank_benchmark
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.table import PairTable
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
-from sentemb_core.types import Json
+from sentemb_core.types import Json, Precision
 from tasks.tables.cells import across, write_between_marks
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
@@ -222,7 +221,9 @@ def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
         picked.append(VARIANTS[name](seen))
         learn(encoder, method_of(name, encoder, seen), picked[-1], config, ground)
     seconds = time.process_time() - began
-    ranks = rank_benchmark(ground.benchmark, scorers(ground, encoder), "test")
+    dtype = precision(encoder)
+    scorers = encoder_scorers(encoder, corpus, ground.benchmark, dtype=dtype)
+    ranks = rank_benchmark(ground.benchmark, scorers, "test")
     told: dict[str, object] = {
         "there": ranks.document_to_counterpart.rank.tolist(),
         "back": ranks.counterpart_to_document.best.tolist(),
@@ -275,24 +276,13 @@ def start_vectors(
     return vectors, seconds
 
 
-def vectors_of(
-    encoder: Encoder, corpus: TokenCorpus, wanted: Int64[np.ndarray, " n"] | None = None
-) -> Float32[np.ndarray, "n dim"]:
-    """Of these sentences or all, in the precision in which a run annotates and judges."""
-    dtype = "bfloat16" if encoder.kind == "transformer" else "float32"
-    rows = np.arange(len(corpus)) if wanted is None else wanted
-    return encode(encoder, corpus.tokens(rows), dtype=dtype)
+def vectors_of(encoder: Encoder, corpus: TokenCorpus) -> Float32[np.ndarray, "sentences dim"]:
+    return encode(encoder, corpus.tokens(np.arange(len(corpus))), dtype=precision(encoder))
 
 
-def scorers(ground: Ground, encoder: Encoder) -> Scorers:
-    vectors = benchmark_vectors(
-        ground.corpus,
-        ground.benchmark,
-        lambda wanted: vectors_of(encoder, ground.corpus, wanted),
-        lambda texts: told_vectors(encoder, texts, "counterparts"),
-        encoder.similarity,
-    )
-    return vector_scorers(*vectors)
+def precision(encoder: Encoder) -> Precision:
+    """In which a run annotates and judges."""
+    return "bfloat16" if encoder.kind == "transformer" else "float32"
 
 
 def purity(pairs: PairTable, topics: Int64[np.ndarray, " sentences"]) -> float:

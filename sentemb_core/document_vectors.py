@@ -161,12 +161,10 @@ def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
         raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
     vector = embed_texts(encoder, [query])[0]
     pieces = encoder.tokenizer.encode(query, add_special_tokens=False)
-    unknown = getattr(encoder.tokenizer.model, "unk_token", None)
-    if all(piece == unknown for piece in pieces.tokens) or not vector.any():
+    if set(pieces.ids) <= {encoder.unknown_id} or not vector.any():
         log.warning("The encoder knows no word of the query: what it finds is as good as chance.")
     if pieces.overflowing:
-        log.warning("The encoder reads %d tokens of the query, and cuts the rest.",
-                    encoder.max_length)  # fmt: skip
+        log.warning("%d tokens of the query are read, the rest is cut.", encoder.max_length)
     return vector
 
 

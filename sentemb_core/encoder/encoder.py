@@ -112,6 +112,11 @@ class Encoder(nn.Module):
         """Fills the places that a mask hides."""
         return self._special_id("pad_token", "[PAD]")
 
+    @property
+    def unknown_id(self) -> int:
+        """Stands for a piece that the vocabulary lacks, and for a text of which nothing is left."""
+        return self._special_id("unk_token", "[UNK]")
+
     def tokenise(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Token ids (int64) of each text, special tokens included, cut to `max_length`.
 
@@ -120,8 +125,8 @@ class Encoder(nn.Module):
         encodings = self.tokenizer.encode_batch_fast(
             list(texts), add_special_tokens=self.add_special_tokens
         )
-        unknown = [self._special_id("unk_token", "[UNK]")]
-        return [np.asarray(encoding.ids or unknown, dtype=np.int64) for encoding in encodings]
+        nothing = [self.unknown_id]
+        return [np.asarray(encoding.ids or nothing, dtype=np.int64) for encoding in encodings]
 
     def forward(
         self, ids: Int[Tensor, "batch time"], mask: Int[Tensor, "batch time"] | None = None

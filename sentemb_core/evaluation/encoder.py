@@ -12,6 +12,7 @@ from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import benchmark_vectors
 from sentemb_core.progress import lines_of_progress
+from sentemb_core.types import Precision
 
 
 def encoder_scorers(
@@ -19,12 +20,14 @@ def encoder_scorers(
     corpus: TokenCorpus,
     benchmark: Benchmark,
     embeddings: Embeddings | None = None,
+    *,
+    dtype: Precision = "float32",
 ) -> Scorers:
     """How the encoder scores the pool; without stored embeddings only the pool is encoded."""
 
     def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         update = lines_of_progress("encode sentences of the pool", len(wanted))
-        return encode(encoder, corpus.tokens(wanted), progress=update)
+        return encode(encoder, corpus.tokens(wanted), dtype=dtype, progress=update)
 
     vectors = benchmark_vectors(
         corpus,

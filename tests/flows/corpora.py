@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from sentemb_core.configs import InfoCSEIDC
 from tasks.publish import Outcome
@@ -19,6 +21,18 @@ TOPICS = (
     "school teacher exam pupil class",
     "server code data cloud api",
 )
+
+
+def told_starts(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list:
+    """Whom each round, or cycle, learns from and is annotated by, call by call, as labels."""
+    told, one = [], getattr(module, name)
+
+    def told_one(label, student, annotator, *rest):
+        told.append((student.label, annotator.label))
+        return one(label, student, annotator, *rest)
+
+    monkeypatch.setattr(module, name, told_one)
+    return told
 
 
 def write_corpus(path: Path, documents: int = 60, seed: int = 0) -> Path:

@@ -29,7 +29,7 @@ from tasks.publish import full_report, notes_of
 from tasks.rows import SelfTraining
 from tasks.storing import opened
 from tasks.walking import making_plan, without_prefect
-from tests.flows.corpora import outcome_of, tiny_run
+from tests.flows.corpora import outcome_of, tiny_run, told_starts
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -90,13 +90,7 @@ def test_fine_tuning_ends_as_in_seed_000():
 def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    told, one_cycle = [], cycling.one_cycle
-
-    def told_cycle(label, base, annotator, *rest):
-        told.append((base.label, annotator.label))
-        return one_cycle(label, base, annotator, *rest)
-
-    monkeypatch.setattr(cycling, "one_cycle", told_cycle)
+    told = told_starts(monkeypatch, cycling, "one_cycle")
     found = cycled(plus_run(corpus_file))
     assert told == [("after conpono",) * 2, ("cycle 1, fine-tuned",) * 2]
     assert [(row.label, row.before) for row in found.rows] == [

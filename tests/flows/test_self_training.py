@@ -19,7 +19,7 @@ from tasks.rows import SelfTraining
 from tasks.storing import opened
 from tasks.validate import annotation_of, recall_at_5, scores_of
 from tasks.walking import making_plan, without_prefect
-from tests.flows.corpora import tiny_run, write_corpus
+from tests.flows.corpora import tiny_run, told_starts, write_corpus
 from tests.second_device import THERE, SecondDevice
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -41,13 +41,7 @@ def ran(config) -> list[str]:
 def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    told, one_round = [], infocse_idc.training_round
-
-    def told_round(label, student, annotator, *rest):
-        told.append((student.label, annotator.label))
-        return one_round(label, student, annotator, *rest)
-
-    monkeypatch.setattr(infocse_idc, "training_round", told_round)
+    told = told_starts(monkeypatch, infocse_idc, "training_round")
     found = trained(tiny_run(corpus_file))
     assert told == [("after conpono", "after conpono"), ("round 1", "round 1")]
     assert [row.label for row in found.rows] == ["start", "after conpono", "round 1", "round 2"]
