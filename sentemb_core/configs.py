@@ -45,8 +45,8 @@ class CorpusConfig(Config):
     encoding: str = Field(default="utf-8", description="Never guessed.")
     splitter: Literal["syntok", "regex", "none"] = Field(
         default="syntok",
-        description="regex: 30 times faster, cruder; for large corpora, and for Chinese and "
-        "Japanese. none: every text is one sentence, for methods that need no documents.",
+        description="regex: 30 times faster, cruder; for large corpora. none: every text is one "
+        "sentence, for methods that need no documents.",
     )
     on_duplicate: Literal["keep-first", "error"] = Field(
         default="keep-first", description="What a repeated document id means."

@@ -90,8 +90,8 @@ class CorpusOptions:
     splitter: Annotated[
         Literal["syntok", "regex", "none"] | None,
         Parameter(
-            help="How text is cut; regex is 30 times faster and cruder, and cuts Chinese and "
-            "Japanese; none: every text is one sentence. Default: syntok."
+            help="How text is cut; regex is 30 times faster and cruder; none: every text is one "
+            "sentence. Default: syntok."
         ),
     ] = None
     on_duplicate: Annotated[

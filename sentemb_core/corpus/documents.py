@@ -112,9 +112,8 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
     if report.documents_with_pairs < PAIRS_SHARE * report.documents:
         raise EmptyPairsError(
             f"A pair needs a document of at least two sentences: {alone} of {report.documents} "
-            "documents have one. Check the text column and the splitter: --splitter regex also "
-            "cuts Chinese and Japanese; texts that are one sentence each are read by --splitter "
-            "none, for methods that need no pairs."
+            "documents have one. Check the text column and the splitter; texts that are one "
+            "sentence each are read by --splitter none, for methods that need no pairs."
         )
     if alone:
         log.warning("%d of %d documents have one sentence: no pairs", alone, report.documents)

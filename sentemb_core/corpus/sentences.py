@@ -12,6 +12,9 @@ Splitter = Callable[[str], list[str]]
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 
+# Text up to its ideographic end marks and what closes behind them; syntok knows no such mark.
+_IDEOGRAPHIC = re.compile(r"[^。！？]*[。！？]+[」』”）]*|[^。！？]+")  # noqa: RUF001
+
 # A sentence ends after an end mark, perhaps inside a closing quote or bracket, before white space
 # and anything but a small letter; at a blank line; at an ideographic full stop. Every alternative
 # begins with an end mark or a line break, which lets the scan skip all other characters.
@@ -19,7 +22,7 @@ _END = re.compile(
     r"""[.!?…\n。！？](?:"""  # noqa: RUF001
     r"""(?<!\n)["'”’»)\]]?\s++(?![a-z])|"""  # noqa: RUF001
     r"""(?<=\n)[^\S\n]*+\n\s*|"""
-    r"""(?<=[。！？])[」』”]*+)"""  # noqa: RUF001
+    r"""(?<=[。！？])[。！？]*+[」』”）]*+)"""  # noqa: RUF001
 )
 
 
@@ -44,8 +47,13 @@ def regex_sentences(text: str) -> list[str]:
 
 
 def syntok_sentences(text: str) -> list[str]:
-    """Sentences of each paragraph, as syntok segments its tokens."""
-    return [sentence for part in _PARAGRAPH.split(text) for sentence in _segments(part)]
+    """Sentences of each paragraph, as syntok segments its tokens; ideographic stops end one too."""
+    return [
+        sentence
+        for paragraph in _PARAGRAPH.split(text)
+        for part in _IDEOGRAPHIC.findall(paragraph)
+        for sentence in _segments(part)
+    ]
 
 
 def _segments(paragraph: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 from pydantic import BaseModel, ConfigDict
 
-from sentemb_core.retrieval.bm25 import words
+from sentemb_core.words import words
 
 RUN = 8
 """Words."""

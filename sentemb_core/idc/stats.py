@@ -1,6 +1,5 @@
 """What an annotation looks like in numbers: sizes, shares, churn and overlap."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64
 
+from sentemb_core.words import words
+
 KEPT_SHARE_WARNING = 0.6
 """Share of a document's pairs from which on annotation says little: on news top_k 1 keeps .21 of
 them, top_k 2 .98 (the union rule percolates)."""
-
-WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -163,12 +162,8 @@ def lexical_overlap(left: Sequence[str], right: Sequence[str]) -> float:
 
 def jaccard(left: str, right: str) -> float:
     """Shared words over all words of two sentences; 0 if neither has one."""
-    a, b = words(left), words(right)
+    a, b = {*words(left)}, {*words(right)}
     return len(a & b) / max(len(a | b), 1)
-
-
-def words(sentence: str) -> set[str]:
-    return {*WORD.findall(sentence.casefold())}
 
 
 @dataclass(frozen=True)

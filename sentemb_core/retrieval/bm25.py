@@ -7,14 +7,12 @@ A text's score is the sum over the query's words of
 
 with k1 = 1.2, b = .75 (METHODS.md 1.20) and k3 = 8 (Terrier's default; Robertson and Walker 1999).
 The last factor is 1 for a word that is said once; a query that is a whole document says "the" a
-hundred times, and without it Recall@5 of blog titles falls from .72 to .58. A word is a run of
-letters, digits or underscores, lowercased; no stemming, one field; words in `stop_words` count
-neither as words nor as length. State all of this beside a number: BM25 rows differ by points for
-such details.
+hundred times, and without it Recall@5 of blog titles falls from .72 to .58. Words are those of
+words.py, lowercased; no stemming, one field; words in `stop_words` count neither as words nor as
+length. State all of this beside a number: BM25 rows differ by points for such details.
 """
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -26,9 +24,10 @@ from bm25s.stopwords import STOPWORDS_EN_PLUS
 from jaxtyping import Float64, Int64
 from scipy import sparse
 
+from sentemb_core.words import words
+
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets itself to DEBUG on import
 
-WORD = re.compile(r"\w+")
 K3 = 8.0
 
 ENGLISH = frozenset(STOPWORDS_EN_PLUS)
@@ -114,11 +113,6 @@ class BM25:
 
     def _words(self, text: str) -> Iterator[str]:
         return (word for word in words(text) if word not in self.stop_words)
-
-
-def words(text: str) -> Iterator[str]:
-    """Lowercased runs of letters, digits and underscores."""
-    return (match.group() for match in WORD.finditer(text.lower()))
 
 
 def _raw_weights(ids: list[list[int]], vocabulary: dict[str, int], form: Form) -> Any:

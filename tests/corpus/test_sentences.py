@@ -32,9 +32,10 @@ def test_syntok_knows_abbreviations_and_the_regex_does_not() -> None:
     assert splitter("regex")(text) == ["Dr.", "Smith came.", "He, i.e. the doctor, left."]
 
 
-def test_ideographic_sentences_need_no_space() -> None:
-    sentences = ["你好。", "「再见！」", "好吗？", "好"]  # noqa: RUF001
-    assert splitter("regex")("".join(sentences)) == sentences
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_ideographic_sentences_need_no_space(name: str) -> None:
+    sentences = ["你好。", "「再见！」", "好吗？！", "（他说。）", "彼はスミスです。", "好"]  # noqa: RUF001
+    assert splitter(name)("".join(sentences)) == sentences
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
