@@ -1,12 +1,18 @@
 """What a plan says: every stage, and why it would run or not."""
 
+from collections import Counter
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import emit, plain, show
 
 if TYPE_CHECKING:
+    from sentemb_core.store.status import Status
     from tasks.walking import Plan
+
+MANY = 60
+"""Stages, above which a plan is told a line a part: nobody reads the 877 of a paper's table."""
 
 
 def show_told(plan: "Plan", as_json: bool) -> int:
@@ -15,15 +21,27 @@ def show_told(plan: "Plan", as_json: bool) -> int:
         return 0
     from rich.table import Table
 
-    table = Table("part", "stage", "", "why", box=None)
-    before = ""
-    for told in plan.told:
-        table.add_row(
-            plain(told.part) if told.part != before else "", told.stage, told.verdict, told.why
-        )
-        before = told.part
+    parts = [(part, [*told]) for part, told in groupby(plan.told, lambda told: told.part)]
+    if len(plan.told) > MANY:
+        table = Table("part", "would run", "which", "why the first", box=None)
+        for part, told in parts:
+            table.add_row(plain(part), *_told_together(told))
+    else:
+        table = Table("part", "stage", "", "why", box=None)
+        for part, told in parts:
+            for name, one in zip([plain(part), *[""] * len(told)], told, strict=False):
+                table.add_row(name, one.stage, one.verdict, one.why)
     show(table, summary(plan))
     return 0
+
+
+def _told_together(stages: "list[Status]") -> tuple[str, str, str]:
+    """How many stages of a part would run, which, and why the first of them."""
+    run = [told for told in stages if told.verdict != "HIT"]
+    times = Counter(told.stage for told in run)
+    which = [f"{name} x{count}" if count > 1 else name for name, count in times.items()]
+    why = f"{'after ' if run[0].verdict == 'AFTER' else ''}{run[0].why}" if run else ""
+    return f"{len(run)} of {len(stages)}", ", ".join(which), why
 
 
 def goes_on(plan: "Plan") -> str:

@@ -426,8 +426,8 @@ def _opened(model: str) -> Any:
 def _documents(source: "CorpusConfig", refused: Path | None = None) -> Generator[Path, None, None]:
     """The corpus as a folder with documents.parquet, gone when the block ends.
 
-    Rows that cannot be used are told; they stay in the file `refused`, where one is named. What an
-    empty corpus leaves stays: its error names the quarantine.
+    Rows that cannot be used are told; they stay in the file `refused`, where one is named, in place
+    of those of an earlier call. What an empty corpus leaves stays: its error names the quarantine.
     """
     from logging import getLogger
     from shutil import copyfile, rmtree
@@ -446,7 +446,9 @@ def _documents(source: "CorpusConfig", refused: Path | None = None) -> Generator
             at_the_end.pop_all()
             raise
         yield folder
-        if report.quarantined and refused:
+        if refused and not report.quarantined:
+            refused.unlink(missing_ok=True)
+        elif refused:
             with replacing(refused) as draft:
                 copyfile(folder / "quarantine.parquet", draft)
             getLogger(__name__).warning("%s: %s", report.told_refused(), refused)

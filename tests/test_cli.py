@@ -229,6 +229,9 @@ def test_refused_rows_lie_beside_the_vectors(call, model, tmp_path):
     assert code == 0
     assert f"3 of 9 rows refused, and why: {refused}" in words
     assert pq.read_table(refused)["reason"].to_pylist() == ["nul"] * 3
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows if row["text"] != "\0"))
+    code, _, _ = call("encode", model, str(source), str(out), *columns)
+    assert (code, refused.exists()) == (0, False), "the refused rows of an earlier index"
 
 
 @pytest.mark.parametrize(("query", "told"), [("unheard of", True), ("w4 unheard", False)])

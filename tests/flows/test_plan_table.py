@@ -1,0 +1,57 @@
+"""What a plan says on the terminal: a line a stage, or of a large one a line a part."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.plan_table import MANY, show_told
+from sentemb_core.store.objects import Store
+from sentemb_core.store.status import Status
+from tasks.walking import Plan
+
+
+def plan(folder: Path, *told: Status) -> Plan:
+    made = Plan(Store(folder))
+    made.told = [*told]
+    return made
+
+
+def test_a_small_plan_has_a_line_a_stage_and_names_a_part_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages = [Status("read", "HIT", "", "one"), Status("train", "MISS", "first time", "one")]
+    assert show_told(plan(tmp_path, *stages), as_json=False) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [
+        ["one", "read", "HIT"],
+        ["train", "MISS", "first", "time"],
+        ["1", "of", "2", "stages", "would", "run."],
+    ]
+
+
+def test_a_large_plan_has_a_line_a_part_with_what_runs_and_the_first_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = [Status("read", "HIT", "", "kept") for _ in range(MANY)]
+    due = [
+        Status("read", "HIT", "", "due"),
+        Status("train", "MISS", "training.steps 300 -> 400", "due"),
+        Status("score", "AFTER", "train", "due"),
+        Status("score", "AFTER", "train", "due"),
+    ]
+    later = [Status("score", "AFTER", "train", "later")]
+    assert show_told(plan(tmp_path, *kept, *due, *later), as_json=False) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [
+        f"kept 0 of {MANY}",
+        "due 3 of 4 train, score x2 training.steps 300 -> 400",
+        "later 1 of 1 score after train",
+        f"4 of {MANY + 5} stages would run.",
+    ]
+
+
+def test_a_program_gets_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stages = [Status("read", "HIT", "", "one") for _ in range(MANY + 1)]
+    assert show_told(plan(tmp_path, *stages), as_json=True) == 0
+    assert len(json.loads(capsys.readouterr().out)) == MANY + 1
