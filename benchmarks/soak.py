@@ -1,4 +1,4 @@
-"""Fifty runs in a row through one service: what grows in its processes, and on the disk (R19).
+"""Fifty runs in a row through one service: what grows in its processes, and on the disk.
 
     python benchmarks/soak.py --runs 50
 

@@ -28,7 +28,7 @@ def infocse_plus(config: InfoCSEPlus) -> Outcome:
 def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
     """Cycle after cycle from the last fine-tuned encoder, until that one stops growing.
 
-    What is returned is always fine-tuned. Without labels or cycles it is InfoCSE (METHODS.md 1.9).
+    What is returned is always fine-tuned. Without labels or cycles it is InfoCSE.
     """
     if not config.uses_labels:
         return self_train(config, watch)

@@ -66,7 +66,7 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
     "infocse_aux_random_head": {"name": "infocse_aux", "random_head": True},
     "diffcse_random_generator": {"name": "diffcse", "random_head": True},
 }
-"""Row of the table -> the method's settings; what is left out has the default of its card."""
+"""Row of the table -> the method's settings; what is left out has the method's default."""
 
 
 def looked_for(corpus: Corpus) -> bool:

@@ -212,8 +212,8 @@ def named_preset(method: str, name: str) -> Json:
 def tempered(tree: Json) -> Json:
     """Under inner products, initialiser and fine-tuning have the method's temperature, too.
 
-    They share its loss (seed 000, section 3.3; METHODS.md 1.9), which a temperature for cosines
-    would leave without a gradient. What they name themselves stays.
+    They share its loss (seed 000, section 3.3), which a temperature for cosines would leave without
+    a gradient. What they name themselves stays.
     """
     temperature = tree["training"]["method"].get("temperature")
     if temperature is None or as_table(tree.get("encoder")).get("similarity") != "dot":

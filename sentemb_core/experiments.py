@@ -214,7 +214,10 @@ SMALL = Budget(steps=300, learning_rate=2e-4)
 class Experiment(Config):
     """A table or a figure of a paper, as this pipeline makes it."""
 
-    id: str = Field(description="As in the list of experiments of METHODS.md, section 4.")
+    id: str = Field(
+        description="Paper and place: s000.t3c is a part of seed 000's Table 3; f is a figure, e "
+        "an experiment of the thesis, app an appendix, x ours; else a word says what it is about."
+    )
     title: str
     arms: tuple[Arm, ...]
     paper_arms: tuple[Arm, ...] = Field(

@@ -174,7 +174,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         }
     },
 }
-"""Method -> preset -> what it changes in a training, after the cards of METHODS.md section 1."""
+"""Method -> preset -> what it changes in a training; methods/README.md says whose it is."""
 
 _CLS: Json = {"pooling": "cls_before_pooler"}
 _MEAN: Json = {"pooling": "mean"}
@@ -192,7 +192,7 @@ PRESET_ENCODERS: Mapping[str, Json] = {
 }
 """Method, or preset that is a paper of its own -> what its presets ask of the encoder.
 
-Their sources' pooling and length where the cards have them, and inner products, which go with a
+Their sources' pooling and length where these state them, and inner products, which go with a
 temperature of 1. Of SNCSE, which reads a vector at [MASK], nothing is kept by the encoder.
 """
 

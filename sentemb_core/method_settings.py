@@ -1,7 +1,7 @@
 """What each method lets you set. A default is the paper's, or the code's where they differ.
 
-`METHODS.md`'s cards, by number, name every disagreement; the paper index (methods/README.md) says
-which side each default takes, and `method_presets` holds the other one.
+Where the two disagree the paper index (methods/README.md) says which side a default takes, and
+`method_presets` holds the other one. An erratum, by its number, is a row of docs/errata.md.
 """
 
 from typing import Annotated, Literal, get_args
@@ -24,20 +24,20 @@ class Settings(BaseModel):
 
 
 class SimCSE(Settings):
-    """A sentence and itself under another dropout (card 1.1)."""
+    """A sentence and itself under another dropout (Gao et al. 2021)."""
 
     name: Literal["simcse"] = "simcse"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: the paper's and the code's (card 1.1)."
+        default=0.05, description="Divides the similarity: the paper's and the code's."
     )
     mlm: Weight = Field(
-        default=0.0, description="Of a masked-language term; the paper has .1 or none (card 1.1)."
+        default=0.0, description="Of a masked-language term; the paper has .1 or none."
     )
-    mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too (card 1.1).")
+    mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too.")
 
 
 class ConSERT(Settings):
-    """Two perturbations of one sentence (card 1.2)."""
+    """Two perturbations of one sentence (Yan et al. 2021)."""
 
     name: Literal["consert"] = "consert"
     first: tuple[Augmentation, ...] = Field(
@@ -47,31 +47,27 @@ class ConSERT(Settings):
         default=("shuffle",), description="unsup-consert-base.sh."
     )
     rate: Rate = Field(
-        default=0.2, description="Of what is cut off or dropped: unsup-consert-base.sh (card 1.2)."
+        default=0.2, description="Of what is cut off or dropped: unsup-consert-base.sh."
     )
-    epsilon: float = Field(
-        default=1.0, gt=0, description="Length of an adversarial change. Ours: card 1.2 gives none."
-    )
+    epsilon: float = Field(default=1.0, gt=0, description="Length of an adversarial change. Ours.")
     dropout: bool = Field(
         default=False,
         description="The encoder's own. 0 in unsup-consert-base.sh, on in every other script.",
     )
     temperature: Temperature = Field(
-        default=0.1, description="Divides the similarity: .1 in the code's scripts (card 1.2)."
+        default=0.1, description="Divides the similarity: .1 in the code's scripts."
     )
-    weight: Weight = Field(default=0.15, description="The code's cl_rate (card 1.2).")
+    weight: Weight = Field(default=0.15, description="The code's cl_rate.")
 
 
 class MirrorBERT(Settings):
-    """A sentence and itself with one masked span (card 1.3)."""
+    """A sentence and itself with one masked span (Liu et al. 2021)."""
 
     name: Literal["mirror_bert"] = "mirror_bert"
-    span: int = Field(
-        default=5, ge=0, description="Characters masked, 5 as card 1.3 has it; 0: none."
-    )
+    span: int = Field(default=5, ge=0, description="Characters masked: 5 in the paper; 0: none.")
     drophead: Rate = Field(
         default=0.0,
-        description="Heads dropped in place of dropout: .2, or none (card 1.3).",
+        description="Heads dropped in place of dropout: .2 in the paper, or none.",
     )
     pooling: Literal["encoder", "mean_with_pads"] = Field(
         default="encoder",
@@ -80,22 +76,22 @@ class MirrorBERT(Settings):
     )
     temperature: Temperature = Field(
         default=0.04,
-        description="Divides the similarity: .04 for sentences, .2 for words (card 1.3).",
+        description="Divides the similarity: the code's .04 for sentences; .2 for words.",
     )
 
 
 class ICT(Settings):
-    """Inverse cloze: a sentence and the rest of its document (card 1.4)."""
+    """Inverse cloze: a sentence and the rest of its document (Lee et al. 2019)."""
 
     name: Literal["ict"] = "ict"
     removal: float = Field(
         default=0.9,
         ge=0,
         le=1,
-        description="How often the sentence leaves its context (ORQA's paper, card 1.4).",
+        description="How often the sentence leaves its context: .9 in ORQA's paper.",
     )
     context_tokens: int = Field(
-        default=288, ge=SHORTEST_CONTEXT, description="The block of ORQA's code (card 1.4)."
+        default=288, ge=SHORTEST_CONTEXT, description="The block of ORQA's code."
     )
     projection: int | None = Field(
         default=None,
@@ -109,13 +105,13 @@ class ICT(Settings):
 
 
 class CPC(Settings):
-    """A sentence and what precedes it (card 1.5)."""
+    """A sentence and what precedes it (van den Oord et al. 2018)."""
 
     name: Literal["cpc"] = "cpc"
     context_tokens: int = Field(
         default=288,
         ge=SHORTEST_CONTEXT,
-        description="Ours, as for inverse cloze (card 1.5 gives none).",
+        description="Ours, as for inverse cloze.",
     )
     bilinear: bool = Field(
         default=False, description="The original paper's W; seed 000 gives none."
@@ -126,14 +122,13 @@ class CPC(Settings):
 
 
 class CONPONO(Settings):
-    """A sentence and its neighbours (card 1.6)."""
+    """A sentence and its neighbours (Iter et al. 2020)."""
 
     name: Literal["conpono"] = "conpono"
     window: int = Field(default=1, ge=1, description="1 as in seed 000's case study; paper: 4.")
     bilinear: bool = Field(
         default=False,
-        description="W_k of the code's isolated model, here one for all k; none in seed 000 (card "
-        "1.6).",
+        description="W_k of the code's isolated model, here one for all k; none in seed 000.",
     )
     temperature: Temperature = Field(
         default=0.05, description="Ours, as in SimCSE; the paper has inner products alone (1)."
@@ -141,13 +136,13 @@ class CONPONO(Settings):
 
 
 class DeCLUTR(Settings):
-    """Spans of one long document (card 1.7)."""
+    """Spans of one long document (Giorgi et al. 2021, seed 003)."""
 
     name: Literal["declutr"] = "declutr"
     anchors: int = Field(
         default=2,
         ge=1,
-        description="A, spans a document: 2 in seed 003 (card 1.7), whose Figure 2a has 1 too.",
+        description="A, spans a document: 2 in seed 003, whose Figure 2a has 1 too.",
     )
     positives: int = Field(
         default=2,
@@ -164,17 +159,17 @@ class DeCLUTR(Settings):
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity: seed 003, one of the two of its grid (card 1.7).",
+        description="Divides the similarity: seed 003, one of the two of its grid (erratum E33).",
     )
     mlm: Weight = Field(
         default=1.0,
-        description="On the anchors, in the same forward: the code's weight (card 1.7).",
+        description="On the anchors, in the same forward (erratum E32): the code's weight.",
     )
-    mask_rate: Rate = Field(default=0.15, description="BERT's, in seed 003 too (card 1.7).")
+    mask_rate: Rate = Field(default=0.15, description="BERT's, in seed 003 too.")
 
 
 class InfoCSEIDCPairs(Settings):
-    """Sentences of one document that the last encoder put into one cluster (card 1.8)."""
+    """Sentences of one document that the last encoder put into one cluster (seed 000)."""
 
     name: Literal["infocse_idc"] = "infocse_idc"
     batches: Literal["pair", "cluster"] = Field(
@@ -195,7 +190,7 @@ class InfoCSEIDCPairs(Settings):
 
 
 class FineTune(Settings):
-    """A document and the text that people matched with it (card 1.9; seed 000, section 3.3)."""
+    """A document and the text that people matched with it (seed 000, section 3.3)."""
 
     name: Literal["fine_tune"] = "fine_tune"
     sentences: int = Field(
@@ -211,7 +206,7 @@ class FineTune(Settings):
 
 
 class Condenser(Settings):
-    """Pre-training whose masked tokens lean on the sentence vector (card 1.10, stage 1)."""
+    """Pre-training whose masked tokens lean on the sentence vector (Gao and Callan 2021)."""
 
     name: Literal["condenser"] = "condenser"
     mask_rate: float = Field(
@@ -220,18 +215,18 @@ class Condenser(Settings):
     skip_from: int | None = Field(
         default=None,
         ge=1,
-        description="Layer whose tokens the head sees; none: the middle one, the code's 6 of 12 "
-        "(card 1.10).",
+        description="Layer whose tokens the head sees; none: the middle one, the 6 of 12 of seed "
+        "001.",
     )
-    head_layers: int = Field(default=2, ge=1, description="The paper's and the code's (card 1.10).")
+    head_layers: int = Field(default=2, ge=1, description="Seed 001's and its code's.")
 
 
 class InfoCSEAux(Settings):
-    """SimCSE with an auxiliary network that must fill masks from the sentence vector (1.10)."""
+    """SimCSE with an auxiliary network that must fill masks from the sentence vector (seed 001)."""
 
     name: Literal["infocse_aux"] = "infocse_aux"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: seed 001, as SimCSE (card 1.10)."
+        default=0.05, description="Divides the similarity: seed 001, as SimCSE."
     )
     weight: Weight = Field(
         default=1e-5, description="lambda: seed 001, Table 8, and code (erratum E16)."
@@ -245,19 +240,19 @@ class InfoCSEAux(Settings):
         default=False, description="Start without a pre-trained head (seed 001, Table 4)."
     )
     skip_from: int | None = Field(
-        default=None, ge=1, description="As the Condenser stage (card 1.10)."
+        default=None, ge=1, description="As the Condenser stage (seed 001)."
     )
-    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (card 1.10).")
+    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (seed 001).")
 
 
 class DiffCSE(Settings):
-    """SimCSE with a discriminator of edits that sees the sentence vector (card 1.11)."""
+    """SimCSE with a discriminator of edits that sees the sentence vector (Chuang et al. 2022)."""
 
     name: Literal["diffcse"] = "diffcse"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity (card 1.11)."
+        default=0.05, description="Divides the similarity: the code's, as SimCSE."
     )
-    weight: Weight = Field(default=0.005, description="lambda, of the discriminator (card 1.11).")
+    weight: Weight = Field(default=0.005, description="lambda, of the discriminator: the code's.")
     mask_rate: float = Field(default=0.3, gt=0, lt=1, description="Paper and code.")
     sample: Literal["argmax", "multinomial"] = Field(
         default="argmax", description="The code's; the paper draws from the generator."
@@ -270,18 +265,18 @@ class DiffCSE(Settings):
 
 
 class RTDMLM(Settings):
-    """Both auxiliary losses of InfoCSE-aux and DiffCSE on one sentence vector (card 1.12)."""
+    """InfoCSE-aux's and DiffCSE's auxiliary losses on one sentence vector (seed 001, Table 12)."""
 
     name: Literal["rtd_mlm"] = "rtd_mlm"
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity: as in both papers (card 1.12 names none).",
+        description="Divides the similarity: as in either paper; Table 12 names none.",
     )
     rtd: Weight = Field(
-        default=0.005, description="lambda_r: that of DiffCSE's code (card 1.12 names none)."
+        default=0.005, description="lambda_r: that of DiffCSE's code; Table 12 names none."
     )
     mlm: Weight = Field(
-        default=1e-5, description="lambda_m: that of InfoCSE-aux's code (card 1.12 names none)."
+        default=1e-5, description="lambda_m: that of InfoCSE-aux's code; Table 12 names none."
     )
     mask_rate: float = Field(
         default=0.4,
@@ -295,27 +290,27 @@ class RTDMLM(Settings):
     detach: bool = Field(default=True, description="As for InfoCSE-aux (seed 001, Table 6).")
     random_head: bool = Field(default=False, description="As for both (seed 001, Table 4).")
     skip_from: int | None = Field(
-        default=None, ge=1, description="As the Condenser stage (card 1.10)."
+        default=None, ge=1, description="As the Condenser stage (seed 001)."
     )
-    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (card 1.10).")
+    head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (seed 001).")
 
 
 class ESimCSE(Settings):
-    """SimCSE with repeated sub-words and a queue of negatives (card 1.13)."""
+    """SimCSE with repeated sub-words and a queue of negatives (Wu et al. 2022)."""
 
     name: Literal["esimcse"] = "esimcse"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity: the code's, as SimCSE (card 1.13)."
+        default=0.05, description="Divides the similarity: the code's, as SimCSE."
     )
     repetition: float = Field(
         default=0.32,
         ge=0,
         lt=1,
-        description="rho, share of repeated tokens: the code's for BERT-base (card 1.13).",
+        description="rho, share of repeated tokens: the code's for BERT-base.",
     )
     rule: Literal["code", "paper"] = Field(
         default="code",
-        description="Of how many repeat (card 1.13): code up to min(10, int(rho L)) - 1 of L "
+        description="Of how many repeat: code up to min(10, int(rho L)) - 1 of L "
         "tokens, paper up to max(2, int(rho N)) of N content tokens.",
     )
     queue: int = Field(
@@ -323,34 +318,34 @@ class ESimCSE(Settings):
     )
     momentum: float = Field(default=0.995, ge=0, lt=1, description="gamma; paper and code.")
     momentum_init: Literal["copy", "random"] = Field(
-        default="copy", description="Ours; random: what the code's log shows, a bug (card 1.13)."
+        default="copy", description="Ours; random: what the code's log shows, a bug."
     )
 
 
 class SNCSE(Settings):
-    """A prompted sentence, itself, and its negation as a soft negative (card 1.14)."""
+    """A prompted sentence, itself, and its negation as a soft negative (Wang et al. 2022)."""
 
     name: Literal["sncse"] = "sncse"
     temperature: Temperature = Field(
-        default=0.05, description="Divides the similarity (card 1.14)."
+        default=0.05, description="Divides the similarity: the code's."
     )
     weight: Weight = Field(
-        default=1e-3, description="lambda, of the margin loss: the code's for BERT (card 1.14)."
+        default=1e-3, description="lambda, of the margin loss: the code's for BERT."
     )
-    alpha: float = Field(default=0.1, ge=0, description="Least margin to the negation (card 1.14).")
+    alpha: float = Field(default=0.1, ge=0, description="Least margin to the negation: the code's.")
     beta: float = Field(
-        default=0.3, ge=0, description="Largest margin to the negation (card 1.14)."
+        default=0.3, ge=0, description="Largest margin to the negation: the code's."
     )
     before: str = Field(default='This sentence : "', description="The code's first prompt.")
     before_positive: str = Field(
-        default='This sentence of "', description="The code's second prompt (card 1.14)."
+        default='This sentence of "', description="The code's second prompt."
     )
-    behind: str = Field(default='" means', description="Then the mask: the code's (card 1.14).")
-    end: str = Field(default=".", description="Behind the mask: the code's (card 1.14).")
+    behind: str = Field(default='" means', description="Then the mask: the code's.")
+    end: str = Field(default=".", description="Behind the mask: the code's.")
 
 
 class HiCL(Settings):
-    """Segments beside whole texts, over another method (card 1.15)."""
+    """Segments beside whole texts, over another method (seed 004)."""
 
     name: Literal["hicl"] = "hicl"
     base: Annotated[
@@ -363,17 +358,17 @@ class HiCL(Settings):
         description="Tokens of a segment: L of seed 004. Special ones count too, where it does "
         "not say.",
     )
-    longest: int = Field(default=512, ge=8, description="Tokens of a text: seed 004 (card 1.15).")
+    longest: int = Field(default=512, ge=8, description="Tokens of a text: seed 004.")
     alpha: Weight = Field(
-        default=0.05, description="Of the segments' loss: one of the three of seed 004 (card 1.15)."
+        default=0.05, description="Of the segments' loss: one of the three of seed 004."
     )
     beta: Weight = Field(
         default=0.0,
-        description="HiCLv2: of segments against texts, in seed 004 1e-5 to 3e-4 (card 1.15).",
+        description="HiCLv2: of segments against texts, in seed 004 1e-5 to 3e-4.",
     )
     siblings: Literal["ignored", "negative", "positive"] = Field(
         default="ignored",
-        description="What segments of one text are to each other; ignored in seed 004 (card 1.15).",
+        description="What segments of one text are to each other; ignored in seed 004.",
     )
     pooling: Literal["weighted", "plain"] = Field(
         default="weighted",
@@ -395,7 +390,7 @@ class HiCL(Settings):
 
 
 class CLMAutoencoder(Settings):
-    """A decoder writes the sentence again from its vector (cards 1.16 and 1.18)."""
+    """A decoder writes the sentence again from its vector (seed 002; TSDAE: Wang et al. 2021)."""
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
     noise: Rate = Field(
@@ -413,10 +408,10 @@ class CLMAutoencoder(Settings):
         default="row", description="Mean over sentences of sums (seed 002), or over tokens."
     )
     simcse: Weight = Field(
-        default=0.0, description="Of SimCSE beside it; seed 002's multi-task: 1 (card 1.18)."
+        default=0.0, description="Of SimCSE beside it; seed 002's multi-task: 1."
     )
     weight: Weight = Field(
-        default=1.0, description="Of the decoder; seed 002's multi-task: .1 to .0001 (card 1.18)."
+        default=1.0, description="Of the decoder; seed 002's multi-task: .1 to .0001."
     )
     temperature: Temperature = Field(
         default=0.05,
@@ -425,18 +420,18 @@ class CLMAutoencoder(Settings):
 
 
 class MLMAutoencoder(Settings):
-    """A decoder fills the masks of the sentence from its vector (cards 1.17 and 1.18)."""
+    """A decoder fills the masks of the sentence from its vector (seed 002)."""
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
     mask_rate: float = Field(
-        default=0.15, gt=0, lt=1, description="Ours, BERT's: not stated by seed 002 (card 1.17)."
+        default=0.15, gt=0, lt=1, description="Ours, BERT's: not stated by seed 002."
     )
     layers: int = Field(default=2, ge=1, description="Of the decoder (seed 002).")
     simcse: Weight = Field(
-        default=0.0, description="Of SimCSE beside it; seed 002's multi-task: 1 (card 1.18)."
+        default=0.0, description="Of SimCSE beside it; seed 002's multi-task: 1."
     )
     weight: Weight = Field(
-        default=1.0, description="Of the decoder; seed 002's multi-task: .1 to .0001 (card 1.18)."
+        default=1.0, description="Of the decoder; seed 002's multi-task: .1 to .0001."
     )
     temperature: Temperature = Field(
         default=0.05,
@@ -445,38 +440,41 @@ class MLMAutoencoder(Settings):
 
 
 class BCE(Settings):
-    """SimCSE's pairs under a binary loss (card 1.19)."""
+    """SimCSE's pairs under a binary loss (seed 002)."""
 
     name: Literal["bce"] = "bce"
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity: seed 002 (erratum E23), whose power is read so (E24).",
+        description="Divides the similarity: seed 002 (erratum E23), whose power is read so "
+        "(erratum E24).",
     )
 
 
 class CT(Settings):
-    """Contrastive Tension: two encoders agree on a sentence and on no other (card 1.24)."""
+    """Contrastive Tension: two encoders agree on one sentence alone (Carlsson et al. 2021)."""
 
     name: Literal["ct"] = "ct"
-    negatives: int = Field(default=7, ge=1, description="Other sentences per anchor (card 1.24).")
+    negatives: int = Field(default=7, ge=1, description="Other sentences per anchor: the paper's.")
 
 
 class ISBERT(Settings):
-    """Mutual information of a sentence and its tokens (card 1.25)."""
+    """Mutual information of a sentence and its tokens (Zhang et al. 2020)."""
 
     name: Literal["is_bert"] = "is_bert"
 
 
 class SGOPT(Settings):
-    """Self-guided: the sentence vector agrees with all layers of a frozen copy (card 1.26)."""
+    """Self-guided: the vector agrees with all layers of a frozen copy (Kim et al. 2021)."""
 
     name: Literal["sg_opt"] = "sg_opt"
-    temperature: Temperature = Field(default=0.01, description="Divides the cosine (card 1.26).")
+    temperature: Temperature = Field(
+        default=0.01, description="Divides the cosine: paper and code."
+    )
     l2: Weight = Field(
         default=0.1,
-        description="lambda, of the distance to the weights at the start (card 1.26).",
+        description="lambda, of the distance to the weights at the start: paper and code.",
     )
-    width: int = Field(default=4096, ge=8, description="Of the projection (card 1.26).")
+    width: int = Field(default=4096, ge=8, description="Of the projection: paper and code.")
 
 
 AnyMethod = (

@@ -26,7 +26,7 @@ USUAL: tuple[Group, ...] = ("retrieval", "sts", "transfer")
 
 
 class StsTask(Config):
-    """Do cosines order pairs of sentences as people do? Spearman `all` (EVALUATION.md 1)."""
+    """Do cosines order pairs of sentences as people do? Spearman `all`, as in SimCSE."""
 
     group: Literal["sts"] = "sts"
     name: str

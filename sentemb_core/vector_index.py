@@ -2,7 +2,7 @@
 
 An index is served for months, and an encoder of another revision finds in it what is not there,
 without an error. So the file carries `encoder.revision.encoder_digest`, and a checksum of every
-page, which Parquet leaves out unless it is asked (RELIABILITY.md 1).
+page, which Parquet leaves out unless it is asked.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 A version's files lie in MLflow (`mlflow_model.py`) and its tags name them by the digest they have
 in our store. Aliases: `champion` is what serves, `previous` what served before it, `challenger`
 the last candidate that the gate refused. One file lock serialises writers of a home; without it
-24 wanted versions became 34, and a worse model ended as champion (OPERATIONS D.2). It covers one
+24 versions that six processes wanted became 34, and a worse model ended as champion. It covers one
 machine: more than one that write to one server need a queue of their own.
 """
 

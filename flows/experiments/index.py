@@ -68,10 +68,10 @@ NOT_SERVED: Mapping[str, str] = {
     "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
     "--seeds 1 2 3 4 5` takes such an encoder where one is at hand",
 }
-"""Experiments of METHODS.md, section 4, that no data of ours can serve, and what comes nearest."""
+"""Experiments of the papers that no data of ours can serve, and what comes nearest."""
 
 ALSO: Mapping[str, str] = {"s002.alpha": "s002.rescore", "s004.t14": "s004.t9"}
-"""Names of the same list for what another experiment holds: the curve of alpha, that of beta."""
+"""Further names of what another experiment holds: the curve of alpha, that of beta."""
 
 
 class Reproduction(Config):

@@ -39,7 +39,7 @@ PAPER = Budget(
     "STS-B dev; DiffCSE's generator is that stage's head; bfloat16.",
 )
 """The code's: a million sentences of Wikipedia twice by 64, at 7e-6. Section 4.2 says one epoch at
-3e-5 (card 1.10). Its Condenser stage took 8 epochs of Wikipedia and books, 1,024 a step. Every
+3e-5 (erratum E16). Its Condenser stage took 8 epochs of Wikipedia and books, 1,024 a step. Every
 other method is trained as its own code, else its own paper says, for as many steps."""
 
 DEV = Column(label="STS-B dev", judge="STS-B-dev")

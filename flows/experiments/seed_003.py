@@ -32,7 +32,7 @@ PAPER = Budget(
     "tokens; spans up to 510 tokens, not 512; 31,116 steps, however many documents there are; "
     "bfloat16.",
 )
-"""One epoch of 497,868 documents (as remembered) by 16, AdamW at 5e-5 (card 1.7)."""
+"""One epoch of 497,868 documents (as remembered) by 16, AdamW at 5e-5."""
 
 DOCUMENTS = 16
 """Of a step, as in the paper: with two anchors and two positives each, 96 spans."""

@@ -29,7 +29,7 @@ from sentemb_core.idc.stats import (
 from sentemb_core.types import Json
 
 MIN_GIVING_SHARE = 0.02
-"""Documents that must give a pair, of those that are not held out (RELIABILITY.md 2, E102)."""
+"""Documents that must give a pair, of those that are not held out; if fewer do, E102."""
 
 OVERLAP_SAMPLE = 1_000
 """Pairs whose lexical overlap is measured."""

@@ -31,7 +31,7 @@ from sentemb_core.errors import (
 log = logging.getLogger(__name__)
 
 MOST_BAD = 0.01
-"""Of the labels. Above it the file is refused: it belongs elsewhere (RELIABILITY.md, section 2)."""
+"""Of the labels. Above it the file is refused: it belongs elsewhere."""
 
 MORE_LABELS = "labels.parquet"
 """Beside the documents: further counterparts of those that have several."""

@@ -50,8 +50,9 @@ def encode(
     Args:
         encoder: Its mode (train or eval) is left as found; it encodes without dropout.
         sequences: Token ids of each sentence (`Encoder.tokenise`, or the token cache).
-        dtype: bfloat16 is 2-3 times faster and changes 2 % of mined pairs (PERFORMANCE.md 1). A
-            vector that is not finite in it is computed once more in float32, with a warning.
+        dtype: bfloat16 is 2-3 times faster and changes 2 % of mined pairs (MiniLM on 300 news
+            documents). A vector that is not finite in it is computed once more in float32, with a
+            warning.
         token_budget: Tokens a batch.
         progress: Called with how many of the sentences are done, by their tokens: short ones
             come first.

@@ -1,4 +1,4 @@
-"""Hidden states of a sentence's tokens -> one vector (METHODS.md 0.2)."""
+"""Hidden states of a sentence's tokens -> one vector."""
 
 import torch
 from jaxtyping import Float, Int

@@ -1,6 +1,6 @@
 """The encoder a run starts from: random weights, the packaged MiniLM, a folder, or by name.
 
-A file of word vectors is one too: the mean of the vectors of a sentence's words (METHODS.md 1.21).
+A file of word vectors is one too: the mean of the vectors of a sentence's words.
 """
 
 import hashlib

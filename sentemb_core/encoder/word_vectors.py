@@ -2,7 +2,7 @@
 
 The table is a static one with a zero row for every unknown word, so that a mean over all words has
 the direction of the mean over the known ones, and a sentence without a known word is zero: its
-cosine with anything is 0 (METHODS.md 1.21). It is saved, loaded and trained like any static table.
+cosine with anything is 0. It is saved, loaded and trained like any static table.
 """
 
 from collections.abc import Iterator

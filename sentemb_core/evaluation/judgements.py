@@ -13,7 +13,7 @@ from sentemb_core.evaluation.ranking import Relevant
 log = logging.getLogger(__name__)
 
 MOST_UNKNOWN = 0.01
-"""Of the judgements: above it they belong to other texts (RELIABILITY.md 2)."""
+"""Of the judgements: above it they belong to other texts."""
 
 
 class Judgement(NamedTuple):

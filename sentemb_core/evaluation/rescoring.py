@@ -25,7 +25,7 @@ def rescored(words: ScoreRows, vectors: ScoreRows, alpha: float, depth: int = DE
 
     A text that shares no word with the query is not found, and equals of the last place all are,
     so that nothing hangs on the order of the texts. With alpha 0 the order is BM25's; with a large
-    alpha the vectors order what BM25 found (METHODS.md 1.21).
+    alpha the vectors order what BM25 found.
     """
 
     def scores(rows: Int64[np.ndarray, " rows"]) -> Float64[np.ndarray, "rows texts"]:

@@ -1,8 +1,9 @@
 """Semantic textual similarity: does the cosine order pairs of sentences as people do?
 
-Spearman's correlation of cosine and gold score, without a regressor (EVALUATION.md 1). A set may
-have subsets. SimCSE and the papers after it report `all`, one correlation over all pairs; SentEval
-itself reports `mean` and `wmean` over the subsets, and the three lie up to two points apart.
+Spearman's correlation of cosine and gold score, without a regressor, as SimCSE's fork of SentEval
+has it. A set may have subsets. SimCSE and the papers after it report `all`, one correlation over
+all pairs; SentEval itself reports `mean` and `wmean` over the subsets, and the three lie up to two
+points apart.
 """
 
 from collections.abc import Sequence
@@ -132,7 +133,7 @@ def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> St
 def cosines(
     first: Float32[np.ndarray, "pairs dim"], second: Float32[np.ndarray, "pairs dim"]
 ) -> Float64[np.ndarray, " pairs"]:
-    """Cosine of each pair of rows; 0 where one of them is zero (EVALUATION.md 1).
+    """Cosine of each pair of rows; 0 where one of them is zero, as in SentEval.
 
     Six decimals, for the vectors' float32 holds no more: equal sentences have equal cosines.
     """

@@ -27,8 +27,8 @@ def benchmark_vectors(
     """A benchmark's documents and candidates as vectors whose inner product is their score.
 
     A document is the mean of its sentence vectors as the encoder gives them: for cosine of length
-    1, an option of erratum E3, whose default is raw ones. For cosine that mean is then normalised,
-    unless it is zero: then its score with anything is 0. Where the halves of documents look for
+    1, which seed 000 leaves open (erratum E3). For cosine that mean is then normalised, unless it
+    is zero: then its score with anything is 0. Where the halves of documents look for
     each other, the first half, the longer one of an odd number, is the query and the second the
     candidate.
 

@@ -8,8 +8,8 @@ from sentemb_core.heads.weights import draw_weights
 def batch_norm_mlp(dim: int) -> nn.Module:
     """[batch, dim] to [batch, dim], in training of mean 0 and variance 1 per column.
 
-    Both methods' code has it in place of SimCSE's head (METHODS.md 1.10, 1.11). It needs two rows
-    at least, and the whole batch at once: under a gradient cache its place is on the loss side.
+    InfoCSE-aux's code and DiffCSE's have it in place of SimCSE's head. It needs two rows at least,
+    and the whole batch at once: under a gradient cache its place is on the loss side.
     """
     head = nn.Sequential(
         nn.Linear(dim, 2 * dim, bias=False),

@@ -60,7 +60,7 @@ class MomentumCopy(_Still):
         encoder: Whom it follows.
         momentum: Share of the old weights that a step keeps; .995 in ESimCSE.
         init: `copy` begins with the encoder's weights; `random` is what the official log of
-            ESimCSE shows (METHODS.md 1.13).
+            ESimCSE shows.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from sentemb_core.heads.weights import draw_weights
 
 
 def projection(dim: int, width: int = 128) -> nn.Module:
-    """[batch, dim] to [batch, width] (METHODS.md 1.4: dense, layer norm, dropout .1).
+    """[batch, dim] to [batch, width] (ORQA's code: dense, layer norm, dropout .1).
 
     Args:
         dim: Of the encoder's vectors.

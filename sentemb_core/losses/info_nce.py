@@ -29,9 +29,9 @@ def info_nce(
     """Each positive alone against the negatives of its anchor.
 
     For every positive (i, p): `softplus(logsumexp_{n in neg(i)} s_in - s_ip)`, which is the softmax
-    cross-entropy with that one positive in the denominator (InfoNCE; seed 000, Eq. 1 and 5, read as
-    in METHODS.md E1). A positive is never a negative, whatever `negative` says; the caller's masks
-    keep the anchor itself, its document and its duplicates out.
+    cross-entropy with that one positive in the denominator (InfoNCE; seed 000, Eq. 1 and 5:
+    erratum E1). A positive is never a negative, whatever `negative` says; the caller's masks keep
+    the anchor itself, its document and its duplicates out.
 
     Args:
         queries: Anchors.

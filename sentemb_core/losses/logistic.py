@@ -40,7 +40,7 @@ def pair_bce(
     """Per anchor the sum over its pairs, and the mean over anchors (seed 002, BCE loss).
 
     The paper prints sigma(s ** tau), which a negative cosine to a fractional power leaves
-    undefined; this is sigma(s / tau) (METHODS.md E24). A positive is never a negative.
+    undefined; this is sigma(s / tau) (erratum E24). A positive is never a negative.
 
     Raises:
         RecipeError: the temperature is not positive.
@@ -72,7 +72,7 @@ def jensen_shannon(
         negative: The sentence may be held against the token.
 
     Raises:
-        NoNegativesError: there is one sentence alone (METHODS.md 1.25).
+        NoNegativesError: there is one sentence alone.
     """
     if scores.shape[1] == 1:
         raise NoNegativesError(

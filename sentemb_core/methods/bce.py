@@ -12,7 +12,7 @@ from sentemb_core.views.sentences import first
 def bce(settings: BCE, encoder: Encoder) -> Method:
     """The sigmoid of similarity / temperature says yes to the own sentence, and no to others.
 
-    As printed the exponent of a negative cosine has no value (METHODS.md E24).
+    As printed the exponent of a negative cosine has no value (erratum E24).
     """
     require_dropout(encoder, "bce")
     term = binary("anchor", "positive", settings.temperature, encoder.similarity)

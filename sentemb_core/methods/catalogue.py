@@ -88,7 +88,7 @@ def method_for(
 
 
 def unfit_temperature(settings: AnyMethod, similarity: Similarity) -> str:
-    """Why a method's temperature does not go with a similarity (METHODS.md E2); empty: it does."""
+    """Why a method's temperature does not go with a similarity (erratum E2); empty: it does."""
     temperature = temperature_of(settings)
     if temperature is None or (temperature < 1) == (similarity == "cosine"):
         return ""

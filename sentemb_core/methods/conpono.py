@@ -10,7 +10,7 @@ from sentemb_core.views.sentences import first, second
 
 
 def conpono(settings: CONPONO, encoder: Encoder) -> Method:
-    """Isolated bi-encoder, one sentence of context, W_k = I (METHODS.md 1.6)."""
+    """The code's isolated bi-encoder, with one sentence of context and W_k = I."""
     term = contrast(
         "anchor",
         "positive",

@@ -38,7 +38,7 @@ def compared(
 ) -> Reading:
     """Vectors as they are compared, so that their mean is the document's of validation.
 
-    For cosine each has length 1 first: an option of erratum E3, whose default is raw vectors.
+    For cosine each has length 1 first, which seed 000 leaves open (erratum E3).
     """
     reading = plainly(learner, ids, mask, layers)
     return replace(reading, pooled=learner.encoder.vectors(reading.pooled))

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def ict(settings: ICT, encoder: Encoder) -> Method:
-    """Positive: the text around the sentence, which mostly lacks it (METHODS.md 1.4).
+    """Positive: the text around the sentence, which mostly lacks it (ORQA).
 
     Where it may lack it, a document of one sentence has no text around it and is left out.
     """

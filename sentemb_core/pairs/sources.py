@@ -13,7 +13,7 @@ from sentemb_core.pairs.table import Annotation, PairSource, PairTable
 log = logging.getLogger(__name__)
 
 LEAST_SHARE = 0.02
-"""Of the documents must give pairs (RELIABILITY.md, section 2): below, something is amiss."""
+"""Of the documents must give pairs: below, something is amiss."""
 
 
 def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:
@@ -22,13 +22,13 @@ def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:
 
 
 def cloze_queries(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every sentence that has a rest of its document to be found by (ICT; METHODS.md 1.4)."""
+    """Every sentence that has a rest of its document to be found by (ICT)."""
     company = np.diff(corpus.offsets)[corpus.document_of] >= 2
     return _with_itself(np.flatnonzero(_trainable(corpus) & company))
 
 
 def with_past(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every sentence that something precedes in its document (CPC; METHODS.md 1.5)."""
+    """Every sentence that something precedes in its document (CPC)."""
     later = np.arange(len(corpus.document_of)) > corpus.offsets[corpus.document_of]
     return _with_itself(np.flatnonzero(_trainable(corpus) & later))
 
@@ -48,7 +48,7 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
     """Every document with room for the spans of DeCLUTR; its first sentence stands for it.
 
     Args:
-        least_tokens: Content tokens of a document (METHODS.md 1.7: 2 A longest).
+        least_tokens: Content tokens of a document (seed 003: 2 A longest).
         special_tokens: Every sentence begins and ends with one, which is no content.
     """
 
@@ -80,7 +80,7 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
 
 
 def neighbours(window: int) -> PairSource:
-    """Sentences at most `window` apart in their document (CONPONO; METHODS.md 1.6)."""
+    """Sentences at most `window` apart in their document (CONPONO)."""
 
     def pairs(corpus: Documents, _: Annotation | None = None) -> PairTable:
         document, trainable = corpus.document_of, _trainable(corpus)

@@ -1,9 +1,9 @@
 """BERT-flow: an invertible network under which sentence vectors follow a standard normal.
 
-Glow on vectors (Kingma and Dhariwal 2018; Li et al. 2020; METHODS.md 1.23): every step scales and
-shifts each coordinate (actnorm), permutes them, and adds to one half what a small network makes of
-the other (additive coupling, Dinh et al. 2015). A level has `depth` steps and the next level goes
-on with the first half of its coordinates; all others are already normal. Only the actnorms have a
+Glow on vectors (Kingma and Dhariwal 2018; Li et al. 2020): every step scales and shifts each
+coordinate (actnorm), permutes them, and adds to one half what a small network makes of the other
+(additive coupling, Dinh et al. 2015). A level has `depth` steps and the next level goes on with the
+first half of its coordinates; all others are already normal. Only the actnorms have a
 log-determinant: that of a permutation and of an additive coupling is 0.
 """
 

@@ -2,8 +2,8 @@
 
 y = (x - mean) W with W = U diag(1 / sqrt(lambda)), from the eigenvectors U and eigenvalues lambda
 of the covariance, largest first; its first k columns also reduce the dimension (Su et al. 2021,
-Algorithm 1; METHODS.md 1.22). It is fitted on pooled vectors before they are normalised, and
-cosine compares what comes out.
+Algorithm 1). It is fitted on pooled vectors before they are normalised, and cosine compares what
+comes out.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """An adversarial view without labels: tokens move where the contrastive loss grows fastest.
 
-ConSERT's adversarial view follows the gradient of a supervised loss and so needs labels (METHODS.md
-1.2); the gradient of the contrastive loss itself is our choice.
+ConSERT's adversarial view follows the gradient of a supervised loss and so needs labels; the
+gradient of the contrastive loss itself is our choice.
 """
 
 import torch

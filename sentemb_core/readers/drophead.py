@@ -24,7 +24,7 @@ def drophead(rate: float) -> Reader:
     no head remains is 0 (there: not a number). It does not depend on train mode.
 
     Args:
-        rate: METHODS.md 1.3: .2, with dropout 0.
+        rate: Mirror-BERT's is .2, with dropout 0.
     """
     if not 0 <= rate < 1:
         raise RecipeError(

@@ -34,7 +34,7 @@ def by_twin(name: str) -> Reader:
 def all_layers(name: str) -> Reader:
     """Mean-pooled states of every layer of a frozen encoder: pooled is [rows, layers, dim].
 
-    The embedding layer is the first (SG-OPT, Kim et al. 2021; METHODS.md 1.26).
+    The embedding layer is the first (SG-OPT, Kim et al. 2021).
     """
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
@@ -50,7 +50,7 @@ def token_features(name: str) -> Reader:
     """What the network `name` makes of the last layer: pooled is [rows, max_length, features].
 
     Rows have one length, so that passes of different lengths go together: places behind a text
-    are 0. For the convolutions of IS-BERT (Zhang et al. 2020; METHODS.md 1.25).
+    are 0. For the convolutions of IS-BERT (Zhang et al. 2020).
     """
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:

@@ -1,6 +1,6 @@
 """ConSERT's augmentations (Yan et al. 2021), made on what the embedding layer hands on.
 
-All act behind its layer norm and dropout; special tokens are tokens here (METHODS.md 1.2).
+All act behind its layer norm and dropout, as in the code; special tokens are tokens here.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from sentemb_core.methods.method import Learner, Reader, plainly
 
 
 def mean_with_pads(read: Reader = plainly) -> Reader:
-    """Rows are padded to `max_length`; the mean is over all places (METHODS.md 0.2).
+    """Rows are padded to `max_length`; the mean is over all places.
 
     Attention is blind to padding as always, but its own states count. So a vector does not depend
     on the rows it is read with, only on how much shorter than `max_length` its own is.

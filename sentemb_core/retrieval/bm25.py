@@ -5,7 +5,7 @@ A text's score is the sum over the query's words of
     idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))
         * qtf * (k3 + 1) / (qtf + k3)
 
-with k1 = 1.2, b = .75 (METHODS.md 1.20) and k3 = 8 (Terrier's default; Robertson and Walker 1999).
+with k1 = 1.2, b = .75 (Lucene's defaults) and k3 = 8 (Terrier's; Robertson and Walker 1999).
 The last factor is 1 for a word that is said once; a query that is a whole document says "the" a
 hundred times, and without it Recall@5 of blog titles falls from .72 to .58. Words are those of
 words.py, lowercased; no stemming, one field; words in `stop_words` count neither as words nor as
@@ -48,7 +48,7 @@ that look like one of these.
 
 @dataclass(frozen=True)
 class Form:
-    """Which BM25: names of METHODS.md 1.20.
+    """Which BM25, by its parts.
 
     Attributes:
         tf: How often a text says the word, or that divided by the text's length.
@@ -66,7 +66,7 @@ class Form:
 LUCENE = Form()
 
 SEED_002 = Form(tf="relative", idf="log")
-"""The thesis to the letter: lengths count twice, and a word of all texts not at all (E25)."""
+"""The thesis to the letter (erratum E25): lengths count twice, a word of all texts not at all."""
 
 
 class BM25:

@@ -5,7 +5,7 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.errors import BadEmbeddingError
 
-BLOCK = 8_192  # vectors scored at once: 33 MB of scores for 1,000 queries (PERFORMANCE.md 4)
+BLOCK = 8_192  # vectors scored at once: 33 MB of scores for 1,000 queries
 
 
 def search(

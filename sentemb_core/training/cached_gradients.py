@@ -29,8 +29,7 @@ def cached_gradients(encode: Encode, groups: int, loss: Loss) -> Tensor:
     First all vectors without a graph, then the loss and its gradient at the vectors, then every
     group again with a graph: its vectors' gradient is what the loss left there, and its own loss
     joins in. Parameters of the loss itself (heads) get theirs in the middle. Where dropout is the
-    augmentation the second pass must repeat the first one's draws, or the gradients are wrong
-    (METHODS.md 0.4).
+    augmentation the second pass must repeat the first one's draws, or the gradients are wrong.
     """
     with torch.no_grad():
         vectors = [encode(group, False)[0] for group in range(groups)]

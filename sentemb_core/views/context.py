@@ -17,7 +17,7 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
 
     Args:
         removal: Share of contexts without their sentence.
-        max_tokens: Limit of the whole text (METHODS.md 1.4: 288), special tokens included.
+        max_tokens: Limit of the whole text (ORQA's code: 288), special tokens included.
         special_tokens: Every sentence begins and ends with one: the text keeps one of each.
     """
     budget = max_tokens - 2 * special_tokens

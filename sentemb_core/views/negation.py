@@ -71,7 +71,7 @@ def negations(
 def negated(sentence: str) -> str:
     """The sentence without its first negation; if it has none, with one.
 
-    METHODS.md 1.14: `not` goes behind the first auxiliary, else the first finite verb becomes `do
+    As in SNCSE's code `not` goes behind the first auxiliary, else the first finite verb becomes `do
     not`, `does not` or `did not` with its lemma, else `Not` stands at the beginning.
     """
     affirmed = _SHORT_NOT.sub(lambda found: _restored(found[1]), sentence, count=1)

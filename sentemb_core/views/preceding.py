@@ -14,7 +14,7 @@ def preceding(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
     The pair source is `with_past`: the first sentence of a document has nothing before it.
 
     Args:
-        max_tokens: Limit of the whole text, special tokens included (METHODS.md 1.5).
+        max_tokens: Limit of the whole text, special tokens included.
         special_tokens: Every sentence begins and ends with one: the text keeps one of each.
     """
     budget = max_tokens - 2 * special_tokens

@@ -25,7 +25,7 @@ def prompted(
         text: What the prompt is about; cut at its end where the whole would be too long.
         prefix: Token ids before it, without special tokens.
         suffix: Token ids behind it, the mask's among them (SNCSE: `" means [MASK] .`).
-        max_length: Tokens of a row with everything in it (METHODS.md 1.14: 32).
+        max_length: Tokens of a row with everything in it (SNCSE: 32).
         special_tokens: Rows begin and end with one.
 
     Raises:

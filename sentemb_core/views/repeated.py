@@ -26,7 +26,7 @@ def repeated(
 
     Args:
         text: Whose tokens.
-        rate: rho. METHODS.md 1.13: .32 for base models.
+        rate: rho. ESimCSE's code: .32 for BERT.
         special_tokens: Rows begin and end with one, which is never repeated.
         longest: Tokens a row may have afterwards: positions of the encoder.
         rule: How many, always uniform: `code` from 0 to min(10, int(rho L)) - 1 with L counting

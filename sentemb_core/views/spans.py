@@ -47,7 +47,7 @@ class SpanSampling:
 
     @property
     def least_tokens(self) -> int:
-        """Of a document: so many that anchors can lie apart (METHODS.md 1.7)."""
+        """Of a document: so many that anchors can lie apart (seed 003)."""
         return self.anchors * self.longest * 2
 
 

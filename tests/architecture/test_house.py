@@ -1,4 +1,4 @@
-"""The house stands as DESIGN says: floors, packaging, exclusive faiss wheels, honest lock file."""
+"""The house stands: floors, packaging, exclusive faiss wheels, honest lock file."""
 
 import os
 import re
@@ -129,7 +129,7 @@ def test_the_repository_ships_only_data_it_may_ship():
 
 
 def test_no_stage_is_a_bare_prefect_task():
-    """`@task(cache_policy=INPUTS)` shares records between different tasks (OPERATIONS A.1.2)."""
+    """`@task(cache_policy=INPUTS)` shares records between different tasks of equal inputs."""
     for path in [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("flows/*.py")]:
         if path.name != "caching.py":
             assert "cache_policy" not in path.read_text(), path

@@ -1,4 +1,4 @@
-"""What may never be promoted, twenty seeds each (RELIABILITY.md R18), and what must be."""
+"""What may never be promoted, twenty seeds each, and what must be."""
 
 import numpy as np
 import pytest

@@ -105,7 +105,7 @@ def test_only_the_order_of_scores_matters(run: tuple[np.ndarray, list[list[int]]
 
 
 def test_the_example_of_erratum_e30_comes_out():
-    """Hits r = [3, 10, 2] among the first 10, of g = [5, 20, 2] relevant (METHODS.md E30)."""
+    """Hits r = [3, 10, 2] among the first 10, of g = [5, 20, 2] relevant (erratum E30)."""
     found = ranks([1, 2, 3, 11, 12], [*range(1, 11), *range(11, 21)], [4, 9])
     assert metrics.recall(found, 10).mean() == pytest.approx(0.7)
     assert metrics.precision(found, 10).mean() == pytest.approx(0.5)

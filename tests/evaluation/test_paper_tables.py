@@ -60,7 +60,7 @@ BEST = {
     ("s002.dedup", "100k"): "unique titles",
     ("s004.t5", "average"): "hicl",
 }
-"""What the papers say, or METHODS.md of them."""
+"""What the papers say."""
 
 
 def rows(id: str):

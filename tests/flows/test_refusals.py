@@ -137,7 +137,7 @@ def entry(method: str) -> Entry:
 
 
 def test_a_queue_goes_together_with_a_gradient_cache(corpus_file: Path):
-    """Its keys are read by a copy without gradients, outside of the cache (METHODS.md 3)."""
+    """Its keys are read by a copy without gradients, outside of the cache."""
     given = COLUMNS | {"corpus.source": str(corpus_file), "encoder.name": "transformer"}
     check_run(settings(None, given, ["training.method.name=esimcse", "training.chunk=8"]))
 

@@ -1,7 +1,8 @@
-"""The loss of every method as its card in METHODS.md has it, one sentence and one pair at a time.
+"""The loss of every method as its card has it, one sentence and one pair at a time.
 
-Of the code under test these loops use the encoder on single rows, the networks' own forwards (which
-have slow loops of their own in tests/heads) and the columns of a batch.
+A card: what a method's paper states, or its code where they differ, as a value. Of the code under
+test these loops use the encoder on single rows, the networks' own forwards (which have slow loops
+of their own in tests/heads) and the columns of a batch.
 """
 
 import math

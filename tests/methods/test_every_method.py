@@ -50,7 +50,7 @@ steady_recipe = pytest.mark.parametrize(
 every_index = pytest.mark.parametrize("index", range(len(RECIPES)), ids=map(str, RECIPES))
 STEPS = 30
 REGROUPED = 1e-10
-"""Rows that go through the encoder in other company, in float64 (METHODS.md 3: 1e-6)."""
+"""Rows that go through the encoder in other company, in float64."""
 
 
 class InterruptionError(Exception):

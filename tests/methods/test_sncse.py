@@ -98,7 +98,7 @@ DOCUMENT = ["The old man runs home with many people", "he is here", "the car wen
 
 
 def test_a_text_is_negated_once_and_then_sliced():
-    """Over SNCSE the negated texts are sliced too (METHODS.md 1.15)."""
+    """Over SNCSE the negated texts are sliced too (seed 004, section 3.1)."""
     corpus = corpus_of(DOCUMENT, DOCUMENT[1:])
     draw = every_document(corpus)
     makers = hicl(HiCL(base=SNCSE()), encoder()).views

@@ -83,7 +83,6 @@ def shuffled(subject, ids, mask):
 
 
 def test_shuffling_positions_is_permuting_tokens_for_mean_pooling():
-    """METHODS.md 1.2: max error 1.2e-7 there."""
     subject = learner()
     ids, mask = rows(6, 9, 4)
     pooled, positions = shuffled(subject, ids, mask)

@@ -1,4 +1,4 @@
-"""RELIABILITY R16: a clock that stands, goes back or leaps forward costs no run and no artifact.
+"""A clock that stands, goes back or leaps forward costs no run and no artifact.
 
 Run: pytest tests/store/test_clock.py
 """

@@ -63,7 +63,7 @@ def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
 
 
 def test_a_record_of_the_first_release_is_read(store):
-    """RELIABILITY R17: fields that were added since have defaults."""
+    """Fields that were added since have defaults."""
     old = {
         "id": "old",
         "command": ["python", "-m", "flows", "run"],

@@ -159,7 +159,7 @@ def test_a_gate_that_fails_changes_nothing(home, folder):
 
 @pytest.mark.parametrize("kind", ["collapsed", "shuffled", "one point worse", "equal"])
 def test_no_bad_candidate_is_ever_promoted(home, folder, kind):
-    """R18 of RELIABILITY.md, through the registry and the real gate."""
+    """Through the registry and the real gate (the gate alone: evaluation/test_gate.py)."""
     champion, candidate = (register(folder, "usgov", fingerprint=name) for name in "ab")
     promote(champion, says(True))
     for seed in range(20):

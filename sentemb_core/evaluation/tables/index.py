@@ -1,8 +1,8 @@
 """Finds a table of the five papers by its id.
 
 The values are as printed: an average that its own row refutes, or a shifted column, stays, and the
-table's `note` has the correction. They were copied from METHODS.md (cards, errata, section 4),
-which checked the STS averages by arithmetic and could not verify these:
+table's `note` has the correction (docs/errata.md has them all). The STS averages were checked by
+arithmetic; these could not be verified:
 
 - seed 000: R@10 and R@20 are there for four methods only, Table 2 for two; Browsing is private;
 - seed 001: the row labels of Tables 1 and 11 are lost (those of Table 1 are remembered from
@@ -32,5 +32,5 @@ PAPER_TABLES: Mapping[str, PaperTable] = {
 
 
 def paper_table(id: str) -> PaperTable | None:
-    """The table of this id; None if METHODS.md has no such table, or no number of it."""
+    """The table of this id; None if there is no such table, or no number of it is at hand."""
     return PAPER_TABLES.get(id)

@@ -17,8 +17,8 @@ class PaperTable:
     varies over. A value that could not be found is absent, never guessed.
 
     Attributes:
-        id: As METHODS.md section 4 has it; a further part where one table of the paper has several
-            measures ("s000.t1.r10").
+        id: Of the experiment (`experiments.Experiment.id`); a further part where one table of the
+            paper has several measures ("s000.t1.r10").
         source: Paper, table, and what it shows.
         measure: The measure, with its factor of 100 if it has one.
         rows: Row -> column -> value as printed, errata included.
