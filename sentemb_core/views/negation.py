@@ -1,4 +1,4 @@
-"""Soft negatives (SNCSE, Wang and Dou 2022): a sentence and its negation share all words but one.
+"""Soft negatives (SNCSE, Wang et al. 2022): a sentence and its negation share all words but one.
 
 Deviation: the paper finds auxiliaries and the main verb with spaCy's parser, whose model is a
 download; here short lists and the order of words decide (see `verbs`). `n't` is removed as `not`
