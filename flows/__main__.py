@@ -40,7 +40,9 @@ FinishedId = Annotated[str | None, Parameter(help="Its id. Default: the last tha
 Config = Annotated[
     Path | None,
     Parameter(
-        group=RUN, help="TOML file of settings (or a run's config.json); options and --set win."
+        group=RUN,
+        help="TOML file of settings (`python -m flows settings`), or a run's config.json; options "
+        "and --set win.",
     ),
 ]
 Overrides = Annotated[
@@ -49,7 +51,8 @@ Overrides = Annotated[
         name="--set",
         group=RUN,
         negative="",
-        help="Any setting by its path, as in --set training.batch_size=256. Repeatable.",
+        help="Any setting by its path (`python -m flows settings` lists them), as in --set "
+        "training.batch_size=256. Repeatable.",
     ),
 ]
 DryRun = Annotated[bool, Parameter(negative="", help="Say what would run and why, then stop.")]
@@ -183,6 +186,23 @@ def run(
     return train_command(
         config, source, corpus.given(), vars(options), set_ or [], dry_run=dry_run, as_json=json
     )
+
+
+@app.command
+def settings(
+    path: Annotated[
+        str | None, Parameter(help="A setting, or a table of them, as training. Default: all.")
+    ] = None,
+    *,
+    method: Annotated[
+        str, Parameter(help="What trains (`sentemb methods`): its settings are told, too.")
+    ] = "infocse_idc",
+    json: Json = False,
+) -> int:
+    """Every setting of a run: its path for --set, its default, what it means."""
+    from flows.setting_table import settings_command
+
+    return settings_command(path, method, json)
 
 
 @app.command

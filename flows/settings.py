@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from flows.presets import labelled_preset, method_preset, preset
-from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
+from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun, RunConfig
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import (
@@ -339,7 +339,8 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
                 "-m flows benchmark minilm models:/NAME@champion`"
             )
         case "extra_forbidden":
-            return f"{told}: there is no such setting{known_near(fault['loc'], model)}"
+            near = known_near(fault["loc"], model)
+            return f"{told}: there is no such setting{near}{listed(fault['loc'], model)}"
         case "union_tag_invalid":
             tag, tags = (str(fault.get("ctx", {})[name]) for name in ("tag", "expected_tags"))
             return f"{told}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
@@ -383,6 +384,16 @@ def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
         nearer = [repr(path) for path in below if path.count(".") == depth]
         return f"; did you mean {' or '.join(nearer)}?"
     return nearest(name, list(model.model_fields))
+
+
+def listed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    """Where the settings of that table are told, if it is a run's."""
+    if not issubclass(model, RunConfig):
+        return ""
+    *tables, last = location[:-1] or ("",)
+    method = f" --method {last}" if tables[-1:] == ["method"] else ""
+    table = "training.method" if method else path_of(location[:-1])
+    return f" (`{' '.join(filter(None, ('python -m flows settings', table)))}{method}` tells all)"
 
 
 def paths_to(name: str, model: type[BaseModel]) -> Iterator[str]:

@@ -120,7 +120,8 @@ class AnnotationConfig(Config):
     """How the current encoder finds positives inside documents (seed 000, section 3.2)."""
 
     clustering: Literal["partition", "kmeans"] = Field(
-        default="partition", description="Seed 000, Table 3: partition .6345, k-means .5343."
+        default="partition",
+        description="Components of the pruned graph, or k-means (seed 000, Table 3: .6345, .5343).",
     )
     top_k: int = Field(
         default=1,
@@ -221,13 +222,17 @@ class TrainingConfig(Config):
         ge=1,
         description="Sentences encoded at once: gradient cache for any batch size.",
     )
-    learning_rate: float = Field(default=2e-5, gt=0, description="Seed 000, appendix C.")
+    learning_rate: float = Field(
+        default=2e-5, gt=0, description="Behind the warm-up. Seed 000, appendix C: 2e-5."
+    )
     optimizer: Literal["adam", "adamw"] = Field(default="adamw", description="Seed 000: Adam.")
     weight_decay: float = Field(default=0.01, ge=0, description="AdamW only.")
     schedule: Literal["constant", "linear", "slanted"] = Field(
         default="linear", description="After the warm-up; seed 000 states none (constant)."
     )
-    warmup: float = Field(default=0.05, ge=0, lt=1, description="Share of the steps.")
+    warmup: float = Field(
+        default=0.05, ge=0, lt=1, description="Share of the steps, in which the rate grows."
+    )
     clip: float | None = Field(default=1.0, gt=0, description="Gradient norm (SimCSE's 1.0).")
     dtype: Precision = Field(
         default="float32",
@@ -245,7 +250,9 @@ class TrainingConfig(Config):
         ge=1,
         description="CPU threads; part of the cache key, since sums depend on it.",
     )
-    seed: int = Field(default=42, ge=0, description="Seed 000, appendix C.")
+    seed: int = Field(
+        default=42, ge=0, description="Batches, dropout, samples (seed 000, appendix C: 42)."
+    )
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TrainingConfig":
@@ -266,9 +273,11 @@ class ValidationConfig(Config):
         default=0.3,
         gt=0,
         lt=1,
-        description="Decides the stop and best round.",
+        description="Of the pool: decides the stop and best round.",
     )
-    gate_share: float = Field(default=0.3, ge=0, lt=1, description="Decides the promotion.")
+    gate_share: float = Field(
+        default=0.3, ge=0, lt=1, description="Of the pool: decides the promotion."
+    )
     halves: bool = Field(
         default=False,
         description="Held-out halves retrieve each other, even if there are counterparts.",
@@ -298,7 +307,7 @@ class RoundsConfig(Config):
         default=3,
         ge=1,
         le=20,
-        description="Seed 000, Table 3: best at round 2.",
+        description="Rounds at most; seed 000, Table 3: best at round 2.",
     )
     patience: int = Field(default=1, ge=1, description="Rounds without growth before stopping.")
     min_delta: float = Field(default=0.0, ge=0, description="Growth of R@5 that counts as growth.")
@@ -333,7 +342,10 @@ class CyclesConfig(Config):
     """When InfoCSE++ stops: the fine-tuned encoder no longer grows (seed 000, section 3.3)."""
 
     max_cycles: int = Field(
-        default=3, ge=0, le=20, description="0: self-training alone, without labels."
+        default=3,
+        ge=0,
+        le=20,
+        description="Cycles at most; 0: self-training alone, without labels.",
     )
     patience: int = Field(default=1, ge=1, description="Cycles without growth before stopping.")
     min_delta: float = Field(default=0.0, ge=0, description="Growth of R@5 that counts as growth.")
@@ -345,7 +357,7 @@ class RunConfig(Config):
     name: str = Field(
         default="sentemb",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
-        description="Name of the run and of the registered model.",
+        description="Of the run and of the registered model.",
     )
     corpus: CorpusConfig
     encoder: EncoderConfig = EncoderConfig()

@@ -167,6 +167,11 @@ def test_a_folder_with_a_static_encoder_is_refused_as_the_name_is(corpus_file, t
         check_run(config)
 
 
+@pytest.mark.parametrize("arguments", [(), ("training", "--method", "hicl", "--json"), ("xyz",)])
+def test_the_settings_are_told_without_loading_torch(arguments: tuple[str, ...]):
+    assert loaded_by("settings", *arguments)[0].splitlines()[-1].endswith("[]")
+
+
 def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file):
     loaded, told = loaded_by("run", str(corpus_file), "--text-column", "boddy")
     assert (loaded, "E104" in told) == ("[]\n", True)
