@@ -1,15 +1,20 @@
 """The one contrastive kernel: masked InfoNCE with any number of positives per anchor."""
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from sentemb_core.types import Similarity
 
 Reduction = Literal["positives", "anchors", "sum"]
+
+LOGITS = 1 << 20
+"""Made at once. Those of a batch of 3,200 are ten times as many, and the loss and its gradient hold
+five matrices of them: under a gradient cache, most of what memory goes to."""
 
 EXACT_UP_TO = 40.0
 """From here on softplus(x) is x in float64; torch's own switch at 20 is off by 2e-9."""
@@ -47,23 +52,101 @@ def info_nce(
     Returns:
         A scalar. A positive without any negative adds 0 and no gradient (see `count_unopposed`).
     """
-    logits = similarities(queries, candidates, similarity) / temperature
+    queries, candidates = compared(queries, candidates, similarity)
+    total = _total if positive.numel() <= LOGITS else _in_blocks
+    parts = (queries, candidates, positive, negative, bias, temperature, reduction)
+    return total(*parts) / _terms(positive, reduction)
+
+
+def _total(
+    queries: Float[Tensor, "n dim"],
+    candidates: Float[Tensor, "m dim"],
+    positive: Bool[Tensor, "n m"],
+    negative: Bool[Tensor, "n m"],
+    bias: Float[Tensor, "n m"] | None,
+    temperature: float,
+    reduction: Reduction,
+) -> Float[Tensor, ""]:
+    """The losses of all positives, for `anchors` each over its anchor's number of them."""
+    logits = queries @ candidates.T / temperature
     if bias is not None:
         logits = logits + bias
     opposition = logits.masked_fill(~negative | positive, _lowest(logits)).logsumexp(dim=1)
     anchor, partner = positive.nonzero(as_tuple=True)
     margins = opposition[anchor] - logits[anchor, partner]
     losses = F.softplus(margins, threshold=EXACT_UP_TO)
-    return _reduced(losses, anchor, positive, reduction)
+    return (losses / positive.sum(dim=1)[anchor] if reduction == "anchors" else losses).sum()
+
+
+def _in_blocks(*parts: Any) -> Tensor:
+    return cast(Tensor, _InBlocks.apply(*parts))
+
+
+class _InBlocks(torch.autograd.Function):
+    """`_total` by blocks of anchors, with the gradient: no logits outlive their block.
+
+    `torch.utils.checkpoint` would do the same, at 75 MB of imports.
+    """
+
+    @staticmethod
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - torch calls it by place
+        ctx: Any,
+        queries: Tensor,
+        candidates: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        bias: Tensor | None,
+        temperature: float,
+        reduction: Reduction,
+    ) -> Tensor:
+        total = queries.new_zeros(())
+        gradients = torch.zeros_like(queries), torch.zeros_like(candidates)
+        height = max(1, LOGITS // len(candidates))
+        for start in range(0, len(queries), height):
+            rows = slice(start, start + height)
+            added = None if bias is None else bias[rows]
+            with torch.enable_grad():
+                left, right = (end.detach().requires_grad_() for end in (queries[rows], candidates))
+                masks = positive[rows], negative[rows]
+                value = _total(left, right, *masks, added, temperature, reduction)
+                of_queries, of_candidates = torch.autograd.grad(value, [left, right])
+            total += value.detach()
+            gradients[0][rows] = of_queries
+            gradients[1].add_(of_candidates)
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - as above
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        return *(gradient * saved for saved in ctx.saved_tensors), *[None] * 5
+
+
+def _terms(positive: Bool[Tensor, "n m"], reduction: Reduction) -> int:
+    """What the total is divided by; 1 where there is nothing to sum."""
+    if reduction == "sum":
+        return 1
+    counted = positive if reduction == "positives" else positive.any(dim=1)
+    return max(1, int(counted.sum()))
 
 
 def similarities(
     left: Float[Tensor, "n dim"], right: Float[Tensor, "m dim"], similarity: Similarity
 ) -> Float[Tensor, "n m"]:
     """All inner products, of normalised vectors for `cosine`."""
-    if similarity == "cosine":
-        left, right = F.normalize(left, dim=-1), F.normalize(right, dim=-1)
+    left, right = compared(left, right, similarity)
     return left @ right.T
+
+
+def compared(
+    left: Float[Tensor, "n dim"], right: Float[Tensor, "m dim"], similarity: Similarity
+) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "m dim"]]:
+    """Vectors whose inner products are the similarity."""
+    if similarity == "cosine":
+        return F.normalize(left, dim=-1), F.normalize(right, dim=-1)
+    return left, right
 
 
 def count_unopposed(positive: Bool[Tensor, "n m"], negative: Bool[Tensor, "n m"]) -> int:
@@ -75,14 +158,3 @@ def count_unopposed(positive: Bool[Tensor, "n m"], negative: Bool[Tensor, "n m"]
 def _lowest(logits: Tensor) -> float:
     """Finite: a fully masked row has a vanishing gradient; halved: less a logit it stays so."""
     return torch.finfo(logits.dtype).min / 2
-
-
-def _reduced(
-    losses: Float[Tensor, " pairs"], anchor: Tensor, positive: Tensor, reduction: Reduction
-) -> Float[Tensor, ""]:
-    if reduction == "sum":
-        return losses.sum()
-    if reduction == "positives":
-        return losses.sum() / max(1, len(losses))
-    per_anchor = positive.sum(dim=1)
-    return (losses / per_anchor[anchor]).sum() / max(1, int((per_anchor > 0).sum()))

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sentemb_core.losses.info_nce import count_unopposed, info_nce
+from sentemb_core.losses.info_nce import LOGITS, count_unopposed, info_nce
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "info_nce.json").read_text())
 
@@ -171,20 +172,22 @@ def problems(draw):
     st.sampled_from(["cosine", "dot"]),
     st.sampled_from(["positives", "anchors", "sum"]),
     st.sampled_from([0.02, 0.05, 1.0]),
+    st.sampled_from([3, 1_024]),
 )
 @settings(deadline=None, max_examples=120)
-def test_loss_and_gradient_equal_a_slow_loop(problem, similarity, reduction, temperature):
+def test_loss_and_gradient_equal_a_slow_loop(problem, similarity, reduction, temperature, logits):
     queries, candidates, positive, negative, bias = problem
     fast_inputs = [queries.clone().requires_grad_(), candidates.clone().requires_grad_()]
-    fast = info_nce(
-        *fast_inputs,
-        positive,
-        negative,
-        temperature=temperature,
-        similarity=similarity,
-        bias=bias,
-        reduction=reduction,
-    )
+    with patch("sentemb_core.losses.info_nce.LOGITS", logits):
+        fast = info_nce(
+            *fast_inputs,
+            positive,
+            negative,
+            temperature=temperature,
+            similarity=similarity,
+            bias=bias,
+            reduction=reduction,
+        )
     slow_inputs = [queries.clone().requires_grad_(), candidates.clone().requires_grad_()]
     rows = slow_info_nce(*slow_inputs, positive, negative, temperature, similarity, bias)
     slow = reduced(rows, reduction)
@@ -193,6 +196,23 @@ def test_loss_and_gradient_equal_a_slow_loop(problem, similarity, reduction, tem
     torch.testing.assert_close(fast, slow, atol=1e-9, rtol=1e-9)
     for ours, theirs in zip(fast_inputs, slow_inputs, strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-9, rtol=1e-9)
+
+
+def test_no_logits_are_kept_for_the_gradient_of_a_large_batch():
+    n = 2 * math.isqrt(LOGITS)
+    queries, candidates = torch.randn(2, n, 2, requires_grad=True)
+    own = torch.eye(n, dtype=torch.bool)
+    kept: list[int] = []
+
+    def note(saved: Tensor) -> Tensor:
+        if saved.is_floating_point():
+            kept.append(saved.numel())
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda saved: saved):
+        info_nce(queries, candidates, own, ~own, **COSINE)
+    assert kept
+    assert max(kept) <= LOGITS, "four times as many in all"
 
 
 @given(problems(), st.integers(0, 1000))
