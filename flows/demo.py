@@ -12,7 +12,7 @@ from flows.settings import merged
 from sentemb_core.configs import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
 from tasks.publish import Outcome
-from tasks.tables.run_table import add_row, add_run, scores_table
+from tasks.tables.run_table import add_fixed, add_run, scores_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,10 +69,9 @@ def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
 
 def demo_table(outcomes: Mapping[Way, Outcome]) -> "Table":
     """Both ways between the fixed rows, on the test split."""
-    fixed = next(iter(outcomes.values())).training
-    table = scores_table(fixed.texts.benchmark)
-    add_row(table, "random encoder", fixed.random, None)
-    add_row(table, "BM25", fixed.bm25, None)
+    first = next(iter(outcomes.values()))
+    table = scores_table(first.training.texts.benchmark)
+    add_fixed(table, first)
     for way, outcome in outcomes.items():
         add_run(table, outcome, {"nothing": "from nothing: ", "minilm": "from MiniLM: "}[way])
     return table

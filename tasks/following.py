@@ -31,36 +31,37 @@ class Following:
     config: RunConfig
     record: RunLog
     tracker: Run
-    rows: list[Row] = field(default_factory=list[Row])
+    table: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     timings: list[StageTiming] = field(default_factory=list[StageTiming])
 
     def __call__(self, row: Row) -> None:
         """Log, track and show a row; stages since the last one are its cost."""
-        self.rows.append(row)
         fresh = self.record.used[len(self.timings) :]
         self.timings += [
             StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
             for used in fresh
         ]
-        told = self.told(row)
-        log.info("%s", ", ".join(f"{name} {value}" for name, value in told.items()))
+        found = annotation_of(row)
+        told = self.told(row, found.get("kept_share"))
+        log.info("%s", ", ".join(f"{name} {value}" for name, value in told.items() if value))
+        self.table.append(told)
         metrics = {
             f"{split}/{way}/{name}": value
             for split, scores in scores_of(row.scores).items()
             for way, values in scores.model_dump(exclude={"split"}).items()
             for name, value in values.items()
         }
-        metrics |= {f"annotation/{name}": value for name, value in annotation_of(row).items()}
+        metrics |= {f"annotation/{name}": value for name, value in found.items()}
         child = self.tracker.child(row.label)
-        child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.rows) - 1)
+        child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.table) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
-        rounds_table(self.record.run.id, [self.told(known) for known in self.rows])
+        rounds_table(self.record.run.id, self.table)
 
     def seconds(self, row: Row) -> float:
         return seconds(self.timings, row.label)
 
-    def told(self, row: Row) -> dict[str, str]:
-        """One line of the rounds table."""
+    def told(self, row: Row, kept_share: float | None) -> dict[str, str]:
+        """One line of the rounds table; the share is empty where nothing was annotated."""
         scores = scores_of(row.scores)["validation"]
         forward, backward = scores.document_to_counterpart, scores.counterpart_to_document
         return {
@@ -68,7 +69,9 @@ class Following:
             "R@1": f"{forward.recall_at_1:.3f}",
             "R@5": f"{forward.recall_at_5:.3f}",
             "R@10": f"{forward.recall_at_10:.3f}",
+            "R@20": f"{forward.recall_at_20:.3f}",
             "R@5 back": f"{backward.recall_at_5:.3f}",
+            "pairs kept": "" if kept_share is None else f"{kept_share:.3f}",
             "seconds": f"{self.seconds(row):.0f}",
         }
 

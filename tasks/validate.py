@@ -1,6 +1,5 @@
 """Validation: what an encoder reaches on the benchmark, the fixed rows, and diagnostics."""
 
-import json
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import AnnotationConfig, RunConfig
@@ -169,15 +168,12 @@ def diagnose_round(
 
 def annotation_of(row: Row) -> dict[str, float]:
     """What a round's annotation found, in numbers; nothing for rows without one."""
-    from sentemb_core.evaluation.rounds import read_diagnostics
+    from sentemb_core.evaluation.rounds import annotation_numbers, read_diagnostics
 
     if not (row.annotation and row.diagnostics):
         return {}
-    report = json.loads((opened(row.annotation.pairs) / "report.json").read_text("utf-8"))
-    told = {name: report[name] for name in ("pairs", "kept_share", "adjacent_share")}
     found = read_diagnostics(opened(row.diagnostics))
-    more = {"related_share": found.related_share, "drift": found.drift}
-    return told | {name: value for name, value in more.items() if value is not None}
+    return annotation_numbers(opened(row.annotation.pairs), found)
 
 
 def scores_of(artifact: ArtifactRef) -> "Scores":

@@ -77,6 +77,12 @@ def write_pairs(
     report = _report(total, all_held_out, len(written))
     if graph is None:
         report |= _clustered(total, len(written))
+        if max_partners is not None:
+            log.info(
+                "max_partners %d dropped %.1f %% of the pairs that share a cluster.",
+                max_partners,
+                100 * report["dropped_share"],
+            )
     report["adjacent_share"] = written.adjacent_share
     report["lexical_overlap"] = _sampled_overlap(corpus, written, seed)
     (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")

@@ -1,5 +1,6 @@
 """What a round's annotation found, and what training on it made of the vectors."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,17 @@ SAMPLE = 2_000
 
 SHOWN = 10
 """Best and worst pairs in the report."""
+
+COUNTED = (
+    "clusters",
+    "clusters_per_document",
+    "pairs",
+    "kept_share",
+    "dropped_share",
+    "adjacent_share",
+    "lexical_overlap",
+)
+"""What `write_pairs` tells of a round."""
 
 
 class Similarities(BaseModel):
@@ -158,3 +170,27 @@ def write_diagnostics(found: Diagnostics, folder: Path) -> None:
 def read_diagnostics(folder: Path) -> Diagnostics:
     """What `write_diagnostics` wrote."""
     return Diagnostics.model_validate_json((folder / "diagnostics.json").read_text("utf-8"))
+
+
+def annotation_numbers(pairs: Path, found: Diagnostics) -> dict[str, int | float]:
+    """What a round tells of its annotation, one number a name; what nobody measured is left out.
+
+    `pairs` is the folder of `write_pairs`. Alignment and shape are those of the trained encoder.
+    """
+    report = json.loads((pairs / "report.json").read_text("utf-8"))
+    sizes = {int(size): count for size, count in report["cluster_sizes"].items()}
+    sentences = sum(size * count for size, count in sizes.items())
+    told = {name: report[name] for name in COUNTED} | {
+        "cluster_size_mean": sentences / sum(sizes.values()),
+        "cluster_size_largest": max(sizes),
+        "churn": found.churn,
+        "related_share": found.related_share,
+        "drift": found.drift,
+    }
+    if found.after:
+        told |= {
+            "alignment": found.after.alignment,
+            "uniformity": found.after.shape.uniformity,
+            "effective_rank": found.after.shape.effective_rank,
+        }
+    return {name: value for name, value in told.items() if value is not None}

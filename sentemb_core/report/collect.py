@@ -15,7 +15,7 @@ from sentemb_core.corpus.tokens import TokenCorpus, TokenReport
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
-from sentemb_core.evaluation.rounds import Pair
+from sentemb_core.evaluation.rounds import Pair, annotation_numbers
 from sentemb_core.evaluation.scores import read_ranks, read_scores
 from sentemb_core.report.data import (
     CUTOFFS,
@@ -95,23 +95,9 @@ def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> Rou
     found = folders.found()
     if not (found and folders.pairs):
         return row
-    annotation = json.loads((folders.pairs / "report.json").read_text("utf-8"))
-    return row.model_copy(
-        update={
-            "positives": positives,
-            "kept_share": annotation["kept_share"],
-            "clusters_per_document": annotation["clusters_per_document"],
-            "pairs": annotation["pairs"],
-            "adjacent_share": annotation["adjacent_share"],
-            "related_share": found.related_share,
-            "drift": found.drift,
-            "lexical_overlap": annotation["lexical_overlap"],
-            "churn": found.churn,
-            "alignment": found.after.alignment if found.after else None,
-            "uniformity": found.after.shape.uniformity if found.after else None,
-            "effective_rank": found.after.shape.effective_rank if found.after else None,
-        }
-    )
+    numbers = annotation_numbers(folders.pairs, found)
+    shown = {name: value for name, value in numbers.items() if name in RoundRow.model_fields}
+    return row.model_copy(update={"positives": positives} | shown)
 
 
 def fixed_row(label: str, scores: Path) -> FixedRow:

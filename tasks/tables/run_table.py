@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.report.data import StageTiming
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
-from tasks.validate import scores_of
+from tasks.validate import bm25_scores, random_scores, scores_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,6 +56,17 @@ def add_run(table: "Table", outcome: "Outcome", prefix: str = "") -> None:
         )
 
 
+def add_fixed(table: "Table", outcome: "Outcome") -> None:
+    """The rows that no training moves: chance, and words alone."""
+    training = outcome.training
+    for label, scores, stage in (
+        ("random encoder", training.random, random_scores.name),
+        ("BM25", training.bm25, bm25_scores.name),
+    ):
+        costs = [timing.seconds for timing in outcome.timings if timing.stage == stage]
+        add_row(table, label, scores, sum(costs) if costs else None)
+
+
 def seconds(timings: Iterable[StageTiming], label: str) -> float:
     """What the stages behind a row cost when they were computed."""
     return sum((timing.seconds for timing in timings if timing.round == label), 0.0)
@@ -64,7 +75,6 @@ def seconds(timings: Iterable[StageTiming], label: str) -> float:
 def outcome_table(outcome: "Outcome") -> "Table":
     """One run between its fixed rows."""
     table = scores_table(outcome.training.texts.benchmark)
-    add_row(table, "random encoder", outcome.training.random, None)
-    add_row(table, "BM25", outcome.training.bm25, None)
+    add_fixed(table, outcome)
     add_run(table, outcome)
     return table

@@ -323,6 +323,16 @@ def test_the_report_counts_what_was_kept_and_what_the_cap_dropped(tmp_path: Path
     assert report == json.loads((tmp_path / "pairs" / "report.json").read_text("utf-8"))
 
 
+def test_a_cap_says_what_it_dropped_and_no_cap_says_nothing(tmp_path: Path, caplog):
+    with caplog.at_level(logging.INFO):
+        annotated(Corpus(), tmp_path / "all", top_k=4)
+        assert "dropped" not in caplog.text
+        dropped = annotated(Corpus(), tmp_path / "capped", top_k=4, cap=1)["dropped_share"]
+    assert dropped > 0
+    said = f"max_partners 1 dropped {100 * dropped:.1f} % of the pairs that share a cluster."
+    assert said in caplog.messages
+
+
 def test_held_out_documents_give_no_pairs(tmp_path: Path):
     annotated(Corpus(held=(2, 5)), tmp_path)
     pairs = Pairs.open(tmp_path / "pairs")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from deployments.processes import MARK
+from deployments.production import NIGHTLY_DEMO
+from flows.demo import WAYS
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from tasks.delivery import sync
@@ -27,6 +30,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
+ONE_ROUND = {"rounds": {"max_rounds": 1, "patience": 1}, "control": False}
 
 
 def call(url, body=None):
@@ -96,10 +100,15 @@ def run(served, tmp_path_factory):
     """A pipeline that was triggered through its deployment, on a tiny corpus, once it ended."""
     _, api, _ = served
     source = write_corpus(tmp_path_factory.mktemp("corpus") / "documents.jsonl")
-    config = tiny_run(source, rounds={"max_rounds": 1, "patience": 1}, control=False)
-    deployment = call(f"{api}/deployments/name/infocse-idc/blog-usgov")
+    config = tiny_run(source, **ONE_ROUND)
     body = {"parameters": {"config": config.model_dump(mode="json")}}
-    run = call(f"{api}/deployments/{deployment['id']}/create_flow_run", body)
+    return triggered(api, "infocse-idc/blog-usgov", body)
+
+
+def triggered(api, deployment, body):
+    """A run of a deployment, once it ended."""
+    known = call(f"{api}/deployments/name/{deployment}")
+    run = call(f"{api}/deployments/{known['id']}/create_flow_run", body)
 
     def ended():
         found = call(f"{api}/flow_runs/{run['id']}")
@@ -140,6 +149,25 @@ def test_the_nightly_schedule_makes_runs(served):
     nightly = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
     scheduled = soon(lambda: call(f"{api}/flow_runs/count", nightly))
     assert scheduled, "sqlalchemy 2.1 breaks the scheduler of prefect 3.8"
+
+
+def test_a_nightly_run_of_the_demo_completes_and_leaves_an_encoder_of_either_way(
+    served, run, tmp_path
+):
+    home, api, _ = served
+    source = write_corpus(tmp_path / "documents.jsonl")
+    ways = {
+        way: tiny_run(source, name=f"from-{way}", **ONE_ROUND).model_dump(mode="json")
+        for way in WAYS
+    }
+    told = tmp_path / "ways.json"
+    told.write_text(json.dumps(ways), "utf-8")
+    small = shlex.join([sys.executable, str(ROOT / "tests/deployments/small_demo.py"), str(told)])
+    nightly = triggered(api, "demo/nightly", {"job_variables": {"command": small}})
+    assert nightly["state"]["name"] == "Completed", (home / "logs" / "worker.log").read_text()
+    assert nightly["parameters"] == NIGHTLY_DEMO.parameters
+    states = {record.config["name"]: record.state for record in last_runs(Store(home))}
+    assert states == {"tiny": "completed", "from-nothing": "completed", "from-minilm": "completed"}
 
 
 @needs_browser

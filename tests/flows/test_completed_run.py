@@ -22,6 +22,7 @@ from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.canary import compared
+from sentemb_core.evaluation.rounds import read_diagnostics
 from sentemb_core.evaluation.scores import read_ranks
 from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
@@ -32,6 +33,7 @@ from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
 from tasks.publish import compared as compared_rows
 from tasks.registry import canaries_of, find_version, resolve
+from tasks.rows import Row
 from tasks.tracking import plain
 from tasks.validate import scores_of
 from tests.flows.corpora import tiny_run
@@ -46,6 +48,17 @@ SECRETS = {
     "SOME_API_KEY": "secret-of-another",
 }
 ROWS = ["start", "after conpono", "round 1", "round 2", "control 1", "control 2"]
+
+EXPORTED = {
+    "clusters",
+    "clusters_per_document",
+    "pairs",
+    "kept_share",
+    "dropped_share",
+    "adjacent_share",
+    "lexical_overlap",
+}
+"""What the stage of pairs reports of a round, of what MLflow is told."""
 
 
 @dataclass
@@ -99,6 +112,11 @@ def worse(again, corpus_file):
     config = tiny_run(corpus_file, initialiser=hardly, rounds=rounds, control=False)
     training = config.training.model_copy(update={"steps": 1, "learning_rate": 1e-9})
     return run(again.home, config.model_copy(update={"training": training}))
+
+
+def rows_of(run: Completed) -> list[Row]:
+    """As they stand in tables: the controls last."""
+    return [*run.outcome.training.rows, *run.outcome.training.controls]
 
 
 def call(*arguments: str) -> int:
@@ -168,6 +186,14 @@ def test_the_table_of_rounds_grew_with_every_row(first, client):
     assert [len(table) for table in tables] == [1, 2, 3, 4, 5, 6]
     assert [row["encoder"].partition(":")[0] for row in tables[-1]] == ROWS
     assert all(row["R@5"] for row in tables[-1])
+    for row, shown in zip(rows_of(first), tables[-1], strict=True):
+        scores = scores_of(row.scores)["validation"].document_to_counterpart
+        assert shown["R@20"] == f"{scores.recall_at_20:.3f}"
+    report = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
+    kept = [one["kept_share"] for one in report["rounds"]]
+    assert [share is not None for share in kept] == [False, False, True, True, False, False]
+    shares = ["" if share is None else f"{share:.3f}" for share in kept]
+    assert [row["pairs kept"] for row in tables[-1]] == shares
 
 
 def test_verdict_and_way_to_mlflow_are_notes_on_the_run_and_trainings_have_bars(first, client):
@@ -188,12 +214,19 @@ def test_verdict_and_way_to_mlflow_are_notes_on_the_run_and_trainings_have_bars(
     assert {bar.data for bar in client.read_artifacts(artifact_filter=bars)} >= {100.0}
 
 
+def mlflow_runs_of(run: Completed) -> tuple[Any, dict[str, Any]]:
+    """MLflow's run of a flow run, and the children of that by name."""
+    client = mlflow_client(run.home)
+    experiments = [experiment_id(run.home)]
+    found = client.search_runs(experiments, f"tags.`prefect.flow_run_id` = '{run.id}'")
+    (parent,) = [one for one in found if "mlflow.parentRunId" not in one.data.tags]
+    query = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"
+    return parent, {one.info.run_name: one for one in client.search_runs(experiments, query)}
+
+
 def test_mlflow_has_one_parent_with_settings_and_a_child_per_row_with_metrics(first):
     client = mlflow_client(first.home)
-    found = client.search_runs(
-        [experiment_id(first.home)], f"tags.`prefect.flow_run_id` = '{first.id}'"
-    )
-    (parent,) = [one for one in found if "mlflow.parentRunId" not in one.data.tags]
+    parent, children = mlflow_runs_of(first)
     assert parent.info.status == "FINISHED"
     assert parent.data.params["training.steps"] == "10"
     assert parent.data.tags["encoder"] == first.outcome.encoder.digest
@@ -204,16 +237,41 @@ def test_mlflow_has_one_parent_with_settings_and_a_child_per_row_with_metrics(fi
     }
     assert files == {"report.html", "report.json", "config.json", "figures"}
 
-    query = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"
-    children = {
-        one.info.run_name: one for one in client.search_runs(parent.info.experiment_id, query)
-    }
-    rows = [*first.outcome.training.rows, *first.outcome.training.controls]
-    assert set(children) == {plain(row.label).replace(" ", "-") for row in rows}
+    assert set(children) == {plain(row.label).replace(" ", "-") for row in rows_of(first)}
     child = children["round-1"]
     assert child.data.metrics["validation/document_to_counterpart/recall_at_5"] > 0
     history = client.get_metric_history(child.info.run_id, "training/loss")
     assert [point.step for point in history][-1] == 10
+
+
+def test_mlflow_has_what_every_round_found_and_of_other_rows_nothing(first):
+    _, runs = mlflow_runs_of(first)
+    children = {name: run.data.metrics for name, run in runs.items()}
+    for row in rows_of(first):
+        metrics = children[plain(row.label).replace(" ", "-")]
+        found = {
+            name.removeprefix("annotation/"): value
+            for name, value in metrics.items()
+            if name.startswith("annotation/")
+        }
+        if not row.annotation:
+            assert found == {}, row.label
+            continue
+        pairs = Store.default().path(row.annotation.pairs)
+        exported = json.loads((pairs / "report.json").read_text("utf-8"))
+        diagnosed = read_diagnostics(Store.default().path(row.diagnostics))
+        sizes = [int(size) for size, n in exported["cluster_sizes"].items() for _ in range(n)]
+        churn = {} if diagnosed.churn is None else {"churn": diagnosed.churn}
+        assert found == pytest.approx(
+            {name: exported[name] for name in EXPORTED}
+            | {"cluster_size_mean": np.mean(sizes), "cluster_size_largest": max(sizes)}
+            | {"related_share": diagnosed.related_share}
+            | {"alignment": diagnosed.after.alignment}
+            | diagnosed.after.shape.model_dump(include={"uniformity", "effective_rank"})
+            | churn
+        )
+    assert "annotation/churn" not in children["round-1"], "there is none before it"
+    assert -1 <= children["round-2"]["annotation/churn"] <= 1
 
 
 def test_the_encoder_is_registered_and_opened_by_the_safe_loader(first):

@@ -18,7 +18,7 @@ from tasks.validate import scores_of
 from tests.encoder.starting import start
 from tests.flows.corpora import tiny_run
 
-ROW = re.compile(r"^ (\S.*?)( \*)?  +((?:[01]\.\d{3} +){6})\d* *$", re.MULTILINE)
+ROW = re.compile(r"^ (\S.*?)( \*)?  +((?:[01]\.\d{3} +){6})(\d+) *$", re.MULTILINE)
 """A label, the mark of the returned encoder, six recalls, seconds."""
 
 
@@ -57,7 +57,7 @@ def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_a
     runs = {run.config["name"]: run.id for run in last_runs(Store.default())}
     outcomes = {way: outcome_of(runs[config.name])[1] for way, config in ways.items()}
 
-    labels, marks, cells = zip(*ROW.findall(said), strict=True)
+    labels, marks, cells, seconds = zip(*ROW.findall(said), strict=True)
     assert labels == (
         "random encoder",
         "BM25",
@@ -72,6 +72,9 @@ def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_a
     trained = [row.scores for row in (*nothing.rows, *nothing.controls, *saved.rows)]
     shown = [nothing.random, nothing.bm25, *trained]
     assert [row.split() for row in cells] == [cells_of(scores) for scores in shown]
+    costs = {used.stage: used.seconds for used in outcomes["nothing"].timings}
+    fixed = (costs["random_scores"], costs["bm25_scores"])
+    assert seconds[:2] == tuple(f"{cost:.0f}" for cost in fixed)
     returned = (2 + nothing.best, 2 + len(nothing.rows) + len(nothing.controls) + saved.best)
     assert tuple(number for number, mark in enumerate(marks) if mark) == returned
     for way, config in ways.items():

@@ -1,0 +1,68 @@
+"""What is said of every encoder of a run while the run goes on."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from flows.infocse_idc import self_train
+from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import recording
+from tasks.following import Following
+from tasks.walking import without_prefect
+from tests.flows.corpora import tiny_run, write_corpus
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+class Tracker:
+    """In MLflow's place: the metrics of every child."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, dict[str, float]] = {}
+
+    def child(self, label: str) -> "Child":
+        return Child(self.metrics.setdefault(label, {}))
+
+
+class Child:
+    def __init__(self, metrics: dict[str, float]) -> None:
+        self.metrics = metrics
+
+    def log_metrics(self, values: dict[str, float], step: int) -> None:
+        self.metrics |= values
+
+    def set_tags(self, tags: dict[str, str]) -> None:
+        pass
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> InfoCSEIDC:
+    """One round, whose clusters are large and whose partners are few."""
+    return tiny_run(
+        write_corpus(tmp_path / "documents.jsonl"),
+        annotation={"top_k": 2, "max_partners": 1},
+        rounds={"max_rounds": 1, "patience": 1},
+    )
+
+
+def test_a_round_says_what_share_of_pairs_it_kept_and_others_have_none_to_tell(config, caplog):
+    tracker, store = Tracker(), Store.default()
+    caplog.set_level(logging.INFO, "sentemb_core")
+    with recording(store, "r", [], {}) as record, without_prefect(store):
+        self_train(config, Following(config, record, tracker))
+    said = {
+        line.removeprefix("encoder ").partition(",")[0]: line
+        for line in caplog.messages
+        if line.startswith("encoder ")
+    }
+    found = tracker.metrics["round 1"]
+    assert list(said) == ["start", "after conpono", "round 1", "control 1: neighbours only"]
+    kept, recall = found["annotation/kept_share"], "document_to_counterpart/recall_at_20"
+    assert f", pairs kept {kept:.3f}, seconds" in said["round 1"]
+    assert f", R@20 {found[f'validation/{recall}']:.3f}, " in said["round 1"]
+    assert [label for label, line in said.items() if "pairs kept" in line] == ["round 1"]
+    dropped = found["annotation/dropped_share"]
+    assert dropped > 0
+    assert f"max_partners 1 dropped {100 * dropped:.1f} % of" in caplog.text
