@@ -81,7 +81,10 @@ class CorpusOptions:
     ] = None
     counterpart_column: Annotated[
         str | None,
-        Parameter(help="Title, headline or query of each document: it tests, and never trains."),
+        Parameter(
+            help="Title, headline or query of each document: it tests, and its document never "
+            "trains on it."
+        ),
     ] = None
     split: Annotated[str | None, Parameter(help="Split of a `datasets` data set.")] = None
     encoding: Annotated[

@@ -2,19 +2,19 @@
 
 import hashlib
 import heapq
-import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Int64
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.sentences import same_text
@@ -47,11 +47,18 @@ class BenchmarkReport(BaseModel):
     n_candidates: int
     n_queries: dict[Split, int]
     merged: int
+    said_elsewhere: int = Field(
+        default=0, description="Candidates that are a sentence of another document, too."
+    )
 
     def summary(self) -> str:
         """One line for the log."""
         splits = " / ".join(f"{count:,} {split}" for split, count in self.n_queries.items())
-        return f"pool of {self.n_candidates:,} candidates; {splits} documents; {self.merged} merged"
+        said = f"; {self.said_elsewhere:,} are a sentence of another document"
+        return (
+            f"pool of {self.n_candidates:,} candidates; {splits} documents; {self.merged} merged"
+            f"{said if self.said_elsewhere else ''}"
+        )
 
 
 class _Entry(NamedTuple):
@@ -102,10 +109,24 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
         n_queries={"validation": counts["validation"], "gate": counts["gate"],
                    "test": counts["test"]},
         merged=len(pool) - len(firsts),
+        said_elsewhere=_said(documents, [entry.text for entry in pool if entry.text is not None]),
     )  # fmt: skip
     (out / "benchmark.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
+
+
+def _said(documents: Path, texts: list[str]) -> int:
+    """How many of the texts are a sentence, letter case apart; none is one of its own document."""
+    if not texts:
+        return 0
+    arrow: Any = pc
+    wanted = arrow.utf8_lower(pa.array([" ".join(text.split()) for text in texts])).unique()
+    found = np.zeros(len(wanted), dtype=bool)
+    for batch in document_batches(documents, ["sentences"]):
+        places = arrow.index_in(arrow.utf8_lower(batch.column("sentences").flatten()), wanted)
+        found[places.drop_null().to_numpy()] = True
+    return int(found.sum())
 
 
 def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]]:
@@ -212,20 +233,24 @@ class Benchmark:
     query_doc_id: list[str]
     candidate_text: list[str | None]
     candidate_document: Int64[np.ndarray, " candidates"]
+    said_elsewhere: int = 0
+    """Candidates that are a sentence of another document, too."""
 
     @classmethod
     def open(cls, path: Path) -> "Benchmark":
         """The benchmark that `write_benchmark` wrote into folder `path`."""
         queries = pq.read_table(path / "queries.parquet")
         candidates = pq.read_table(path / "candidates.parquet")
+        report = BenchmarkReport.model_validate_json((path / "benchmark.json").read_bytes())
         return cls(
-            kind=json.loads((path / "benchmark.json").read_text("utf-8"))["kind"],
+            kind=report.kind,
             query_document=queries["document"].to_numpy(),
             query_split=np.array(queries["split"].to_pylist()),
             query_candidate=queries["candidate"].to_numpy(),
             query_doc_id=queries["doc_id"].to_pylist(),
             candidate_text=candidates["text"].to_pylist(),
             candidate_document=candidates["document"].to_numpy(),
+            said_elsewhere=report.said_elsewhere,
         )
 
     @property

@@ -58,6 +58,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "query": query,
         "candidate": candidate,
         "candidates": benchmark.n_candidates,
+        "said_elsewhere": benchmark.said_elsewhere,
         "rounds": [
             round_row(folders, run.annotation.positives, best=number == run.best)
             for number, folders in enumerate(run.rounds)

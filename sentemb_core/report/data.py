@@ -309,6 +309,9 @@ class RunReport(Shown):
     )
     candidate: Text = Field(default="title", description="What is sought.")
     candidates: int | None = Field(default=None, description="Size of the fixed candidate pool.")
+    said_elsewhere: int = Field(
+        default=0, description="Candidates that are a sentence of another document, too."
+    )
     rounds: list[RoundRow] = []
     fixed: list[FixedRow] = []
 

@@ -473,10 +473,16 @@ def _rule(report: RunReport) -> str:
     """What the deciding metric counts, and which encoder is the best by it."""
     pool = f"{count(report.candidates)} " if report.candidates else ""
     tuned = any(row.kind == "fine-tuned" for row in report.rounds)
+    said = (
+        f" {count(report.said_elsewhere)} of the candidates are a sentence of another document, "
+        "too, and may have been trained on as such."
+        if report.said_elsewhere
+        else ""
+    )
     return (
         f"{report.metric}: the share of the queries that find their answer among the first "
         f"{report.cutoff} of {pool}candidates. Best is the highest, of equals the earlier"
-        f"{'; cycles return the best of the fine-tuned.' if tuned else '.'}"
+        f"{'; cycles return the best of the fine-tuned.' if tuned else '.'}{said}"
     )
 
 

@@ -124,6 +124,17 @@ def test_who_has_a_counterpart_is_not_told_to_name_their_column(tmp_path: Path) 
         drawn(tmp_path, documents(1), halves=True)
 
 
+def test_candidates_that_other_documents_say_are_counted(tmp_path: Path) -> None:
+    said = [Document(f"s{k}", ["Other.", f"TITLE {k}"], None, 40 + k) for k in range(3)]
+    again = Document("again", ["title 0"], None, 43)
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for row in [*documents(40, title=lambda k: f"Title  {k}"), *said, again]:
+            writer.write(row)
+    report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    assert report.said_elsewhere == 3
+    assert report.summary().endswith("; 3 are a sentence of another document")
+
+
 def test_the_report_says_the_pool(tmp_path: Path) -> None:
     with DocumentWriter(tmp_path / "documents.parquet") as writer:
         for row in documents(400, title=lambda k: f"Title {k // 2}"):
