@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 LEARNT = {"static", "transformer"}
 """Encoders from random weights: there is nothing to look for."""
 
+JOINING = {"ict", "cpc"}
+"""Methods of a static encoder, too, that join sentences to longer texts."""
+
 
 def check_run(config: RunConfig) -> None:
     """In a second or two, whatever the run itself would refuse after its first stages.
@@ -133,12 +136,12 @@ def starts_static(encoder: str) -> bool:
 
 
 def check_recipes(config: RunConfig) -> None:
-    """Build every method that needs a transformer, as its training will.
+    """Build every method that asks something of its encoder, as its training will.
 
     Of an encoder from random weights the vocabulary is unknown: a word is one token here, the
     least that it can be.
     """
-    chosen = [each for each in trainings(config) if not entry_of(each.method.name).takes_static]
+    chosen = [each for each in trainings(config) if asks_of_encoder(each.method.name, config)]
     if not chosen:
         return
     from sentemb_core.methods.catalogue import method_for
@@ -149,6 +152,15 @@ def check_recipes(config: RunConfig) -> None:
         for training in chosen:
             require_chunks(method_for(headless(training.method), start), training.chunk)
             check_head(training, config, start)
+
+
+def asks_of_encoder(method: str, config: RunConfig) -> bool:
+    """Whether a method needs layers, or joins sentences by the special tokens of a folder's."""
+    if method not in JOINING:
+        return not entry_of(method).takes_static
+    from sentemb_core.encoder.start import given_folder
+
+    return given_folder(config.encoder.name) is not None
 
 
 def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") -> None:

@@ -35,7 +35,7 @@ def segmented_share(
     from sentemb_core.training.parts import some
 
     start, corpus = load_encoder(opened(encoder)), some(TokenCorpus.open(opened(sentences)), 0)
-    special = 2 * start.add_special_tokens
+    special = 2 * start.framed
     ends = np.cumsum(np.append(0, corpus.uncut_lengths - special))[corpus.offsets]
     texts = corpus.document_of[whole_documents(cast("Documents", corpus)).i]
     content = np.minimum(np.diff(ends)[texts], method.longest - special)

@@ -90,7 +90,7 @@ vectors = SentenceTransformer(".").encode(["a sentence"])
 TOKEN_STATES = """The transformer alone, for the states of single tokens:
 
 ```python
-from transformers import AutoModel
+from transformers import AutoModel  # of a T5: AutoModelForTextEncoding
 
 model = AutoModel.from_pretrained(".")
 ```"""

@@ -15,6 +15,8 @@ from tokenizers import Tokenizer
 
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.families import T5_FAMILY, is_t5, keep_table_once, refuse_decoders
+from sentemb_core.encoder.json_files import read_json
 from sentemb_core.encoder.modules import (
     CREATOR,
     Module,
@@ -65,7 +67,7 @@ def load_encoder(folder: Path) -> Encoder:
     Raises:
         MissingEncoderError: `folder` holds no encoder.
         UnsafeModelError: It holds pickled weights, or names code of its own.
-        UsageError: It holds modules that an `Encoder` has not.
+        UsageError: It holds modules that an `Encoder` has not, or its transformer writes text.
         BadDataError: Its weights are incomplete.
     """
     refuse_pickles(folder)
@@ -88,10 +90,12 @@ def read_parts(folder: Path) -> Parts:
     Raises:
         MissingEncoderError: `folder` holds no encoder.
         UnsafeModelError: It names code of its own.
+        UsageError: Its transformer writes text.
         BadDataError: Its files are damaged or incomplete.
     """
     refuse_code(folder)
     require_weights(folder)
+    refuse_decoders(folder)
     try:
         return _parts_of(folder)
     except SentembError:
@@ -127,12 +131,14 @@ def tokenizer_settings(tokenizer: Any) -> Json:
 
 
 def _read_backbone(folder: Path) -> "PreTrainedModel":
-    from transformers import AutoModel
+    from transformers import AutoModel, AutoModelForTextEncoding
 
+    half = read_json(folder / "config.json").get("model_type") in T5_FAMILY
+    family: Any = AutoModelForTextEncoding if half else AutoModel
     with torch.random.fork_rng(devices=[]):  # weights that are missing are drawn, then refused
         backbone, report = cast(
             tuple[Any, dict[str, Any]],
-            AutoModel.from_pretrained(
+            family.from_pretrained(
                 folder,
                 dtype=torch.float32,
                 use_safetensors=True,
@@ -148,6 +154,8 @@ def _read_backbone(folder: Path) -> "PreTrainedModel":
             f"An encoder needs all its weights: {folder} lacks {len(missing)}, first "
             f"{missing[:3]}. Download or save it again."
         )
+    if is_t5(backbone):
+        keep_table_once(backbone)
     for weights in backbone.parameters():
         # out of the mapped file, whose alignment changes the last bit of some products
         weights.data = weights.data.clone()

@@ -103,6 +103,26 @@ class Encoder(nn.Module):
         return self.kind == "transformer"
 
     @property
+    def framed(self) -> bool:
+        """Whether ids begin and end with a special token, for views that cut, join or frame rows.
+
+        Raises:
+            RecipeError: They have special tokens in other places: T5 ends with one alone.
+        """
+        if not self.add_special_tokens:
+            return False
+        marks = self.tokenizer.encode("a", add_special_tokens=True).special_tokens_mask
+        if sum(marks) == 2 and marks[0] == marks[-1] == 1:
+            return True
+        if sum(marks) == 0:
+            return False
+        raise RecipeError(
+            "A method that cuts, joins or frames rows wants one special token at both ends of a "
+            f"row, or none; this encoder ({type(self.backbone).__name__}) has them otherwise: "
+            "start from an encoder like BERT, or take simcse, infocse_idc or conpono"
+        )
+
+    @property
     def positions(self) -> int | None:
         """Tokens a text may have; none where positions are not a table."""
         return positions_of(self.backbone)

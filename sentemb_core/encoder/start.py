@@ -19,6 +19,7 @@ from torch import nn
 from sentemb_core.configs import NAMED, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder, positions_of
+from sentemb_core.encoder.families import is_t5, refuse_decoders
 from sentemb_core.encoder.modules import (
     Settings,
     is_static,
@@ -178,6 +179,7 @@ def check_encoder(name: str) -> Literal["static", "transformer"]:
     Raises:
         MissingEncoderError: It is not on this machine.
         UnsafeModelError: It holds pickled weights or code.
+        UsageError: Its transformer writes text.
         UnreadableSourceError, BadDataError: As `read_word_vectors`, of the first word vectors.
     """
     if name in NAMED:
@@ -188,6 +190,7 @@ def check_encoder(name: str) -> Literal["static", "transformer"]:
     folder = _folder(name)
     refuse_pickles(folder, unless_beside_safetensors=True)
     require_weights(folder)
+    refuse_decoders(folder)
     return "static" if is_static(folder) else "transformer"
 
 
@@ -287,6 +290,11 @@ def require_pooling(backbone: Any, pooling: Pooling) -> None:
     """
     if isinstance(backbone, StaticTable) and pooling != "mean":
         raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
+    if is_t5(backbone) and pooling in ("cls", "cls_before_pooler"):
+        raise UsageError(
+            f"Pooling {pooling!r} reads a first token that stands for the sentence, and a T5 has "
+            "none: it begins with the first word. Take 'mean' or one of two layers."
+        )
     if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
         raise UsageError(
             "Pooling 'cls' takes the pretrained pooler of the encoder, and this one has none: take "

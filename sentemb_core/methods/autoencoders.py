@@ -18,7 +18,7 @@ from sentemb_core.views.sentences import first
 def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder writes the sentence word by word; with `noise` it is TSDAE's form."""
     require_transformer(encoder, "clm_autoencoder")
-    special = encoder.add_special_tokens
+    special = encoder.framed
     text = (
         deleted(first, settings.noise, special_tokens=special, begins_word=begins_word(encoder))
         if settings.noise

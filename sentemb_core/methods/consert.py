@@ -5,7 +5,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.method_settings import Augmentation, ConSERT
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.method import Method, Reader
-from sentemb_core.methods.words import require_transformer
+from sentemb_core.methods.words import require_embedding_layer, require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.readers.adversarial import adversarial
 from sentemb_core.readers.perturbed import (
@@ -26,6 +26,8 @@ EDITS = {
 def consert(settings: ConSERT, encoder: Encoder) -> Method:
     """Both views choose each other among all others (NT-Xent, the sum of both means)."""
     require_transformer(encoder, "consert")
+    if settings.first or settings.second:
+        require_embedding_layer(encoder, "consert")
     term = all_pairs(
         "anchor", "positive", settings.temperature, encoder.similarity, reduction="two_means"
     )

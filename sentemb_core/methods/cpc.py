@@ -14,7 +14,7 @@ from sentemb_core.views.sentences import first
 def cpc(settings: CPC, encoder: Encoder) -> Method:
     """Positive: the text before the sentence, nearest kept (seed 000)."""
     past = preceding(
-        context_tokens(settings.context_tokens, encoder), special_tokens=encoder.add_special_tokens
+        context_tokens(settings.context_tokens, encoder), special_tokens=encoder.framed
     )
     term = contrast(
         "anchor",

@@ -23,7 +23,7 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     Anchors of one document are negatives of each other, as in the paper.
     """
     require_transformer(encoder, "declutr")
-    special = encoder.add_special_tokens
+    special = encoder.framed
     sampling = SpanSampling(
         settings.anchors,
         settings.positives,
@@ -61,7 +61,7 @@ def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
     """
     if encoder.positions is None:
         return settings.longest
-    held = min(settings.longest, encoder.positions - 2 * encoder.add_special_tokens)
+    held = min(settings.longest, encoder.positions - 2 * encoder.framed)
     if held < settings.shortest <= settings.longest:
         raise RecipeError(
             f"declutr reads spans of {settings.shortest} to {settings.longest} tokens; this "

@@ -36,7 +36,7 @@ def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Met
     longer = repeated(
         text,
         settings.repetition,
-        special_tokens=encoder.add_special_tokens,
+        special_tokens=encoder.framed,
         longest=encoder.positions,
         rule=settings.rule,
     )

@@ -72,7 +72,7 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
     Raises:
         RecipeError: they leave nothing.
     """
-    length, taken = segment_tokens(settings, encoder), 2 * encoder.add_special_tokens
+    length, taken = segment_tokens(settings, encoder), 2 * encoder.framed
     if isinstance(settings.base, SNCSE):
         taken += prompt_tokens(settings.base, encoder)
     if taken >= length:
@@ -87,7 +87,7 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
 def based(settings: HiCL, encoder: Encoder) -> Method:
     """The base method, with slices of texts for sentences; a text is negated before it is cut."""
     base = settings.base
-    text = whole(settings.longest, special_tokens=encoder.add_special_tokens)
+    text = whole(settings.longest, special_tokens=encoder.framed)
     slices = sliced(text, settings, encoder)
     if isinstance(base, SimCSE):
         return simcse(base, encoder, slices)
@@ -101,7 +101,7 @@ def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
     return segments(
         text,
         slice_tokens(settings, encoder),
-        special_tokens=encoder.add_special_tokens,
+        special_tokens=encoder.framed,
         weighted=settings.pooling == "weighted",
     )
 

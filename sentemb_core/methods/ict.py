@@ -24,7 +24,7 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
     rest = context(
         settings.removal,
         context_tokens(settings.context_tokens, encoder),
-        special_tokens=encoder.add_special_tokens,
+        special_tokens=encoder.framed,
     )
     return Method(
         name="ict",

@@ -23,7 +23,7 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
         first,
         spelt(vocabulary(encoder)),
         mask_id(encoder),
-        special_tokens=encoder.add_special_tokens,
+        special_tokens=encoder.framed,
         span=settings.span,
     )
     term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)

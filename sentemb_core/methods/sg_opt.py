@@ -7,7 +7,7 @@ from sentemb_core.heads.gelu_mlp import gelu_mlp
 from sentemb_core.method_settings import SGOPT
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
-from sentemb_core.methods.words import require_transformer
+from sentemb_core.methods.words import require_embedding_layer
 from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import all_layers
 from sentemb_core.views.sentences import first
@@ -22,7 +22,7 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
     Raises:
         RecipeError: the encoder's Dense layers take its vector out of the space of its states.
     """
-    require_transformer(encoder, "sg_opt")
+    require_embedding_layer(encoder, "sg_opt")
     if encoder.layers is not None:
         raise RecipeError(
             "sg_opt compares the sentence vector with the states of all layers, in one space; this "

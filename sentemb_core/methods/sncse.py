@@ -34,9 +34,7 @@ def sncse(settings: SNCSE, encoder: Encoder) -> Method:
         RecipeError: the prompt leaves no room for the text.
     """
     require_dropout(encoder, "sncse")
-    text = shortened(
-        first, text_tokens(settings, encoder), special_tokens=encoder.add_special_tokens
-    )
+    text = shortened(first, text_tokens(settings, encoder), special_tokens=encoder.framed)
     return soft_negated(settings, encoder, text, opposite(text, encoder))
 
 
@@ -50,7 +48,7 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
             ids_of(encoder, before),
             behind,
             encoder.max_length,
-            special_tokens=encoder.add_special_tokens,
+            special_tokens=encoder.framed,
         )
 
     at_mask = at_token(mask_id(encoder))
@@ -86,7 +84,7 @@ def text_tokens(settings: SNCSE, encoder: Encoder) -> int:
     Raises:
         RecipeError: there are none.
     """
-    special, prompt = 2 * encoder.add_special_tokens, prompt_tokens(settings, encoder)
+    special, prompt = 2 * encoder.framed, prompt_tokens(settings, encoder)
     room = encoder.max_length - special - prompt - ADDED
     if room < 1:
         raise RecipeError(

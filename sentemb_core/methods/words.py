@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool
 from tokenizers import Tokenizer
+from torch import nn
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
@@ -25,6 +26,21 @@ def require_transformer(encoder: Encoder, method: str) -> None:
     """
     if encoder.kind == "static":
         raise RecipeError(static_refused(method))
+
+
+def require_embedding_layer(encoder: Encoder, method: str) -> None:
+    """That the transformer has a layer of embeddings, with positions, to disturb or to freeze.
+
+    Raises:
+        RecipeError: it has none, as T5, whose positions lie in the attention.
+    """
+    require_transformer(encoder, method)
+    if not isinstance(getattr(encoder.backbone, "embeddings", None), nn.Module):
+        raise RecipeError(
+            f"{method} works on the layer of embeddings that a BERT-like transformer begins with; "
+            f"this encoder ({type(encoder.backbone).__name__}) has none: start from one such as "
+            "'minilm', or take simcse or infocse_idc"
+        )
 
 
 def mask_id(encoder: Encoder) -> int:
@@ -83,7 +99,7 @@ def ids_of(encoder: Encoder, words: str) -> list[int]:
 
 def texts_of(encoder: Encoder) -> Callable[[list[Tokens]], list[str]]:
     """From token ids back to words: all that stands between the special tokens, [UNK] as well."""
-    tokenizer, edge = encoder.tokenizer, int(encoder.add_special_tokens)
+    tokenizer, edge = encoder.tokenizer, int(encoder.framed)
 
     def texts(rows: list[Tokens]) -> list[str]:
         inner = [row[edge : len(row) - edge].tolist() for row in rows]

@@ -28,6 +28,7 @@ from sentemb_core.types import Json
 from tasks.checks import check_run
 from tasks.gating import Landing
 from tasks.walking import Local, walking, without_prefect
+from tests.encoder.published import t5
 from tests.flows.corpora import tiny_run
 from tests.tiny import static
 
@@ -170,6 +171,33 @@ def test_a_folder_with_a_static_encoder_is_refused_as_the_name_is(corpus_file, t
 @pytest.mark.parametrize("arguments", [(), ("training", "--method", "hicl", "--json"), ("xyz",)])
 def test_the_settings_are_told_without_loading_torch(arguments: tuple[str, ...]):
     assert loaded_by("settings", *arguments)[0].splitlines()[-1].endswith("[]")
+
+
+@pytest.mark.parametrize("kind", ["bart", "gpt2"])
+def test_a_dry_run_refuses_a_transformer_that_writes(call, corpus_file, tmp_path, kind):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    (tmp_path / "model.safetensors").touch()
+    options = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run")
+    code, _, told = call("run", str(corpus_file), *options, "--encoder", str(tmp_path))
+    assert code == 2
+    assert "E001 A sentence encoder is a transformer that reads a sentence both ways" in told
+    assert f"model_type '{kind}'" in told
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "told"),
+    [
+        ("infocse_idc", 0, ""),
+        ("simcse", 0, ""),
+        ("consert", 2, "E303 consert works on the layer of embeddings"),
+        ("ict", 2, "E303 A method that cuts, joins or frames rows wants one special token"),
+    ],
+)
+def test_a_dry_run_tells_what_a_t5_can_learn_by(call, corpus_file, tmp_path, method, code, told):
+    options = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run")
+    chosen = ("--encoder", str(t5(tmp_path / "t5")), "--method", method)
+    found, _, said = call("run", str(corpus_file), *options, *chosen)
+    assert (found, told in said) == (code, True)
 
 
 def test_a_wrong_column_is_told_before_prefect_is_loaded(corpus_file):

@@ -1,0 +1,226 @@
+"""Encoder halves of T5 are encoders like others; what writes text is refused before a run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    Transformer,
+)
+from transformers import (
+    AutoModel,
+    AutoModelForTextEncoding,
+    BartConfig,
+    BartModel,
+    GPT2Config,
+    GPT2Model,
+    LlamaConfig,
+    LlamaModel,
+    MT5Config,
+    MT5EncoderModel,
+    PegasusConfig,
+    PegasusModel,
+    T5Config,
+    T5EncoderModel,
+    T5ForConditionalGeneration,
+    T5Model,
+    UMT5Config,
+    UMT5EncoderModel,
+    UMT5Model,
+)
+
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.batching import embed_texts
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.families import refuse_decoders
+from sentemb_core.encoder.start import check_encoder, start_encoder
+from sentemb_core.errors import RecipeError, UsageError
+from sentemb_core.training.loop import train
+from tests.encoder.published import published, t5
+from tests.methods.recipes import PROMPT, SLICES, SPANS, config_of, made, sampler_of
+
+TEXTS = ["w5 w6 w7", "w8", "w9 w10 w11 w12 w13 w14", "nobody knows w5", "w5 " * 40]
+TWO_LAYERS = ["first_last_mean", "last_two_mean", "first_block_last_mean"]
+HALVES = [
+    *((T5EncoderModel, T5Config, pooling) for pooling in ["mean", *TWO_LAYERS]),
+    *((T5Model, T5Config, pooling) for pooling in ["mean", *TWO_LAYERS]),
+    (T5ForConditionalGeneration, T5Config, "mean"),
+    (MT5EncoderModel, MT5Config, "mean"),
+    (UMT5EncoderModel, UMT5Config, "mean"),
+    (UMT5Model, UMT5Config, "mean"),
+]
+
+
+def begun(folder: Path, **settings: object) -> Encoder:
+    return start_encoder(EncoderConfig(name=str(folder), max_length=18, **settings), None)
+
+
+def peer_vectors(folder: Path) -> np.ndarray:
+    peer = SentenceTransformer(str(folder), device="cpu")
+    return peer.encode(TEXTS, show_progress_bar=False)
+
+
+@pytest.mark.parametrize(("architecture", "shape", "pooling"), HALVES)
+def test_the_encoder_half_of_a_t5_gives_the_vectors_of_sentence_transformers(
+    architecture, shape, pooling, tmp_path
+):
+    base = t5(tmp_path / "base", architecture, shape)
+    assert check_encoder(str(base)) == "transformer"
+    encoder = begun(base, pooling=pooling)
+    ours = embed_texts(encoder, TEXTS)
+    save_encoder(encoder, tmp_path / "once", "card")
+    np.testing.assert_allclose(ours, peer_vectors(tmp_path / "once"), atol=1e-5)
+    loaded = load_encoder(tmp_path / "once")
+    np.testing.assert_array_equal(embed_texts(loaded, TEXTS), ours)
+    save_encoder(loaded, tmp_path / "twice", "card")
+    for file in ("model.safetensors", "config.json", "tokenizer.json", "modules.json"):
+        same = [(tmp_path / place / file).read_bytes() for place in ("once", "twice")]
+        assert same[0] == same[1], file
+
+
+def test_a_t5_without_modules_is_read_as_sentence_transformers_reads_it(tmp_path):
+    base = t5(tmp_path)
+    peer = SentenceTransformer(str(base), device="cpu")
+    peer.max_seq_length = 18
+    theirs = peer.encode(TEXTS, show_progress_bar=False, normalize_embeddings=True)
+    np.testing.assert_allclose(embed_texts(begun(base), TEXTS), theirs, atol=1e-5)
+
+
+def test_a_folder_in_the_form_of_sentence_t5_is_read_whole(tmp_path):
+    half = Transformer(str(t5(tmp_path / "base")), max_seq_length=18)
+    wider = Dense(16, 24, bias=False, activation_function=torch.nn.Identity())
+    peer = SentenceTransformer(modules=[half, Pooling(16), wider, Normalize()], device="cpu")
+    peer.save_pretrained(str(tmp_path / "peer"))
+    encoder = load_encoder(tmp_path / "peer")
+    theirs = peer.encode(TEXTS, show_progress_bar=False)
+    assert encoder.dim == 24
+    np.testing.assert_allclose(embed_texts(encoder, TEXTS), theirs, atol=1e-5)
+
+
+def test_transformers_finds_the_whole_half_in_a_saved_folder(tmp_path):
+    encoder = begun(t5(tmp_path / "base", T5Model))
+    save_encoder(encoder, tmp_path / "saved", "card")
+    weights = load_file(tmp_path / "saved/model.safetensors")
+    assert not [name for name in weights if name.startswith("decoder")]
+    half, told = AutoModelForTextEncoding.from_pretrained(
+        tmp_path / "saved", output_loading_info=True
+    )
+    assert not any(told.values())
+    whole = AutoModel.from_pretrained(tmp_path / "saved")  # its decoder is drawn by chance
+    for name, weight in encoder.backbone.state_dict().items():
+        assert torch.equal(half.state_dict()[name], weight)
+        assert torch.equal(whole.state_dict()[name], weight)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "cls_before_pooler"])
+def test_a_t5_has_no_token_that_stands_for_the_sentence(pooling, tmp_path):
+    with pytest.raises(UsageError, match=r"E001 Pooling 'cls.*a T5 has none.*Take 'mean'"):
+        begun(t5(tmp_path), pooling=pooling)
+
+
+@pytest.mark.parametrize("method", ["simcse", "infocse_idc", "conpono", "fine_tune", "bce", "ct"])
+def test_a_t5_learns_and_what_it_learnt_is_kept(method, tmp_path):
+    before = begun(t5(tmp_path / "base"))
+    recipe, learner = made(method, begun(tmp_path / "base"))
+    config, losses = config_of(method, {}, steps=2, checkpoint_every=1), []
+    train(
+        learner,
+        recipe,
+        sampler_of(config, recipe),
+        config,
+        tmp_path / "work",
+        on_step=lambda _, metrics: losses.append(metrics["loss"]),
+    )
+    assert len(losses) == 2
+    assert np.isfinite(losses).all()
+    ours = embed_texts(learner.encoder, TEXTS)
+    assert not np.allclose(ours, embed_texts(before, TEXTS))
+    save_encoder(learner.encoder, tmp_path / "saved", "card")
+    np.testing.assert_array_equal(embed_texts(load_encoder(tmp_path / "saved"), TEXTS), ours)
+    np.testing.assert_allclose(peer_vectors(tmp_path / "saved"), ours, atol=1e-5)
+
+
+def test_a_t5_has_one_table_of_token_vectors_in_its_state(tmp_path):
+    encoder, other = begun(t5(tmp_path / "base")), begun(tmp_path / "base")
+    state = {name: weight + 1 for name, weight in encoder.state_dict().items()}
+    assert "backbone.encoder.embed_tokens.weight" not in state
+    other.load_state_dict(state)
+    table = other.backbone.get_input_embeddings().weight
+    assert torch.equal(table, state["backbone.shared.weight"])
+    assert torch.equal(other.backbone.encoder.embed_tokens.weight, table)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "said"),
+    [
+        ("consert", {}, "works on the layer of embeddings.*T5EncoderModel"),
+        ("consert", {"first": ("adversarial",), "second": ()}, "works on the layer of embeddings"),
+        ("sg_opt", {}, "works on the layer of embeddings"),
+        ("condenser", {}, "Auxiliary networks sit on the layers of a BERT-like"),
+        ("infocse_aux", {"random_head": True}, "Auxiliary networks sit on"),
+        ("esimcse", {}, "one special token at both ends.*T5EncoderModel.*take simcse"),
+        ("mirror_bert", {"drophead": 0.2}, "one special token at both ends"),
+        ("sncse", PROMPT, "one special token at both ends"),
+        ("hicl", SLICES, "one special token at both ends"),
+        ("declutr", SPANS, "one special token at both ends"),
+        ("clm_autoencoder", {}, "one special token at both ends"),
+        ("ict", {}, "one special token at both ends"),
+        ("cpc", {}, "one special token at both ends"),
+    ],
+)
+def test_a_method_that_wants_a_bert_refuses_a_t5_before_it_trains(method, settings, said, tmp_path):
+    with pytest.raises(RecipeError, match=f"E303 .*{said}"):
+        made(method, begun(t5(tmp_path)), **settings)
+
+
+WIDTH = {"d_model": 16, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
+HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+WRITERS = [
+    (BartModel, BartConfig, WIDTH | LAYERS | HEADS, "an encoder and a decoder.*'bart'"),
+    (PegasusModel, PegasusConfig, WIDTH | LAYERS | HEADS, "an encoder and a decoder.*'pegasus'"),
+    (GPT2Model, GPT2Config, {"n_embd": 16, "n_layer": 1, "n_head": 2}, "a decoder.*'gpt2'"),
+    (
+        LlamaModel,
+        LlamaConfig,
+        {
+            "hidden_size": 16,
+            "intermediate_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+        },
+        "a decoder.*'llama'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("architecture", "shape", "sizes", "said"), WRITERS)
+def test_a_transformer_that_writes_is_refused(architecture, shape, sizes, said, tmp_path):
+    folder = published(architecture, shape, tmp_path, **sizes)
+    told = rf"E001 A sentence encoder is .*both ways.* holds {said}.*Start from an encoder"
+    for refused in (check_encoder, lambda name: begun(Path(name))):
+        with pytest.raises(UsageError, match=told):
+            refused(str(folder))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "{}",
+        '{"model_type": "bert"}',
+        '{"model_type": "xlnet"}',
+        '{"model_type": "of tomorrow"}',
+        '{"model_type": "gemma3_text", "use_bidirectional_attention": true}',
+        '{"model_type": "llama", "is_causal": false}',
+    ],
+)
+def test_what_reads_both_ways_or_is_unknown_is_not_refused(config, tmp_path):
+    (tmp_path / "config.json").write_text(config)
+    refuse_decoders(tmp_path)
