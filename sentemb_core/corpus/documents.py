@@ -116,7 +116,11 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
             "sentence each are read by --splitter none, for methods that need no pairs."
         )
     if alone:
-        log.warning("%d of %d documents have one sentence: no pairs", alone, report.documents)
+        log.warning(
+            "%d of %d documents have one sentence: methods that pair two sentences of a document "
+            "learn nothing from them and take no negative from them. They are encoded and "
+            "evaluated like any other.", alone, report.documents,
+        )  # fmt: skip
 
 
 def _of_encoding(report: CorpusReport) -> str:
