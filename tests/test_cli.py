@@ -389,7 +389,7 @@ def test_a_repeated_id_is_an_error_if_one_asks_for_it(call, model, tmp_path):
     assert call("search", model, "w5", str(twice), *COLUMNS)[0] == 0
     code, _, told = call("search", model, "w5", str(twice), "--on-duplicate", "error", *COLUMNS)
     assert code == 3
-    assert "E105 A document id occurs once: found again 'a' (rows 0 and 1)" in told
+    assert "E105 A document id occurs once: found again 'a' in twice.jsonl, line 1, b" in told
 
 
 def test_debug_shows_where_an_error_came_from(call, corpus, model):
