@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -296,6 +297,7 @@ def test_a_bad_vector_is_told_with_the_encoder_and_its_revision(call, corpus, tm
     code, _, told = call(*words.replace("OUT", str(tmp_path / "out.parquet")).split(), *COLUMNS)
     assert code == 3
     assert "E201 " in told
+    assert re.search(r"first at sentences \[\d.* That is sentence \d of document '\w+'[.,]", told)
     revision = weights_digest(load_encoder(folder))
     assert f"The encoder is {folder} (its weights have SHA-256 {revision})." in told
     assert revision != weights_digest(tiny.static())
