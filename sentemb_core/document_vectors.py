@@ -1,7 +1,7 @@
 """Document vectors of a corpus: written to an index, and searched in it or at once."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -15,7 +15,7 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.documents import Document, read_documents
 from sentemb_core.corpus.table import sentence_count
-from sentemb_core.encoder.batching import embed_texts, encode
+from sentemb_core.encoder.batching import embed_texts, encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.revision import encoder_digest
 from sentemb_core.errors import BadDataError, UsageError
@@ -77,7 +77,10 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
         while some := list(islice(documents, DOCUMENTS_AT_ONCE)):
             rows = sentence_rows(some)
             tokens = encoder.tokenise(rows["sentence"].to_pylist())
-            told = encode(encoder, tokens, progress=lambda count, done=done: update(done + count))
+            with naming_documents(place_in(rows)):
+                told = encode(
+                    encoder, tokens, progress=lambda count, done=done: update(done + count)
+                )
             yield of_sentences(encoder, rows, told)
             done += len(rows)
 
@@ -91,6 +94,12 @@ def sentence_rows(documents: Iterable[Document]) -> Any:
     )
     columns = zip(zip(*cells, strict=True), CELLS.values(), strict=True)
     return pa.table([pa.array(column, kind) for column, kind in columns], names=list(CELLS))
+
+
+def place_in(rows: Any) -> Callable[[int], tuple[str, int]]:
+    """Document id and position of the k-th of these rows."""
+    ids, positions = rows["doc_id"], rows["position"]
+    return lambda k: (ids[k].as_py(), positions[k].as_py())
 
 
 def of_sentences(encoder: Encoder, rows: Any, vectors: Vectors) -> Piece:

@@ -1,5 +1,6 @@
 """Every error a person can meet: the rule, what was found, the way out, a code and an exit code."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -60,16 +61,28 @@ class DuplicateIdError(BadDataError):
 class BadEmbeddingError(BadDataError, ArithmeticError):
     """A sentence vector is not finite, or zero where a direction is needed.
 
+    A table of token or word vectors may give zero on purpose, for a text without a word that it
+    knows: its cosine with anything is 0.
+
     Attributes:
+        sentences: The first of them, by index.
+        documents: The same by document, told by `batching.naming_documents`.
         encoder: Whose vectors, and which revision of it; told by the stage or the verb that met
-            the error, since arrays do not know.
+            the error. Arrays know neither.
     """
 
     code = "E201"
+    documents: str = ""
     encoder: str = ""
 
+    def __init__(self, message: str, sentences: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.sentences = sentences
+
     def __str__(self) -> str:
-        return super().__str__() + (f" The encoder is {self.encoder}." if self.encoder else "")
+        documents = f" That is {self.documents}." if self.documents else ""
+        encoder = f" The encoder is {self.encoder}." if self.encoder else ""
+        return super().__str__() + documents + encoder
 
 
 class OtherEncoderError(BadDataError):

@@ -17,6 +17,7 @@ from sentemb_core.configs import (
 )
 from sentemb_core.encoder.names import is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
+from sentemb_core.idc.faiss_wheels import check_faiss
 from sentemb_core.method_settings import (
     RTDMLM,
     Condenser,
@@ -51,10 +52,12 @@ def check_run(config: RunConfig) -> None:
     Raises:
         RecipeError: E303, a method and the start encoder do not go together.
         NoNegativesError: E301, a batch in which nothing can contrast.
-        UsageError: it shall learn from labels, and none are named.
+        UsageError: it shall learn from labels, and none are named; both faiss wheels are
+            installed, or none where k-means clusters.
         UnreadableSourceError, MissingColumnError: E103, E104, of the corpus or the labels.
         MissingEncoderError: E401.
     """
+    check_faiss(needed=config.annotation.clustering == "kmeans")
     check_methods(config, static=config.encoder.name == "static")
     check_corpus(config.corpus)
     check_labels(config)

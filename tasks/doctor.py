@@ -11,6 +11,8 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
+from sentemb_core.idc.faiss_wheels import installed_faiss
+
 PINS = {
     "fastapi": (">=0.139,<0.151", "newer ones break the server of prefect 3.8"),
     "sqlalchemy": (">=2.0,<2.1", "2.1 stops the scheduler of prefect 3.8"),
@@ -69,7 +71,7 @@ def installed(name: str) -> str | None:
 
 def faiss() -> list[Finding]:
     """Both wheels own one folder: never both."""
-    have = [name for name in ("faiss-cpu", "faiss-gpu") if installed(name)]
+    have = installed_faiss()
     return [Finding("exactly one faiss", ", ".join(have) or "none", len(have) == 1)]
 
 

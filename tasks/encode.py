@@ -100,7 +100,7 @@ def finished_encoder(
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.encoder.batching import pooled_vectors
+    from sentemb_core.encoder.batching import naming_documents, pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.postprocess.finished import behind_map
@@ -109,7 +109,9 @@ def finished_encoder(
     before = load_encoder(opened(encoder))
     corpus = some(TokenCorpus.open(opened(sentences)), seed)
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
-    made = behind_map(before, pooled_vectors(before, corpus.tokens(seen)), kind, seed=seed)
+    with naming_documents(lambda row: corpus.place(int(seen[row]))):
+        pooled = pooled_vectors(before, corpus.tokens(seen))
+    made = behind_map(before, pooled, kind, seed=seed)
     with written("model") as draft:
         facts = CardFacts(name=f"sentemb {kind}", parent=encoder.digest, corpus=sentences.digest)
         save_encoder(made, draft.path, model_card(facts))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -296,6 +297,7 @@ def test_a_bad_vector_is_told_with_the_encoder_and_its_revision(call, corpus, tm
     code, _, told = call(*words.replace("OUT", str(tmp_path / "out.parquet")).split(), *COLUMNS)
     assert code == 3
     assert "E201 " in told
+    assert re.search(r"first at sentences \[\d.* That is sentence \d of document '\w+'[.,]", told)
     revision = weights_digest(load_encoder(folder))
     assert f"The encoder is {folder} (its weights have SHA-256 {revision})." in told
     assert revision != weights_digest(tiny.static())
@@ -389,7 +391,7 @@ def test_a_repeated_id_is_an_error_if_one_asks_for_it(call, model, tmp_path):
     assert call("search", model, "w5", str(twice), *COLUMNS)[0] == 0
     code, _, told = call("search", model, "w5", str(twice), "--on-duplicate", "error", *COLUMNS)
     assert code == 3
-    assert "E105 A document id occurs once: found again 'a' (rows 0 and 1)" in told
+    assert "E105 A document id occurs once: found again 'a' in twice.jsonl, line 1, b" in told
 
 
 def test_debug_shows_where_an_error_came_from(call, corpus, model):

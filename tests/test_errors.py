@@ -86,7 +86,7 @@ TABLE = {
     wrong_column: (errors.MissingColumnError, "E104 No column 'boddy': found .*did you mean", 3),
     repeated_ids: (
         errors.DuplicateIdError,
-        r"E105 .*'1' \(rows 0 and 4\), '2' \(rows 1 and 5\), '3' .*--on-duplicate keep-first",
+        r"E105 .*'1' in .*, line 1, byte 0 and in .*, line 5, .*'3' .*--on-duplicate keep-first",
         3,
     ),
     vectors_that_are_not_finite: (

@@ -15,7 +15,7 @@ from jaxtyping import Float, Float32, Int64
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
 from sentemb_core.corpus.shards import by_shard
-from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Precision, Storage
@@ -58,13 +58,14 @@ def write_embeddings(
     require_free(out, size, f"The vectors of {count:,} sentences")
     for shard in corpus.shards:
         start = shard.sentences.start
-        vectors = encode(
-            encoder,
-            corpus.shard_tokens(shard.index),
-            dtype=dtype,
-            first=start,
-            progress=(lambda done, start=start: progress(start + done)) if progress else None,
-        )
+        with naming_documents(corpus.place):
+            vectors = encode(
+                encoder,
+                corpus.shard_tokens(shard.index),
+                dtype=dtype,
+                first=start,
+                progress=(lambda done, start=start: progress(start + done)) if progress else None,
+            )
         _write(stored(vectors, storage, start), out / f"embeddings-{shard.index:05d}.arrow")
         del vectors  # else two shards are held while the next is encoded
 
@@ -136,7 +137,9 @@ class FreshVectors:
 
     def shard(self, k: int) -> Float32[np.ndarray, "sentences dim"]:
         first = self.corpus.shards[k].sentences.start
-        vectors = encode(self.encoder, self.corpus.shard_tokens(k), dtype=self.dtype, first=first)
+        tokens = self.corpus.shard_tokens(k)
+        with naming_documents(self.corpus.place):
+            vectors = encode(self.encoder, tokens, dtype=self.dtype, first=first)
         return stored(vectors, self.storage, first).astype(np.float32)
 
 

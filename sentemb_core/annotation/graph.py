@@ -10,6 +10,7 @@ from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import FreshVectors, Vectors
 from sentemb_core.annotation.files import read_arrow, write_arrow
 from sentemb_core.corpus.heap import steady_heap
+from sentemb_core.encoder.batching import naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import Neighbours, neighbours
@@ -101,7 +102,10 @@ def _write_shards(
 ) -> None:
     for shard in corpus.shards:
         offsets = corpus.shard_offsets(shard.index)
-        near = neighbours(vectors.shard(shard.index), offsets, degree, min_distance)
+        of_shard = vectors.shard(shard.index)
+        with naming_documents(corpus.place):
+            near = neighbours(of_shard, offsets, degree, min_distance)
+        del of_shard
         _write_neighbours(near, out / f"graph-{shard.index:05d}.arrow")
         del near  # else two shards are held while the next is compared
 

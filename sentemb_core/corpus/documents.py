@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,7 +16,7 @@ from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.dedup import FirstSeen, digest
 from sentemb_core.corpus.heap import steady_heap
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
-from sentemb_core.corpus.readers import rows
+from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
@@ -116,7 +117,11 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
             "sentence each are read by --splitter none, for methods that need no pairs."
         )
     if alone:
-        log.warning("%d of %d documents have one sentence: no pairs", alone, report.documents)
+        log.warning(
+            "%d of %d documents have one sentence: methods that pair two sentences of a document "
+            "learn nothing from them and take no negative from them. They are encoded and "
+            "evaluated like any other.", alone, report.documents,
+        )  # fmt: skip
 
 
 def _of_encoding(report: CorpusReport) -> str:
@@ -143,7 +148,7 @@ def _first_of_each_id(
     checked: Iterable[tuple[Row, Document]], config: CorpusConfig, quarantine: Quarantine
 ) -> Iterator[list[Document]]:
     """Batches of documents without those whose id came before; DuplicateIdError if asked for."""
-    clashes: list[str] = []
+    clashes: list[Clash] = []
     with FirstSeen() as ids:
         for batch in _batches(checked):
             keys = [digest(found.doc_id) for _, found in batch]
@@ -155,15 +160,33 @@ def _first_of_each_id(
                     continue
                 quarantine.add(BadRow(row.where, row.number, "duplicate-id", found.doc_id))
                 if len(clashes) < 3:
-                    clashes.append(f"{found.doc_id!r} (rows {first} and {row.number})")
+                    clashes.append(Clash(found.doc_id, first, row.where))
             yield fresh
             if config.on_duplicate == "error" and len(clashes) == 3:
                 break
     if clashes and config.on_duplicate == "error":
         raise DuplicateIdError(
-            f"A document id occurs once: found again {', '.join(clashes)}, rows counted from 0. "
-            "Repair the ids, or take --on-duplicate keep-first."
+            f"A document id occurs once: found again {_told(clashes, config)}. Lines are counted "
+            "from 1, rows, elements and bytes from 0. Repair the ids, or take --on-duplicate "
+            "keep-first."
         )
+
+
+class Clash(NamedTuple):
+    """An id that was met again: the row that had it first, and where it stands again."""
+
+    doc_id: str
+    first: int
+    again: str
+
+
+def _told(clashes: list[Clash], config: CorpusConfig) -> str:
+    """Both places of each. That of the first row is looked up now: none is held in memory."""
+    where = places(config, {clash.first for clash in clashes})
+    return "; ".join(
+        f"{clash.doc_id!r} in {where.get(clash.first, f'row {clash.first}')} and in {clash.again}"
+        for clash in clashes
+    )
 
 
 def _checked(

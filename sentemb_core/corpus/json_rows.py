@@ -54,7 +54,7 @@ def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[Record |
     offset = 0
     for number, line in enumerate(lines(file)):
         start, offset = offset, offset + len(line)
-        where = f"{name}, byte {start}"
+        where = f"{name}, line {number + 1}, byte {start}"
         if line.isspace():
             continue
         if len(line) >= ROW_BYTES and not line.endswith(b"\n"):
@@ -64,7 +64,8 @@ def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[Record |
         try:
             record = decode(line.decode(config.encoding).removeprefix(BOM))
         except UnicodeDecodeError as error:
-            yield BadRow(f"{name}, byte {start + error.start}", number, "encoding", line)
+            where = f"{name}, line {number + 1}, byte {start + error.start}"
+            yield BadRow(where, number, "encoding", line)
         except (ValueError, RecursionError):
             yield BadRow(where, number, "broken-row", line)
         else:
@@ -91,8 +92,9 @@ def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[Record |
             return
         if number:
             window.skip(",")
+        place = f", byte {window.byte()}" if window.is_utf8 else ""
         element = window.element(number)
-        yield _record(f"{name}, element {number}", number, element)
+        yield _record(f"{name}, element {number}{place}", number, element)
 
 
 def _record(where: str, number: int, value: Any) -> Record | BadRow:
@@ -101,7 +103,12 @@ def _record(where: str, number: int, value: Any) -> Record | BadRow:
 
 
 class _Window:
-    """The undecoded part of a JSON array, grown block by block as elements need it."""
+    """The undecoded part of a JSON array, grown block by block as elements need it.
+
+    Attributes:
+        is_utf8: The encoding, in which text gives back the very bytes that it was read from; in
+            others some bytes have a second spelling, and an element is told by its number alone.
+    """
 
     BLOCK = 1 << 20
     SPACE = re.compile(r"[ \t\r\n\ufeff]*")
@@ -113,6 +120,20 @@ class _Window:
         self._incoming = _incremental_decoder(config)
         self._text = ""
         self._at = 0
+        self._byte = self._counted = 0  # bytes before the character `_counted`
+        self.is_utf8 = codecs.lookup(config.encoding).name == "utf-8"
+
+    def byte(self) -> int:
+        """Offset in the file, unzipped, of the next value of UTF-8; each text is counted once."""
+        self.next_is("")
+        self._count()
+        return self._byte
+
+    def _count(self) -> None:
+        if self.is_utf8:
+            passed = self._text[self._counted : self._at]
+            self._byte += len(passed.encode("utf-8", "surrogateescape"))
+        self._counted = self._at
 
     def next_is(self, mark: str) -> bool:
         """Whether the next character, white space apart, is `mark`."""
@@ -145,6 +166,8 @@ class _Window:
     def _grow(self, size: int) -> bool:
         """Append up to `size` bytes of text and drop what is decoded; False at the end."""
         data = self._file.read(size)
+        self._count()
+        self._counted = 0
         self._text = self._text[self._at :] + self._incoming(data)
         self._at = 0
         return bool(data)

@@ -2,7 +2,7 @@
 
 import csv
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,19 @@ def check_source(config: CorpusConfig) -> None:
         UnreadableSourceError, MissingColumnError: as `rows`.
     """
     next(rows(config), None)
+
+
+def places(config: CorpusConfig, numbers: Collection[int]) -> dict[int, str]:
+    """Where these rows of the source stand; it is read once more, of its columns the ids alone."""
+    ids = {"text_column": config.id_column, "sentences_column": None, "counterpart_column": None}
+    found: dict[int, str] = {}
+    for row in rows(config.model_copy(update=ids)):
+        number, where = (row.row if isinstance(row, BadRow) else row.number), row.where
+        if number in numbers:
+            found[number] = where
+        if len(found) == len(numbers):
+            break
+    return found
 
 
 def parquet_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
@@ -123,7 +136,10 @@ def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Rows of a `datasets` name, streamed over the network or out of its cache."""
     found = ask_datasets("load_dataset", config.source, streaming=True)
     data = found[_split(config, list(found))]
-    records = ((config.source, number, dict(record)) for number, record in enumerate(data))
+    records = (
+        (f"{config.source}, row {number}", number, dict(record))
+        for number, record in enumerate(data)
+    )
     yield from rows_of(config, records)
 
 

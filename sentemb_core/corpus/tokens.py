@@ -392,6 +392,14 @@ class TokenCorpus:
             first[places], last[places] = spans_in(self.shard_offsets(shard), sentences[places])
         return first, last
 
+    def place(self, sentence: int) -> tuple[str, int]:
+        """Id of the document in which a sentence lies, and its position there."""
+        k = int(np.searchsorted(self._starts, sentence, side="right")) - 1
+        offsets = self.shard_offsets(k)
+        row = int(np.searchsorted(offsets, sentence, side="right")) - 1
+        doc_id = self._index("doc_id")[self.shards[k].documents.start + row].as_py()
+        return doc_id, sentence - int(offsets[row])
+
     def shard_held_out(self, k: int) -> Bool[np.ndarray, " documents"]:
         """Which of the shard's documents are held out."""
         documents = self.shards[k].documents

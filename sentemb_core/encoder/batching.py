@@ -170,13 +170,31 @@ def autocast(device: torch.device, dtype: Precision) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16")
 
 
+@contextmanager
+def naming_documents(place: Callable[[int], tuple[str, int]]) -> Generator[None]:
+    """A bad vector in this block is told by its document, too.
+
+    Args:
+        place: Document id and position in the document of the sentence of an index.
+    """
+    try:
+        yield
+    except BadEmbeddingError as error:
+        error.documents = ", ".join(
+            f"sentence {position + 1} of document {doc_id!r}"
+            for doc_id, position in map(place, error.sentences)
+        )
+        raise
+
+
 def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero: bool) -> None:
     """Refuse vectors that no similarity can compare.
 
     Args:
         vectors: One row a sentence.
         first: Index of the first row, for the message.
-        zero: Whether a vector may be zero.
+        zero: Whether a vector may be zero: that of a static table, or where nothing needs a
+            direction (`encode`).
 
     Raises:
         BadEmbeddingError: Naming the first rows that are not finite or zero.
@@ -189,5 +207,6 @@ def check_vectors(vectors: Float32[np.ndarray, "n dim"], first: int = 0, *, zero
         raise BadEmbeddingError(
             f"Every sentence vector must be finite{'' if zero else ' and not zero'}: "
             f"{len(rows)} of {len(vectors)} are not, first at sentences {rows[:5]}. Look for a "
-            "training that diverged, or sentences without a token the encoder knows."
+            "training that diverged, or sentences without a token the encoder knows.",
+            rows[:5],
         )

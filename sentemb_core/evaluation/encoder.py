@@ -6,7 +6,7 @@ from jaxtyping import Float32, Int64
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
@@ -27,7 +27,8 @@ def encoder_scorers(
 
     def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         update = lines_of_progress("encode sentences of the pool", len(wanted))
-        return encode(encoder, corpus.tokens(wanted), dtype=dtype, progress=update)
+        with naming_documents(lambda row: corpus.place(int(wanted[row]))):
+            return encode(encoder, corpus.tokens(wanted), dtype=dtype, progress=update)
 
     vectors = benchmark_vectors(
         corpus,

@@ -2,14 +2,14 @@
 
 import importlib
 import logging
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
-from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.errors import BadDataError
 from sentemb_core.idc.components import by_first_appearance
+from sentemb_core.idc.faiss_wheels import check_faiss
 from sentemb_core.idc.similarity import require_finite
 from sentemb_core.types import Similarity
 
@@ -27,13 +27,7 @@ def one_faiss() -> Any:
 
     Raises UsageError if faiss-cpu and faiss-gpu are both installed, or neither.
     """
-    installed = [name for name in ("faiss-cpu", "faiss-gpu") if _version(name)]
-    if len(installed) != 1:
-        raise UsageError(
-            "k-means needs exactly one of faiss-cpu and faiss-gpu, since both own the folder "
-            f"`faiss`; found {' and '.join(installed) or 'neither'}. Uninstall both, then install "
-            "sentemb[cpu] or sentemb[gpu]; or set clustering = 'partition'."
-        )
+    check_faiss(needed=True)
     return importlib.import_module("faiss")
 
 
@@ -91,10 +85,3 @@ def clusters_by_centroid(
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     span = int(centroid.max(initial=0)) + 1
     return by_first_appearance(document * span + centroid, offsets)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None

@@ -106,11 +106,13 @@ def require_finite(
     """
     broken = sentences[~np.isfinite(squared_norms)]
     if len(broken):
-        named = ", ".join(str(sentence) for sentence in broken[:5])
+        first = broken[:5].tolist()
+        named = ", ".join(map(str, first))
         raise BadEmbeddingError(
             f"Sentence vectors must be finite before they are clustered, but {len(broken)} of "
             f"{len(sentences)} looked at are not (sentences {named}, ...). The encoder has "
-            "diverged or overflowed: take an earlier round, or encode and store in float32."
+            "diverged or overflowed: take an earlier round, or encode and store in float32.",
+            first,
         )
 
 

@@ -44,6 +44,22 @@ def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
         disk.remove(old.with_suffix(".safetensors"))
 
 
+def require_room(folder: Path, size: int, due: int) -> None:
+    """Refuse a training before its first step whose checkpoints the disk could not hold.
+
+    Args:
+        folder: Theirs; those of an interrupted training are there already.
+        size: Bytes of one.
+        due: How many will be written. The next is whole before the oldest goes.
+
+    Raises:
+        StorageError: too little is free.
+    """
+    held = len(list(folder.glob("step-*.json")))
+    count = min(due, max(KEPT + 1 - held, 1))
+    disk.require_free(folder, count * size, f"{count} checkpoints of the training")
+
+
 def last_checkpoint(folder: Path) -> Checkpoint | None:
     """The newest checkpoint whose bytes are those its manifest names."""
     for manifest in sorted(folder.glob("step-*.json"), reverse=True):

@@ -17,7 +17,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError
 from sentemb_core.methods.method import Learner, Method, require_chunks
 from sentemb_core.training.batches import Sampler
-from sentemb_core.training.checkpoint import last_checkpoint, save_checkpoint
+from sentemb_core.training.checkpoint import last_checkpoint, require_room, save_checkpoint
 from sentemb_core.training.gradients import GradientJob, Step
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import TrainingReport, TrainingState, recipe_digest
@@ -67,7 +67,8 @@ def train(
     Raises:
         RecipeError: chunks are asked for, and the method has none.
         DivergedError: a loss or a gradient is not finite.
-        StorageError: a checkpoint could not be written.
+        StorageError: the checkpoints would not fit the disk, and nothing was trained yet; or one
+            could not be written.
     """
     require_chunks(method, config.chunk)
     with ExitStack() as stack:
@@ -78,6 +79,9 @@ def train(
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _started(learner, method, config, work)
         go_on = _unfinished(state, config)
+        if go_on:
+            size = state.checkpoint_size(validated=validate is not None)
+            require_room(work, size, _checkpoints_due(state, config))
         _begin_training(learner, method)
         while go_on:
             metrics = _step(state, method, sampler, config, work)
@@ -116,6 +120,12 @@ def _started(learner: Learner, method: Method, config: TrainingConfig, work: Pat
 def _unfinished(state: TrainingState, config: TrainingConfig) -> bool:
     """Whether a restored run has steps left, and patience."""
     return state.report.steps < config.steps and state.patient(config.patience)
+
+
+def _checkpoints_due(state: TrainingState, config: TrainingConfig) -> int:
+    """How many will be written from here to the last step."""
+    every = config.checkpoint_every
+    return config.steps // every - state.report.steps // every
 
 
 def _is_due(step: int, config: TrainingConfig) -> bool:

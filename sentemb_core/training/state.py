@@ -65,6 +65,18 @@ class TrainingState:
             tensors |= _prefixed(f"optimiser.{index}.", memory)
         return Checkpoint(tensors, f"{self.recipe}\n{self.report.model_dump_json()}")
 
+    def checkpoint_size(self, *, validated: bool) -> int:
+        """Bytes that a checkpoint will take when all has its memory.
+
+        That is the weights, Adam's two moments of those that learn, and the best ones where
+        validations tell which.
+        """
+        kept = [*self.learner.modules, *([self.lasting] if validated else [])]
+        weights = [weight for module in kept for weight in module.state_dict().values()]
+        groups = self.optimiser.param_groups
+        moments = [weight for group in groups for weight in group["params"]] * 2
+        return sum(tensor.nbytes for tensor in weights + moments)
+
     def restore(self, checkpoint: Checkpoint) -> bool:
         """Continue from a snapshot; False, and nothing happens, if it is of another recipe."""
         recipe, report = checkpoint.facts.split("\n", 1)

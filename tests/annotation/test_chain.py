@@ -69,6 +69,10 @@ class Corpus:
     def spans_of(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return spans_in(self.offsets, sentences)
 
+    def place(self, sentence: int) -> tuple[str, int]:
+        first = int(self.spans_of(np.array([sentence]))[0][0])
+        return f"d{self.offsets.tolist().index(first)}", sentence - first
+
     def shard_held_out(self, k: int) -> np.ndarray:
         return self.held_out[self.shards[k].documents]
 
@@ -359,7 +363,7 @@ def test_a_broken_vector_is_named_by_its_canonical_index(tmp_path: Path):
     corpus = Corpus()
     stored = drawn(corpus)
     stored.vectors[17, 0] = np.nan
-    with pytest.raises(BadEmbeddingError, match="sentences 17, "):
+    with pytest.raises(BadEmbeddingError, match=r"sentences 17, .* 2 of document 'd5'\."):
         write_graph(corpus, stored, 4, tmp_path)
 
 

@@ -37,6 +37,9 @@ class Corpus:
     def shard_tokens(self, k: int) -> list[np.ndarray]:
         return self.sequences[self.shards[k].sentences]
 
+    def place(self, sentence: int) -> tuple[str, int]:
+        return f"d{sentence // 3}", sentence % 3
+
 
 @pytest.fixture
 def encoder():
@@ -106,8 +109,11 @@ def test_a_bad_vector_is_named_by_its_place_in_the_corpus(encoder, corpus, tmp_p
     corpus.sequences[9] = np.array([unseen])
     with torch.no_grad():
         encoder.backbone.embedding.weight[unseen] = float("inf")
-    with pytest.raises(BadEmbeddingError, match=r"\[9\]"):
+    told = r"\[9\].* That is sentence 1 of document 'd3'\.$"
+    with pytest.raises(BadEmbeddingError, match=told):
         write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
+    with pytest.raises(BadEmbeddingError, match=told):
+        FreshVectors(encoder, corpus, "float16", "float32").shard(2)
 
 
 def test_a_row_outside_the_corpus_is_an_error(encoder, corpus, tmp_path):

@@ -1,11 +1,10 @@
 """Sources are papers, codes and pages of this repository: what a reader of it can look up."""
 
 import re
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.repository import ROOT, repository_files
+
 ERRATA = ROOT / "docs" / "errata.md"
 ELSEWHERE = re.compile(
     r"\b[Cc]ards? \d+\.\d+"
@@ -16,14 +15,13 @@ ELSEWHERE = re.compile(
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Every tracked text, by its path; line breaks, quotes and hashes are blanks."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
-    for name in listed.stdout.decode().split("\0"):
+    """Every text of the repository, by its path; line breaks, quotes and hashes are blanks."""
+    for name in repository_files():
         try:
             text = (ROOT / name).read_text("utf-8")
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             continue
-        yield name, re.sub(r"[\s\"'#]+", " ", text)
+        yield name.as_posix(), re.sub(r"[\s\"'#]+", " ", text)
 
 
 def test_no_text_cites_what_its_reader_does_not_have():

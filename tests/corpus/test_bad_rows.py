@@ -76,7 +76,7 @@ def test_one_bad_row_has_its_reason_place_and_excerpt(tmp_path: Path, kind: str)
     report, documents, out = read(jsonl(tmp_path / "a.jsonl", lines), **COLUMNS)
     [bad] = quarantined(out)
     assert (bad["row"], bad["reason"]) == (2, reason)
-    assert bad["where"].startswith("a.jsonl, byte ")
+    assert bad["where"].startswith("a.jsonl, line 3, byte ")
     assert len(bad["excerpt"]) <= 10 * EXCERPT
     assert "\0" not in bad["excerpt"]
     assert (report.rows_read, [document.doc_id for document in documents]) == (3, ["d0", "d2"])
@@ -86,11 +86,12 @@ def test_the_offset_of_a_bad_byte_is_that_of_the_file(tmp_path: Path) -> None:
     data = b'{"text": "One. Two."}\n{"text": "Th\xffree. Four."}\n'
     (tmp_path / "a.jsonl").write_bytes(data)
     (tmp_path / "a.csv").write_bytes(b'text\nOne. Two.\n"Three.\nFo\xffur."\nFive. Six.\n')
-    for name in ("a.jsonl", "a.csv"):
+    for name in ("a.jsonl, line 2", "a.csv"):
+        where, name = name, name.partition(",")[0]
         _, _, out = read(tmp_path / name)
         [bad] = quarantined(out)
         offset = (tmp_path / name).read_bytes().index(b"\xff")
-        assert (bad["where"], bad["reason"]) == (f"{name}, byte {offset}", "encoding")
+        assert (bad["where"], bad["reason"]) == (f"{where}, byte {offset}", "encoding")
 
 
 CSV_DEFECTS = {

@@ -4,8 +4,10 @@ import hashlib
 import json
 import logging
 import random
+from itertools import accumulate
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -82,12 +84,49 @@ def test_equal_ids_stop_the_reading_when_asked(
     monkeypatch.setattr(documents_module, "BATCH_ROWS", 2)
     rows = [{"id": f"d{k % 5}", "text": f"One of {k}. Two."} for k in range(20)]
     source = jsonl(tmp_path / "a.jsonl", rows)
-    message = r"E105 .*'d0' \(rows 0 and 5\), 'd1' \(rows 1 and 6\), 'd2' \(rows 2 and 7\), rows"
-    with pytest.raises(DuplicateIdError, match=message):
+    starts = [0, *accumulate(len(line) for line in source.read_bytes().splitlines(True))]
+    places = [f"a.jsonl, line {k + 1}, byte {starts[k]}" for k in range(8)]
+    message = "; ".join(f"'d{k}' in {places[k]} and in {places[k + 5]}" for k in range(3))
+    with pytest.raises(DuplicateIdError, match=rf"E105 .* found again {message}\. Lines are"):
         read(source, id_column="id", on_duplicate="error")
     one = jsonl(tmp_path / "b.jsonl", [*rows[:5], rows[3]])
-    with pytest.raises(DuplicateIdError, match=r"found again 'd3' \(rows 3 and 5\), rows"):
+    with pytest.raises(DuplicateIdError, match=r"found again 'd3' in b.jsonl, line 4, byte .*\. "):
         read(one, id_column="id", on_duplicate="error")
+
+
+PLACES = {
+    "a.csv": ("a.csv, line 2", "a.csv, line 5"),
+    "a.json": ("a.json, element 0, byte 1", "a.json, element 2, byte 72"),
+    "a.parquet": ("a.parquet, row 0", "a.parquet, row 2"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_an_equal_id_is_told_with_both_its_places_in_every_format(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{"id": id_, "text": "One.\nTwo."} for id_ in ("é", "b", "é")]
+    source = tmp_path / name
+    if name == "a.csv":
+        source.write_text('id,text\né,One. Two.\nb,"One.\nTwo."\né,One. Two.\n')
+    elif name == "a.json":
+        source.write_text(json.dumps(rows, ensure_ascii=False))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), source)
+    first, again = PLACES[name]
+    with (
+        caplog.at_level(logging.INFO),
+        pytest.raises(DuplicateIdError, match=f"found again 'é' in {first} and in {again}. Lines"),
+    ):
+        read(source, id_column="id", on_duplicate="error")
+    assert caplog.text.count("guessed") == 1
+
+
+def test_the_place_of_a_row_that_went_meanwhile_is_its_number(tmp_path: Path, monkeypatch) -> None:
+    source = jsonl(tmp_path / "a.jsonl", texts(1) * 2)
+    monkeypatch.setattr(documents_module, "places", lambda config, numbers: {})
+    with pytest.raises(DuplicateIdError, match=r"found again 'd0' in row 0 and in a\.jsonl, li"):
+        read(source, id_column="id", on_duplicate="error")
 
 
 def test_a_sample_is_drawn_by_the_hash_of_the_id(tmp_path: Path) -> None:
@@ -156,7 +195,8 @@ def test_the_report_is_written_and_said(tmp_path: Path, caplog: pytest.LogCaptur
         report, _, out = read(jsonl(tmp_path / "a.jsonl", [*texts(9), {"text": "Alone."}, b"x"]))
     assert CorpusReport.model_validate_json((out / "report.json").read_text()) == report
     assert "10 documents, 28 sentences from 11 rows; quarantined: 1 broken-row" in caplog.text
-    assert "1 of 10 documents have one sentence: no pairs" in caplog.text
+    assert "1 of 10 documents have one sentence: methods that pair two " in caplog.text
+    assert "learn nothing from them and take no negative from them. They are enc" in caplog.text
 
 
 def test_an_empty_corpus_says_what_became_of_its_rows(tmp_path: Path) -> None:

@@ -364,9 +364,30 @@ def test_a_json_array_is_read_through_any_window(
     rows = [*ROWS, {"id": "ü", "title": "😀", "text": "Grüße. Nein."}, 12, None]
     path = tmp_path / "a.json"
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1))
-    report, documents, _ = read(path, **COLUMNS)
+    report, documents, out = read(path, **COLUMNS)
     assert [document.doc_id for document in documents] == [*(r["id"] for r in ROWS), "ü"]
     assert report.quarantined == {"broken-row": 2}
+    data = path.read_bytes()
+    assert [row["where"] for row in quarantined(out)] == [
+        f"a.json, element {len(rows) - 2}, byte {data.index(b'12,')}",
+        f"a.json, element {len(rows) - 1}, byte {data.index(b'null')}",
+    ]
+
+
+@pytest.mark.parametrize("block", [5, 4096])
+def test_an_element_is_told_by_its_first_byte_where_the_encoding_is_utf_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(json_rows._Window, "BLOCK", block)
+    path = tmp_path / "a.json"
+    data = b'\xef\xbb\xbf [{"text": "Gr\xc3\xbc\xc3\x9fe. Ja."}, {"text": "\xff"} , 7]'
+    path.write_bytes(data)
+    places = {row["where"] for row in quarantined(read(path)[2])}
+    starts = data.index(b'{"text": "\xff'), data.index(b"7]")
+    assert places == {f"a.json, element {k}, byte {start}" for k, start in enumerate(starts, 1)}
+    path.write_bytes(b'[{"text": "Gr\xfc\xdfe. Ja."}, 7]')
+    [bad] = quarantined(read(path, encoding="latin-1")[2])
+    assert bad["where"] == "a.json, element 1"
 
 
 def test_a_line_too_long_to_parse_costs_only_itself(
@@ -380,8 +401,8 @@ def test_a_line_too_long_to_parse_costs_only_itself(
     assert report.quarantined == {"over-long": 1, "broken-row": 1}
     offset = (tmp_path / "a.jsonl").read_bytes().index(b"broken")
     assert [(row["row"], row["where"]) for row in quarantined(out)] == [
-        (1, f"a.jsonl, byte {len(json.dumps(ROWS[0])) + 1}"),
-        (3, f"a.jsonl, byte {offset}"),
+        (1, f"a.jsonl, line 2, byte {len(json.dumps(ROWS[0])) + 1}"),
+        (3, f"a.jsonl, line 4, byte {offset}"),
     ]
 
 

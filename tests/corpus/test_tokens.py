@@ -95,6 +95,9 @@ def test_shards_hold_whole_documents_and_all_of_them(tmp_path: Path) -> None:
     assert corpus.document_of.tolist() == [0] * 3 + [1] * 2 + [2] * 5 + [3] * 2
     assert (len(corpus), corpus.n_documents) == (12, 4)
     assert corpus.doc_ids == ["d0", "d1", "d2", "d3"]
+    places = [(f"d{d}", k) for d, count in enumerate([3, 2, 5, 2]) for k in range(count)]
+    assert [corpus.place(sentence) for sentence in range(12)] == places
+    assert [corpus.part([1, 2]).place(sentence) for sentence in range(7)] == places[5:]
 
 
 @pytest.mark.usefixtures("small_shards")

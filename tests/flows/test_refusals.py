@@ -17,6 +17,7 @@ from flows.settings import settings
 from flows.train_method import trained_once
 from sentemb_core.configs import MethodRun
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
+from sentemb_core.idc import faiss_wheels
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
@@ -236,3 +237,26 @@ def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents
     ):
         trained_once(config, lambda row: None)
     assert "train_encoder" not in {used.stage for used in log.run.stages}
+
+
+@pytest.mark.parametrize("plan", [["--dry-run"], []])
+@pytest.mark.parametrize(
+    ("wheels", "options", "told"),
+    [
+        (2, (), "E001 faiss-cpu and faiss-gpu own the same folder .* Uninstall both"),
+        (0, ("--set", "annotation.clustering=kmeans"), "E001 k-means needs .* found neither"),
+    ],
+)
+def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
+    call, corpus_file: Path, monkeypatch, plan: list[str], wheels: int, options, told: str
+):
+    monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1" if wheels else None)
+    columns = ("--id-column", "id", "--sentences-column", "sentences")
+    code, _, said = call("run", str(corpus_file), *columns, *options, *plan)
+    assert (code, bool(re.search(told, said))) == (2, True), said
+    assert last_runs(Store.default(), 5) == []
+
+
+def test_a_partition_needs_no_faiss(corpus_file: Path, monkeypatch):
+    monkeypatch.setattr(faiss_wheels, "_version", lambda name: None)
+    check_run(settings(None, {"corpus.source": str(corpus_file)}, []))

@@ -102,6 +102,15 @@ def test_epochs_differ_in_the_company_that_documents_have(make):
     assert met[:size] != met[size:]
 
 
+def test_a_document_of_one_sentence_is_in_no_batch_of_pairs_or_clusters():
+    corpus = unique_corpus([3, 1] * 6)
+    labels = np.zeros(len(corpus), np.int64)
+    alone = set(np.flatnonzero(np.diff(corpus.offsets) == 1).tolist())
+    for sampler in (pair_batches(corpus, 4), ClusterBatches(CLUSTERS, corpus, labels, 6, 3, 0)):
+        views = [view for step in range(9) for view in sampler.batch(step).views.values()]
+        assert not alone & {document for view in views for document in view.document.tolist()}
+
+
 def test_a_batch_prefers_distinct_documents():
     """Against a plain shuffle: a document of c pairs meets itself much less."""
     corpus = unique_corpus([9] * 40)

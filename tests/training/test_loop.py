@@ -4,10 +4,12 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,10 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.errors import DivergedError, RecipeError
+from sentemb_core.errors import DivergedError, RecipeError, StorageError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
+from sentemb_core.store import disk
 from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.checkpoint import last_checkpoint
 from sentemb_core.training.loop import learner_of, train
 from tests import tiny
 
@@ -214,6 +218,46 @@ def test_only_the_last_two_checkpoints_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"step-{step:08d}.{kind}" for step in (9, 12) for kind in ("json", "safetensors")
     ]
+
+
+@pytest.mark.parametrize("validate", [some_score, None])
+@pytest.mark.parametrize("method", ["simcse", "esimcse", "is_bert", "clm_autoencoder"])
+def test_a_training_whose_checkpoints_do_not_fit_the_disk_is_refused_before_it(
+    tmp_path, monkeypatch, method, validate
+):
+    steps = []
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    asked = []
+    real = disk.require_free
+    monkeypatch.setattr(disk, "require_free", lambda *given: (asked.append(given), real(*given)))
+    config = config_of(method=method)
+    with pytest.raises(StorageError, match=r"^E601 3 checkpoints of the training take .* are free"):
+        trained(config, tmp_path, validate=validate, on_step=lambda *told: steps.append(told))
+    assert steps == []
+    monkeypatch.setattr(disk, "require_free", lambda *given: None)
+    trained(config, tmp_path, validate=validate)
+    kept = last_checkpoint(tmp_path).tensors
+    counters = [name for name in kept if name.startswith("optimiser.") and name.endswith(".step")]
+    sizes = [kept[name].nbytes for name in kept.keys() - counters]
+    assert asked[0][1] == 3 * sum(sizes)
+
+
+def test_a_run_that_goes_on_asks_for_room_for_what_it_will_still_write(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(disk, "require_free", lambda _, size, what: asked.append((size, what)))
+    trained(config_of(steps=2, checkpoint_every=3), tmp_path / "short")
+    trained(config_of(steps=5, checkpoint_every=3), tmp_path / "once")
+
+    def stop(step, _):
+        if step == 8:
+            raise InterruptionError
+
+    with pytest.raises(InterruptionError):
+        trained(config_of(), tmp_path / "long", on_step=stop)
+    trained(config_of(), tmp_path / "long")
+    counts = [what.split()[0] for _, what in asked]
+    assert counts == ["0", "1", "3", "1"]
+    assert asked[0][0] == 0 < asked[1][0] * 3 == asked[2][0] == asked[3][0] * 3
 
 
 def test_the_head_is_in_the_checkpoint_and_not_in_the_encoder(tmp_path):
