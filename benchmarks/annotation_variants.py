@@ -154,6 +154,11 @@ def in_order(seen: Seen) -> PairTable:
     return seen.mixed(seen.neighbours, apart_edge(seen), order_share(seen))
 
 
+def by_topics(seen: Seen) -> PairTable:
+    """Neighbours by the share of related pairs: few where documents mix topics; clusters else."""
+    return seen.mixed(seen.neighbours, cluster(seen), seen.relatedness.share or 0.0)
+
+
 def with_other_documents(seen: Seen) -> PairTable:
     """A quarter are sentences of two documents that rank each other first of a sample."""
     sample = min(CROSS_SAMPLE, len(seen.vectors))
@@ -209,6 +214,7 @@ VARIANTS: Mapping[str, Variant] = {
     "related pairs": related,
     AUTO: lambda seen: seen.mixed(apart_edge(seen), related(seen), 0.5),
     "edges apart, neighbours by order": in_order,
+    "neighbours by related share, rest cluster pairs": by_topics,
     "half neighbours, half cluster pairs": lambda seen: seen.mixed(
         seen.neighbours, cluster(seen), 0.5
     ),
