@@ -54,7 +54,7 @@ class BenchmarkReport(BaseModel):
     def summary(self) -> str:
         """One line for the log."""
         splits = " / ".join(f"{count:,} {split}" for split, count in self.n_queries.items())
-        said = f"; {self.said_elsewhere:,} are a sentence of another document"
+        said = f"; sentences of other documents among them: {self.said_elsewhere:,}"
         return (
             f"pool of {self.n_candidates:,} candidates; {splits} documents; {self.merged} merged"
             f"{said if self.said_elsewhere else ''}"

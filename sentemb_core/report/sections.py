@@ -474,8 +474,8 @@ def _rule(report: RunReport) -> str:
     pool = f"{count(report.candidates)} " if report.candidates else ""
     tuned = any(row.kind == "fine-tuned" for row in report.rounds)
     said = (
-        f" {count(report.said_elsewhere)} of the candidates are a sentence of another document, "
-        "too, and may have been trained on as such."
+        " Candidates that other documents have as a sentence, and that may have been trained on as "
+        f"such: {count(report.said_elsewhere)}."
         if report.said_elsewhere
         else ""
     )

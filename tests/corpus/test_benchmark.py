@@ -132,7 +132,7 @@ def test_candidates_that_other_documents_say_are_counted(tmp_path: Path) -> None
             writer.write(row)
     report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     assert report.said_elsewhere == 3
-    assert report.summary().endswith("; 3 are a sentence of another document")
+    assert report.summary().endswith("; sentences of other documents among them: 3")
 
 
 def test_the_report_says_the_pool(tmp_path: Path) -> None:
