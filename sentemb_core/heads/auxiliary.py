@@ -18,7 +18,7 @@ class AuxiliaryNetwork(nn.Module):
     reaches the learner through the sentence vector alone (seed 001, section 3.2).
 
     Args:
-        encoder: Whose lower layers. One that is frozen already (DiffCSE's generator) shares them.
+        encoder: Whose lower layers. A frozen one (as `rtd_mlm` has for both) shares them.
         head: State dict of the `MaskFiller` that a Condenser stage trained.
         random_head: Whether to start without one (seed 001, Table 4).
         detach: Whether the lower layers stay as they are; else they learn (seed 001, Table 6).

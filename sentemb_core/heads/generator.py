@@ -23,7 +23,8 @@ class Generator(nn.Module):
     DiffCSE takes a published DistilBERT; the late head of our own Condenser needs no download.
 
     Args:
-        encoder: As the stage left it.
+        encoder: As the stage left it; a `FrozenCopy` is taken as it is, and its owner from then on
+            is the generator.
         head: State dict of the stage's `MaskFiller`.
         random_head: Whether to start without one: its edits are noise then.
         sample: `argmax`, as the code: the likeliest token everywhere, masked or not; or
@@ -46,7 +47,7 @@ class Generator(nn.Module):
         self.language = LanguageHead(encoder)
         load_head(self.language, head and _language_part(head), random_head=random_head)
         self.language.requires_grad_(requires_grad=False)
-        self.encoder = FrozenCopy(encoder)
+        self.encoder = encoder if isinstance(encoder, FrozenCopy) else FrozenCopy(encoder)
 
     def forward(
         self,

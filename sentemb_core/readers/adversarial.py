@@ -1,7 +1,9 @@
-"""An adversarial view without labels: tokens move where the contrastive loss grows fastest.
+"""An adversarial view without labels: tokens move where a contrastive surrogate grows fastest.
 
-ConSERT's adversarial view follows the gradient of a supervised loss and so needs labels; the
-gradient of the contrastive loss itself is our choice.
+ConSERT's adversarial view follows the gradient of a supervised loss and so needs labels. The
+surrogate is our choice: one-way InfoNCE of the view against itself. The step's own loss is more: it
+has a second view, and masks that keep duplicates and the own document from being negatives. A
+reader sees neither, only the rows of its view.
 """
 
 import torch

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from pydantic import ValidationError
+from safetensors.torch import load, save
 
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
@@ -463,8 +464,41 @@ def test_rtd_and_mlm_without_one_is_the_other(without, other, own, network):
     shared = NEW_HEAD | {"mask_rate": 0.4, **own}
     both = shared | {"rtd": 0.1, "mlm": 0.1, without: 0.0}
     joint, single = made("rtd_mlm", **both), made(other, **shared, weight=0.1)
-    single[1].networks[network].load_state_dict(joint[1].networks[network].state_dict())
+    with torch.no_grad():
+        pairs = zip(
+            *(learner.networks[network].parameters() for _, learner in (single, joint)), strict=True
+        )
+        for its, weight in pairs:
+            its.copy_(weight)
     assert_alike(joint, single, batch_of("rtd_mlm", both), of="encoder.")
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_rtd_and_mlm_keep_one_frozen_encoder(detach):
+    """Lower layers that learn are their own; nothing is ever the learner's."""
+    learner = made("rtd_mlm", **NEW_HEAD, detach=detach)[1]
+    lower, editor = lower_layers_and_editor(learner)
+    pointers = {weight.data_ptr() for weight in editor.parameters()}
+    own = {weight.data_ptr() for weight in lower.parameters()}
+    assert own <= pointers if detach else own.isdisjoint(pointers)
+    assert pointers.isdisjoint({weight.data_ptr() for weight in learner.encoder.parameters()})
+    saved = [name.partition(".")[2] for name in learner.networks.state_dict()]
+    assert any(name.startswith("lower.") for name in saved) != detach
+    assert sum(name.startswith("edit.encoder.") for name in saved) == len(pointers)
+
+
+def test_rtd_and_mlm_are_restored_with_the_frozen_encoder_of_the_checkpoint():
+    known = made("rtd_mlm", **NEW_HEAD)[1]
+    fresh = made("rtd_mlm", tiny.bert(seed=1), **NEW_HEAD)[1]
+    fresh.networks.load_state_dict(load(save(known.networks.state_dict())))
+    for one, other in zip(*map(lower_layers_and_editor, (known, fresh)), strict=True):
+        for ours, theirs in zip(one.parameters(), other.parameters(), strict=True):
+            assert ours.equal(theirs)
+
+
+def lower_layers_and_editor(learner):
+    """The auxiliary network's, then the generator's."""
+    return learner.networks["auxiliary"].lower, learner.networks["discriminator"].edit.encoder
 
 
 def test_idc_differs_from_conpono_in_its_pairs_alone():

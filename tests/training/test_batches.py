@@ -19,6 +19,7 @@ from sentemb_core.views.batch import negatives, positives
 from tests import tiny
 
 CONPONO = method_for(TrainingConfig(method="conpono").method, tiny.static())
+SIMCSE = method_for(TrainingConfig(method="simcse").method, tiny.bert())
 BY_CLUSTER = {"name": "infocse_idc", "batches": "cluster"}
 CLUSTERS = method_for(TrainingConfig(method=BY_CLUSTER).method, tiny.static())
 
@@ -75,6 +76,17 @@ def test_a_batch_depends_on_seed_and_step_alone(make):
         assert same(visited.batch(step), make().batch(step))
     assert not same(make(0).batch(3), make(1).batch(3))
     assert not same(make().batch(0), make().batch(1))
+
+
+@pytest.mark.parametrize(
+    ("titles", "steps"),
+    [(1_000_000, 15_625), (100_000, 1_562), (50_000, 781), (20_000, 312), (10_000, 156)],
+)
+def test_golden_batches_of_64_titles_an_epoch(titles, steps):
+    """Seed 002's collections, and SimCSE's million sentences; the last short batch is dropped."""
+    alone = tiny.TinyCorpus([], np.arange(titles + 1), np.zeros(titles, dtype=bool))
+    sampler = PairBatches(SIMCSE, alone, SIMCSE.pairs(alone, None), 64, 0)
+    assert sampler.batches_per_epoch == steps
 
 
 @given(st.lists(st.integers(1, 7), min_size=4, max_size=12), st.integers(2, 6), st.integers(0, 99))

@@ -1,7 +1,8 @@
 """Finds a table of the five papers by its id.
 
-The values are as printed: an average that its own row refutes, or a shifted column, stays, and the
-table's `note` has the correction (docs/errata.md has them all). The STS averages were checked by
+The values are as printed: an average that its own row refutes stays, and the table's `note` has the
+correction (docs/errata.md has them all). One is corrected, since another table of its paper says
+how: Table 12 of seed 001, whose note has what is printed. The STS averages were checked by
 arithmetic; these could not be verified:
 
 - seed 000: R@10 and R@20 are there for four methods only, Table 2 for two; Browsing is private;
