@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sentemb_core.encoder.names import HEAD_FILE
 
 TRANSFORMER = "sentences; a transformer"
+DOCUMENTS = "documents"
 CONDENSED = "sentences; a transformer and its head from a Condenser stage"
 
 
@@ -32,12 +33,17 @@ class Entry:
         """Whether it starts from what a Condenser stage left."""
         return self.needs == CONDENSED
 
+    @property
+    def pairs_sentences(self) -> bool:
+        """Whether a pair is two sentences of one document, so that a sentence alone gives none."""
+        return self.needs == DOCUMENTS
+
 
 LISTING = (
-    Entry("infocse_idc", "documents", "sentences of one document in one cluster"),
-    Entry("conpono", "documents", "neighbouring sentences of a document"),
-    Entry("ict", "documents", "a sentence and the rest of its document"),
-    Entry("cpc", "documents", "a sentence and what precedes it"),
+    Entry("infocse_idc", DOCUMENTS, "sentences of one document in one cluster"),
+    Entry("conpono", DOCUMENTS, "neighbouring sentences of a document"),
+    Entry("ict", DOCUMENTS, "a sentence and the rest of its document"),
+    Entry("cpc", DOCUMENTS, "a sentence and what precedes it"),
     Entry("declutr", "long documents; a transformer", "spans of one document"),
     Entry(
         "fine_tune", "documents and labelled pairs", "a document and what people matched with it"
