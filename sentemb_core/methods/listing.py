@@ -80,6 +80,13 @@ UNTRAINED = {
 """What needs no gradient, and so is no method of a training -> how one has it."""
 
 
+JUDGED = (
+    "A run judges by a column of counterparts, or else by halves of documents: rows of one "
+    "sentence each want a column of counterparts (--counterpart-column)."
+)
+"""What a method that learns from sentences alone needs beside them."""
+
+
 HEADLESS = (
     "An auxiliary network starts from the head of a Condenser stage, and none is given (seed 001, "
     "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), take "
