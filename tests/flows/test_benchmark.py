@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NoReturn
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from httpx import ConnectError
 
@@ -214,6 +216,28 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
     assert "rho STS" in said
     two = board_of(asked(files, "one", "two"))
     assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
+
+
+def test_mean_and_weighted_mean_are_told_of_tasks_with_subsets_alone(
+    files: Path, tmp_path: Path, capsys
+):
+    """The terminal and the page have them as table.csv has."""
+    for name in ("sts_sts12", "stsb_dev"):
+        shutil.copy(files / "data" / f"{name}.parquet", tmp_path)
+    whole = pq.read_table(tmp_path / "sts_sts12.parquet")
+    subsets = pa.array(["news", "forum", "forum"] * 8)
+    pq.write_table(whole.append_column("subset", subsets), tmp_path / "sts_sts12.parquet")
+    board = board_of(asked(files, "one", "two", tasks=["sts12", "sts-b-dev"], data=str(tmp_path)))
+    told = {cell.system: cell.measures for cell in cells_of(board) if cell.task == "STS12"}
+    numbers = "; ".join(
+        f"{name} {100 * of['mean']:.1f}, {100 * of['wmean']:.1f}" for name, of in told.items()
+    )
+    line = f"STS12, mean and weighted mean over its subsets: {numbers}"
+    said = shown(capsys, *scoreboard_tables(board))
+    page = (write_board(board, tmp_path / "out") / "page.html").read_text("utf-8")
+    assert line in " ".join(said.split())
+    assert line in page
+    assert [text.count("over its subsets") for text in (said, page)] == [1, 1]
 
 
 def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
