@@ -74,6 +74,13 @@ Beir = Annotated[
         help="Folders in BEIR's format: tasks too, by qrels/test.tsv or the only split there is.",
     ),
 ]
+Split = Annotated[
+    str | None,
+    Parameter(
+        help="Which queries of the BEIR folders: those of qrels/NAME.tsv. Default: test, or the "
+        "only ones there are."
+    ),
+]
 Vectors = Annotated[
     Literal["text", "sentence_mean", "unit_sentence_mean"],
     Parameter(
@@ -238,6 +245,7 @@ def benchmark(
     tasks: Tasks = None,
     data: Data = None,
     beir: Beir = None,
+    split: Split = None,
     vectors: Vectors = "text",
     corpus_file: Annotated[
         str | None,
@@ -270,6 +278,7 @@ def benchmark(
         "tasks": tasks,
         "data": data,
         "beir": beir,
+        "split": split,
         "vectors": vectors,
         "fusion": fusion,
         "out": out,
@@ -286,6 +295,7 @@ def compare(
     tasks: Tasks = None,
     data: Data = None,
     beir: Beir = None,
+    split: Split = None,
     vectors: Vectors = "text",
     corpus_file: Annotated[
         str | None,
@@ -306,6 +316,7 @@ def compare(
         "tasks": tasks,
         "data": data,
         "beir": beir,
+        "split": split,
         "vectors": vectors,
     }
     return compare_command(given, corpus_named(corpus_file, corpus.given()), as_json=json)

@@ -28,6 +28,11 @@ class Benchmark(Config):
     )
     data: str | None = Field(default=None, description="Folder of the suite's files.")
     beir: tuple[str, ...] = Field(default=(), description="Folders in BEIR's format.")
+    split: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Of the BEIR folders: by qrels/NAME.tsv; none: test, or the only one there is.",
+    )
     tasks: tuple[str, ...] = Field(default=USUAL, description="Names of tasks or groups.")
     vectors: DocumentVector = Field(
         default="text",
@@ -71,7 +76,10 @@ class Benchmark(Config):
         beir = labelled(folders, taken=[task.name for task in SUITE])
         return [
             *suite,
-            *((beir_task(name, split_of(Path(one))), Path(one)) for name, one in beir.items()),
+            *(
+                (beir_task(name, split_of(Path(one), self.split)), Path(one))
+                for name, one in beir.items()
+            ),
         ]
 
     @property
@@ -89,10 +97,15 @@ class Benchmark(Config):
         """Before anything runs.
 
         Raises:
-            UsageError: there is no folder to look for tasks in.
+            UsageError: there is no folder to look for tasks in, or none that has splits.
             UnreadableSourceError: E103, a BEIR folder lacks a file, or no task has its files; or as
                 `split_of`.
         """
+        if self.split and not self.beir:
+            raise UsageError(
+                f"--split {self.split} chooses the queries of BEIR folders, and none is named: "
+                "name it with --beir FOLDER, or leave --split out."
+            )
         if not self.places():
             raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
         lacking = [
@@ -115,18 +128,26 @@ class Benchmark(Config):
             )
 
 
-def split_of(folder: Path) -> str:
-    """What a BEIR folder is judged by: test, or else the only split there is.
+def split_of(folder: Path, asked: str | None = None) -> str:
+    """What a BEIR folder is judged by: the split asked for, or test, or else the only one there is.
 
     Raises:
-        UnreadableSourceError: E103, there are several, and test is none of them.
+        UnreadableSourceError: E103, it lacks the one asked for; or there are several, test is none
+            of them, and none was asked for.
     """
     splits = sorted(file.stem for file in folder.glob("qrels/*.tsv"))
+    if asked:
+        if splits and asked not in splits:
+            raise UnreadableSourceError(
+                f"--split {asked} judges every BEIR folder by qrels/{asked}.tsv; {folder} has "
+                f"{', '.join(splits)}: choose among these, or take the folder by itself."
+            )
+        return asked
     if "test" in splits or not splits:
         return "test"
     if len(splits) > 1:
         raise UnreadableSourceError(
             "A BEIR folder is judged by qrels/test.tsv, or by the only split that it has; "
-            f"{folder} has {', '.join(splits)}: leave the one that you mean, or call it test."
+            f"{folder} has {', '.join(splits)}: choose one with --split ({' or '.join(splits)})."
         )
     return splits[0]

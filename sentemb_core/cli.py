@@ -272,7 +272,7 @@ def postprocess(
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
     from sentemb_core.method_presets import PRESETS, RUN_PRESETS
-    from sentemb_core.methods.listing import LISTING, UNTRAINED
+    from sentemb_core.methods.listing import JUDGED, LISTING, UNTRAINED
 
     presets = {
         entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]
@@ -289,7 +289,7 @@ def methods(*, json: Json = False) -> int:
     untrained = Table("without a gradient", "by", box=None)
     for name, how in UNTRAINED.items():
         untrained.add_row(name, console.plain(how))
-    console.show(table, untrained)
+    console.show(table, untrained, JUDGED)
     return 0
 
 

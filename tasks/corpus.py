@@ -1,12 +1,14 @@
 """Documents, the benchmark drawn from them, and their tokens: each read once, cached for all."""
 
+import json
 import logging
 
-from sentemb_core.configs import CorpusConfig, ValidationConfig
+from sentemb_core.configs import CorpusConfig, RunConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
-from tasks.checks import silent
+from tasks.checks import entry_of, silent, trainings
 from tasks.storing import opened, written
+from tasks.walking import PENDING
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -29,6 +31,24 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
         kept = opened(draft.ref) / "quarantine.parquet"
         log.warning("%s: %s", report.told_refused(), kept)
     return draft.ref
+
+
+def check_company(documents: ArtifactRef, config: RunConfig) -> None:
+    """Refuse (E102) documents of one sentence for a method that pairs two of them.
+
+    Before the benchmark is drawn, which refuses them too where nothing else can judge: a person
+    should not look for counterparts for what no method learns from. A plan goes on without it.
+    """
+    if documents.digest == PENDING:
+        return
+    from sentemb_core.corpus.documents import require_company
+
+    told = json.loads((opened(documents) / "report.json").read_text("utf-8"))
+    counts = told["documents"], told["documents_with_pairs"]
+    for training in (config.training, *trainings(config)):  # whose method a person named, first
+        entry = entry_of(training.method.name)
+        if entry.pairs_sentences:
+            require_company(*counts, entry.name, entry.what)
 
 
 def document_count(documents: ArtifactRef) -> int:

@@ -311,6 +311,11 @@ def test_methods_are_listed_with_what_they_need(call):
     assert listed["simcse"]["presets"][:2] == ["paper", "mlm"]
 
 
+def test_whoever_has_sentences_alone_is_told_what_judges_them(call):
+    said = " ".join(call("methods")[1].split())
+    assert said.endswith("want a column of counterparts (--counterpart-column).")
+
+
 def test_methods_are_listed_without_waiting_for_torch():
     listing = "import sys; from sentemb_core.cli import methods; methods()"
     script = f"{listing}; assert 'torch' not in sys.modules"

@@ -159,7 +159,11 @@ def _told_of(different: Collection[str], config: ValidationConfig) -> str:
     if config.halves:
         return ". Give more documents"
     if not different:
-        return ", and no counterpart. Name a column of counterparts"
+        return (
+            ", and no counterpart. Sentences alone want a column of counterparts "
+            "(--counterpart-column: a title, a headline or a query of each row), or several of "
+            "them joined to a document"
+        )
     return (
         f", and {len(different)} counterpart where two different ones would do. Give more documents"
     )

@@ -124,6 +124,20 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
         )  # fmt: skip
 
 
+def require_company(documents: int, with_pairs: int, method: str, positives: str) -> None:
+    """Refuse (E102) sentences that stand alone where a method pairs those of one document.
+
+    `write_documents` lets them pass where no splitter looked for more.
+    """
+    if with_pairs < PAIRS_SHARE * documents:
+        raise EmptyPairsError(
+            f"{method} learns from documents of at least two sentences ({positives}): "
+            f"{documents - with_pairs} of {documents} have one. Give it longer documents, "
+            "check the splitter (--splitter), or take a method that learns from sentences alone, "
+            "as simcse (`sentemb methods`)."
+        )
+
+
 def _of_encoding(report: CorpusReport) -> str:
     return ". Name the encoding by --encoding" if "encoding" in report.quarantined else ""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sentemb_core.encoder.names import HEAD_FILE
 
 TRANSFORMER = "sentences; a transformer"
+DOCUMENTS = "documents"
 CONDENSED = "sentences; a transformer and its head from a Condenser stage"
 
 
@@ -32,12 +33,17 @@ class Entry:
         """Whether it starts from what a Condenser stage left."""
         return self.needs == CONDENSED
 
+    @property
+    def pairs_sentences(self) -> bool:
+        """Whether a pair is two sentences of one document, so that a sentence alone gives none."""
+        return self.needs == DOCUMENTS
+
 
 LISTING = (
-    Entry("infocse_idc", "documents", "sentences of one document in one cluster"),
-    Entry("conpono", "documents", "neighbouring sentences of a document"),
-    Entry("ict", "documents", "a sentence and the rest of its document"),
-    Entry("cpc", "documents", "a sentence and what precedes it"),
+    Entry("infocse_idc", DOCUMENTS, "sentences of one document in one cluster"),
+    Entry("conpono", DOCUMENTS, "neighbouring sentences of a document"),
+    Entry("ict", DOCUMENTS, "a sentence and the rest of its document"),
+    Entry("cpc", DOCUMENTS, "a sentence and what precedes it"),
     Entry("declutr", "long documents; a transformer", "spans of one document"),
     Entry(
         "fine_tune", "documents and labelled pairs", "a document and what people matched with it"
@@ -72,6 +78,13 @@ UNTRAINED = {
     "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
 }
 """What needs no gradient, and so is no method of a training -> how one has it."""
+
+
+JUDGED = (
+    "A run judges by a column of counterparts, or else by halves of documents: rows of one "
+    "sentence each want a column of counterparts (--counterpart-column)."
+)
+"""What a method that learns from sentences alone needs beside them."""
 
 
 HEADLESS = (

@@ -1,11 +1,12 @@
 """What a benchmark found beside its scores, as the lines of a table, for a terminal and a page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sentemb_core.suite import Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
+from tasks.tables.scoreboard import Cell
 
 Lines = list[list[str]]
 """The head first."""
@@ -36,6 +37,24 @@ def diagnosis_lines(
         for measure in MEASURES
     ]
     return [head, *rows]
+
+
+def subset_lines(cells: Sequence[Cell]) -> list[str]:
+    """SentEval's own settings beside `all`, a line for each STS task that has subsets.
+
+    Without any, both are `all` itself.
+    """
+    sts = [cell for cell in cells if cell.group == "sts"]
+    having = [cell.task for cell in sts if cell.measures["mean"] != cell.value]
+    lines: list[str] = []
+    for task in dict.fromkeys(having):
+        told = "; ".join(
+            f"{cell.system} {100 * cell.measures['mean']:.1f}, {100 * cell.measures['wmean']:.1f}"
+            for cell in sts
+            if cell.task == task
+        )
+        lines.append(f"{task}, mean and weighted mean over its subsets: {told}")
+    return lines
 
 
 def fusion_lines(fusions: Mapping[str, Mapping[str, ArtifactRef]]) -> Lines:

@@ -15,7 +15,13 @@ from tasks.tables.scoreboard import (
     not_run,
     refused,
 )
-from tasks.tables.scoreboard_lines import TITLES, diagnosis_lines, fusion_lines, overlap_lines
+from tasks.tables.scoreboard_lines import (
+    TITLES,
+    diagnosis_lines,
+    fusion_lines,
+    overlap_lines,
+    subset_lines,
+)
 
 if TYPE_CHECKING:
     from sentemb_core.report.figures import Drawing
@@ -71,6 +77,7 @@ def group_panel(board: Scoreboard, cells: Sequence[Cell], group: Group) -> "Pane
     mean_row = ["average", "", *(f"{100 * means[s]:.1f}" if s in means else "" for s in systems)]
     return Panel(
         TITLES[group],
+        subset_lines(own),
         head=["task", "measure", *systems],
         rows=[*rows, mean_row] if len(rows) > 1 and means else rows,
         caption="Times 100, with the 95 % interval over the task's units",

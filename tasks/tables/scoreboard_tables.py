@@ -30,11 +30,13 @@ from tasks.tables.scoreboard_lines import (
     diagnosis_lines,
     fusion_lines,
     overlap_lines,
+    subset_lines,
 )
 from tasks.tables.scoreboard_page import write_page
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from sentemb_core.report.scores import Point
 
@@ -177,12 +179,15 @@ def overlap_json(overlap: ArtifactRef | None) -> Json:
     return {name: one.model_dump() for name, one in overlaps_of(overlap).items()} if overlap else {}
 
 
-def scoreboard_tables(board: Scoreboard) -> "list[Table | str]":
+def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
     """The scores, what has no number, the diagnostics, the overlap."""
+    from rich.text import Text
+
     cells = cells_of(board)
-    told: list[Table | str] = [
+    told: list[Table | Text | str] = [
         "Main measures, times 100; CSV and JSON have shares, intervals and every measure.",
         scores_table(board, cells),
+        *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models),
         lengths_note(board.encoders),
         *(f"{where}: {error}" for where, error in refused(board.scores).items()),

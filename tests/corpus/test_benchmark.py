@@ -113,7 +113,9 @@ def test_halves_can_be_asked_for(tmp_path: Path) -> None:
 
 def test_halves_need_two_documents_of_two_sentences(tmp_path: Path) -> None:
     rows = [*documents(1, title=lambda _: None), *documents(9, title=lambda _: None, sentences=1)]
-    with pytest.raises(EmptyPairsError, match=r"E102 .*found 1, and no counterpart\. Name a col"):
+    with pytest.raises(
+        EmptyPairsError, match=r"E102 .*found 1, and no counterpart\. .*--counterpart-c"
+    ):
         drawn(tmp_path, rows)
 
 

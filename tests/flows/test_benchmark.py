@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NoReturn
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from httpx import ConnectError
 
@@ -214,6 +216,28 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
     assert "rho STS" in said
     two = board_of(asked(files, "one", "two"))
     assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
+
+
+def test_mean_and_weighted_mean_are_told_of_tasks_with_subsets_alone(
+    files: Path, tmp_path: Path, capsys
+):
+    """The terminal and the page have them as table.csv has."""
+    for name in ("sts_sts12", "stsb_dev"):
+        shutil.copy(files / "data" / f"{name}.parquet", tmp_path)
+    whole = pq.read_table(tmp_path / "sts_sts12.parquet")
+    subsets = pa.array(["news", "forum", "forum"] * 8)
+    pq.write_table(whole.append_column("subset", subsets), tmp_path / "sts_sts12.parquet")
+    board = board_of(asked(files, "one", "two", tasks=["sts12", "sts-b-dev"], data=str(tmp_path)))
+    told = {cell.system: cell.measures for cell in cells_of(board) if cell.task == "STS12"}
+    numbers = "; ".join(
+        f"{name} {100 * of['mean']:.1f}, {100 * of['wmean']:.1f}" for name, of in told.items()
+    )
+    line = f"STS12, mean and weighted mean over its subsets: {numbers}"
+    said = shown(capsys, *scoreboard_tables(board))
+    page = (write_board(board, tmp_path / "out") / "page.html").read_text("utf-8")
+    assert line in " ".join(said.split())
+    assert line in page
+    assert [text.count("over its subsets") for text in (said, page)] == [1, 1]
 
 
 def test_a_diagnostic_that_is_the_same_for_all_models_goes_with_nothing(
@@ -521,10 +545,49 @@ def test_the_only_split_of_a_folder_judges_and_is_told(files: Path, tmp_path: Pa
 def test_of_several_splits_test_judges_and_without_it_none(files: Path, tmp_path: Path):
     several = split_folder(tmp_path / "several", "dev", "train")
     config = asked(files, "one", tasks=[], beir=[str(several)])
-    with pytest.raises(UnreadableSourceError, match=r"E103 .*several has dev, train: leave"):
+    with pytest.raises(
+        UnreadableSourceError, match=r"E103 .*has dev, train: choose one with --split"
+    ):
         config.check_files()
     shutil.copy(several / "qrels" / "dev.tsv", several / "qrels" / "test.tsv")
     assert [task.name for task, _ in config.places()] == ["several"]
+
+
+def test_the_split_that_is_asked_for_judges_every_folder(files: Path, tmp_path: Path):
+    several = split_folder(tmp_path / "several", "dev", "train")
+    (several / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\n0\t1\t1")
+    shutil.copytree(several, tmp_path / "tested")
+    shutil.copy(several / "qrels" / "train.tsv", tmp_path / "tested" / "qrels" / "test.tsv")
+    both = [str(several), str(tmp_path / "tested")]
+    config = from_anywhere(asked(files, "one", data=None, tasks=[], beir=both, split="dev"))
+    config.check_files()
+    found = {(cell.task, cell.units) for cell in cells_of(board_of(config))}
+    assert found == {("several (dev)", 1), ("tested (dev)", 1)}
+    models = ["BM25", str(files / "one")]
+    duel = duel_of(config.model_copy(update={"models": tuple(models)}))
+    assert [comparison_of(row).task for row in duel.rows][:2] == ["several (dev)", "tested (dev)"]
+    with pytest.raises(UnreadableSourceError, match=r"--split test .*several has dev, train: ch"):
+        asked(files, "one", beir=both, split="test").check_files()
+
+
+@pytest.mark.parametrize("verb", ["benchmark FILES/one", "compare FILES/one FILES/two"])
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (
+            "--beir FILES/beir --split dev",
+            3,
+            "E103 --split dev judges every BEIR folder by qrels/d",
+        ),
+        ("--split dev", 2, "E001 --split dev chooses the queries of BEIR folders, and none is"),
+    ],
+)
+def test_a_split_that_no_folder_has_is_told(
+    files: Path, capsys, verb: str, options: str, code: int, told: str
+):
+    words = f"{verb} --data FILES/data --tasks sts12 {options}".replace("FILES", str(files))
+    assert console.run(app, words.split()) == code
+    assert told in capsys.readouterr().err
 
 
 def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):

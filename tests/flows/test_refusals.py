@@ -203,9 +203,6 @@ def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_eac
             EmptyPairsError,
             "E102 declutr draws its spans .* the longest has",
         ),
-        ("one_sentence_each", "conpono", EmptyPairsError, "E102 .* found 0 of .* longest has 1"),
-        ("one_sentence_each", "ict", EmptyPairsError, "E102 .* check the sentence splitter"),
-        ("one_sentence_each", "cpc", EmptyPairsError, "E102 .* take a corpus of longer documents"),
         ("one_document_of_two", "conpono", NoNegativesError, "E301 A batch must span at least two"),
     ],
 )
@@ -224,6 +221,45 @@ def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
     assert stages >= {"tokenise_sentences", "validate_encoder"}
     assert "train_encoder" not in stages
     assert not [*Store.default().root.rglob("step-*")]
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "named"),
+    [
+        *((name, (), name) for name in ("conpono", "ict", "cpc")),
+        ("simcse", ("initialiser.method=conpono",), "conpono"),
+    ],
+)
+def test_a_method_that_pairs_sentences_says_so_before_anything_is_drawn(
+    one_sentence_each: Path, method: str, more: tuple[str, ...], named: str
+):
+    """Without counterparts, too, where nothing could judge it either."""
+    bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
+    for given in (("corpus.splitter=none",), bare):
+        with (
+            without_prefect(Store.default()),
+            recording(Store.default(), "one", [], {}) as log,
+            pytest.raises(EmptyPairsError, match=rf"E102 {named} learns .*: 60 of 60 have one"),
+        ):
+            trained_once(run_on(one_sentence_each, method, *given, *more), lambda row: None)
+        assert {used.stage for used in log.run.stages} == {"read_corpus"}
+
+
+def test_rounds_need_documents_whatever_initialises_them(call, one_sentence_each: Path):
+    columns = ("--id-column", "id", "--sentences-column", "sentences", "--splitter", "none")
+    code, _, said = call("run", str(one_sentence_each), *columns)
+    assert (code, "E102 infocse_idc learns from documents of" in said) == (3, True), said
+
+
+def test_sentences_that_nothing_judges_are_told_what_would(one_sentence_each: Path):
+    bare = ("corpus.splitter=none", "corpus.counterpart_column=null")
+    told = r"E102 Validation by halves .* no counterpart\. Sentences alone .*--counterpart-column"
+    with (
+        without_prefect(Store.default()),
+        recording(Store.default(), "one", [], {}),
+        pytest.raises(EmptyPairsError, match=told),
+    ):
+        trained_once(run_on(one_sentence_each, "simcse", *bare), lambda row: None)
 
 
 def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents(
