@@ -121,7 +121,6 @@ SNLI = Experiment(
     claims=MAIN.claims,
     small=OF_ARTICLES,
     paper=PAPER,
-    differs="The probe sees |u - v| and u * v; SentEval's u and v, too.",
 )
 
 ANCHORS = Experiment(
