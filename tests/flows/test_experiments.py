@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -436,6 +437,38 @@ def test_under_each_preset_the_table_says_what_differs(what: Experiment):
         assert budget.differs.endswith(".")
         assert told == f"What differs: {budget.differs} {what.differs}".rstrip()
     assert "2 layers" not in paper, "is of the small base encoder"
+
+
+def trainings(what: Experiment) -> Iterator[tuple[int, int]]:
+    """Steps and batch of every training by a method under the small preset."""
+    asked = Reproduction(experiment=what.id, data="")
+    for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
+        training = asked.training(step.method, 42, step.times, step.batch_size)
+        yield training.steps, training.batch_size
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_a_training_below_the_usual_length_is_told(what: Experiment):
+    """Longer ones in small batches read as many texts."""
+    below = [one for one in trainings(what) if one[0] < 300 or one[0] * one[1] < 300 * 64]
+    assert ("below the usual 300 steps of 64" in what.small.differs) == bool(below)
+
+
+@pytest.mark.parametrize(
+    ("id", "told"),
+    [
+        ("s002.e2a", {156}),
+        ("s002.e2c", {16, 47, 141, 149, 156}),
+        ("s002.batch", {150, 75, 38}),
+        ("s002.curve", {30, 90}),
+        ("s004.time", {30}),
+        ("s004.t10", {75}),
+    ],
+)
+def test_the_steps_below_the_usual_ones_are_those_told(id: str, told: set[int]):
+    what = EXPERIMENTS[id]
+    assert {steps for steps, _ in trainings(what) if steps < 300} == told
+    assert str(min(told)) in what.small.differs
 
 
 def telling(sentence: str) -> set[str]:
