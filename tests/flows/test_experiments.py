@@ -256,7 +256,7 @@ def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
         *("news_reuters21578.parquet", "session_mixed_titles.parquet")
     ]
     assert "beir/quora/corpus.jsonl" in told["s002.e5"]["lacks"]
-    assert told["methods-small"]["lacks"] == ["news_reuters21578.parquet"]
+    assert told["methods-small"]["lacks"] == ["news_reuters21578.parquet", "long_elife.parquet"]
     assert told["few-shot"]["lacks"] == []
 
 
