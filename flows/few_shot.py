@@ -15,6 +15,7 @@ from flows.reproduce import (
     Ground,
     fixed_cells,
     ground_of,
+    ground_of_row,
     judged,
     learnt,
     self_annotated,
@@ -96,7 +97,8 @@ def few_shot_cells(table: FewShotTable) -> Iterator[Cell]:
             steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
             cell = blank.model_copy(update={"method": method, "labels": count} | steps)
             label = f"{method} on {corpus} from {start}, {count} labels, seed {seed}"
-            make = partial(point, label, cell, training, tuning, table, ground)
+            own = ground_of_row(method, ground, table, corpus, start, seed)
+            make = partial(point, label, cell, training, tuning, table, own)
             yield tried(label, cell, make)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from flows.presets import method_preset
 from flows.settings import nearest
 from sentemb_core.configs import (
+    AnnotationConfig,
     Config,
     CorpusConfig,
     EncoderConfig,
@@ -18,8 +19,9 @@ from sentemb_core.configs import (
 )
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.experiments import Corpus
+from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import METHOD_NAMES
-from sentemb_core.types import Json, Pooling
+from sentemb_core.types import Json, Pooling, Similarity
 
 Start = Literal["transformer", "minilm", "static"]
 Seed = Annotated[int, Field(ge=0)]
@@ -51,7 +53,19 @@ STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200, "static": 1_0
 CONTEXT = 128
 """Tokens of the texts that methods of contexts read: what a CPU has time for."""
 
+OWN_CORPUS: Mapping[str, Corpus] = {"declutr": "long_elife"}
+"""Row that the documents of the default corpora are too short for -> one beside them."""
+
 UNLABELLED = tuple(name for name in METHOD_NAMES if name != "fine_tune")
+
+VARIANTS: Mapping[str, Json] = {
+    "infocse_idc_kmeans": {"name": "infocse_idc"},
+    "infocse_idc_dot": {"name": "infocse_idc", "temperature": 1.0},
+    "hicl_over_esimcse": {"name": "hicl", "longest": CONTEXT, "base": {"name": "esimcse"}},
+    "hicl_over_sncse": PRESETS["hicl"]["over_sncse"]["method"]
+    | {"name": "hicl", "longest": CONTEXT},
+}
+"""Rows on request: another row's method, at its cost, under a setting of its paper."""
 
 METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
     "ict": {"name": "ict", "context_tokens": CONTEXT},
@@ -65,8 +79,20 @@ METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
     "simcse+mlm_autoencoder": {"name": "mlm_autoencoder", "simcse": 1.0, "weight": 0.01},
     "infocse_aux_random_head": {"name": "infocse_aux", "random_head": True},
     "diffcse_random_generator": {"name": "diffcse", "random_head": True},
+    **VARIANTS,
 }
 """Row of the table -> the method's settings; what is left out has the method's default."""
+
+ANNOTATIONS: Mapping[str, AnnotationConfig] = {
+    "infocse_idc_kmeans": AnnotationConfig(clustering="kmeans")
+}
+"""Rows of self-training whose positives are not found as the others' are."""
+
+SIMILARITIES: Mapping[str, Similarity] = {"infocse_idc_dot": "dot"}
+"""Rows that do not compare by the cosine: seed 000's literal Eq. 1 and 2."""
+
+OF_OWN_GROUND = {*ANNOTATIONS, *SIMILARITIES}
+"""Rows that share a block's texts and judges, but not how it begins or is annotated."""
 
 
 def looked_for(corpus: Corpus) -> bool:
@@ -84,6 +110,11 @@ class Unlearnt(NamedTuple):
 WORDS = "word_vectors"
 """Row of the means of word vectors that are trained on the corpus."""
 
+RESCORED = "bm25_rescored"
+"""Row, on request, of BM25's first documents, rescored by the start encoder's cosines."""
+
+ON_REQUEST = (*VARIANTS, RESCORED)
+
 UNLEARNT: Mapping[str, Unlearnt] = {
     "cls_before_pooler": Unlearnt("cls_before_pooler"),
     "first_last_mean": Unlearnt("first_last_mean"),
@@ -94,16 +125,19 @@ UNLEARNT: Mapping[str, Unlearnt] = {
 """Rows without a gradient: raw states by pooling, and the maps on their papers' own pooling."""
 
 
+DEFAULT_CORPORA: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
+
+
 class MethodTable(Config):
     """A table of methods in cells of equal budget."""
 
     title: ClassVar[str] = "methods-small"
-    rows: ClassVar[tuple[str, ...]] = (WORDS, *UNLEARNT, *METHODS)
+    rows: ClassVar[tuple[str, ...]] = (WORDS, RESCORED, *UNLEARNT, *METHODS)
 
     data: str = Field(description="Folder of the corpora and the STS files.")
-    corpora: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
+    corpora: tuple[Corpus, ...] = DEFAULT_CORPORA
     encoders: tuple[Start, ...] = ("transformer", "minilm")
-    methods: tuple[str, ...] = rows
+    methods: tuple[str, ...] = tuple(row for row in rows if row not in ON_REQUEST)
     seeds: tuple[Seed, ...] = Field(default=(42,), min_length=1)
     steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
     batch_size: int = Field(default=64, ge=2)
@@ -131,7 +165,21 @@ class MethodTable(Config):
 
     def blocks(self) -> Iterator[tuple[Corpus, Start, int]]:
         """Corpus, start encoder and seed of each group of rows, in the table's order."""
-        return product(self.corpora, self.encoders, self.seeds)
+        return product(self.corpora_read, self.encoders, self.seeds)
+
+    @property
+    def corpora_read(self) -> tuple[Corpus, ...]:
+        """Those asked for; behind the default ones, what some rows have of their own."""
+        if self.corpora != DEFAULT_CORPORA:
+            return self.corpora
+        own: list[Corpus] = [OWN_CORPUS[row] for row in self.methods if row in OWN_CORPUS]
+        return tuple(dict.fromkeys((*self.corpora, *own)))
+
+    def methods_on(self, corpus: Corpus) -> tuple[str, ...]:
+        """All, but on a corpus that was not asked for: there those whose own it is."""
+        if corpus in self.corpora:
+            return self.methods
+        return tuple(row for row in self.methods if OWN_CORPUS.get(row) == corpus)
 
     def file(self, name: str) -> Path:
         return Path(self.data) / f"{name}.parquet"
@@ -148,14 +196,16 @@ class MethodTable(Config):
             preset | budget | {"method": METHODS[method], "seed": seed}
         )
 
-    def start(self, name: Start, seed: int) -> EncoderConfig:
-        start = EncoderConfig(name=name, seed=seed, positions=CONTEXT)
+    def start(self, name: Start, seed: int, method: str = "") -> EncoderConfig:
+        """What the cells of a block start from; a row may ask for a similarity of its own."""
+        similarity = SIMILARITIES.get(method)
+        start = EncoderConfig(name=name, seed=seed, positions=CONTEXT, similarity=similarity)
         return start.model_copy(update={"dim": self.dim}) if name == "transformer" else start
 
     def files_wanted(self) -> list[str]:
         """The corpora, and the STS sets where a corpus has no titles."""
         judges = () if all(map(looked_for, self.corpora)) else STS.values()
-        return [f"{name}.parquet" for name in (*self.corpora, *judges)]
+        return [f"{name}.parquet" for name in (*self.corpora_read, *judges)]
 
     def absent_files(self) -> list[str]:
         """What it would read and the data folder does not have."""

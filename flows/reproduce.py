@@ -9,7 +9,10 @@ from prefect import flow
 from flows.annotation import annotation_of
 from flows.attempt import attempted
 from flows.method_table import (
+    ANNOTATIONS,
     METHODS,
+    OF_OWN_GROUND,
+    RESCORED,
     STS,
     UNLEARNT,
     WORDS,
@@ -21,6 +24,7 @@ from flows.method_table import (
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig
+from sentemb_core.errors import NoQueriesError
 from sentemb_core.method_settings import (
     CONPONO,
     RTDMLM,
@@ -38,7 +42,13 @@ from tasks.rows import Value
 from tasks.segments import segmented_share
 from tasks.tables.cells import Cell
 from tasks.train import train_encoder
-from tasks.validate import bm25_scores, random_scores, score_sts, validate_encoder
+from tasks.validate import (
+    bm25_scores,
+    random_scores,
+    rescored_scores,
+    score_sts,
+    validate_encoder,
+)
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -47,7 +57,10 @@ UNTIMED = ("validate_encoder", "score_sts")
 
 
 class Ground(Value):
-    """What all cells of a block share: texts, the start encoder, and who judges."""
+    """What all cells of a block share: texts, the start encoder, and who judges.
+
+    A row may have an annotation, or a start encoder's similarity, of its own.
+    """
 
     start: ArtifactRef
     documents: ArtifactRef
@@ -55,6 +68,7 @@ class Ground(Value):
     benchmark: ArtifactRef | None
     sts: dict[str, tuple[str, str]]
     """Set -> (file, SHA-256 of its bytes)."""
+    annotation: AnnotationConfig = AnnotationConfig()
 
 
 @flow(name="reproduce", flow_run_name="methods-small")
@@ -83,7 +97,7 @@ def cells(table: MethodTable) -> Iterator[Cell]:
     for corpus, start, seed in table.blocks():
         ground = ground_of(table, corpus, start, seed)
         yield from fixed_cells(ground, Cell(corpus=corpus, start=start, method="", seed=seed))
-        for method in table.methods:
+        for method in table.methods_on(corpus):
             cell = Cell(corpus=corpus, start=start, method=method, seed=seed)
             label = f"{method} on {corpus} from {start}, seed {seed}"
             if method not in METHODS:
@@ -92,15 +106,21 @@ def cells(table: MethodTable) -> Iterator[Cell]:
             training = table.training(method, start, seed)
             budget = {"steps": training.steps, "batch_size": training.batch_size}
             cell = cell.model_copy(update=budget)
-            yield tried(label, cell, partial(finished, label, cell, training, ground))
+            own = ground_of_row(method, ground, table, corpus, start, seed)
+            yield tried(label, cell, partial(finished, label, cell, training, own))
 
 
-def ground_of(table: MethodTable, corpus: Corpus, start: Start, seed: int) -> Ground:
-    """Titles look for their documents; a corpus without any is judged by similar sentences."""
+def ground_of(
+    table: MethodTable, corpus: Corpus, start: Start, seed: int, method: str = ""
+) -> Ground:
+    """Titles look for their documents; a corpus without any is judged by similar sentences.
+
+    With a method it is as that row asks for it.
+    """
     titled = looked_for(corpus)
     documents = documents_of(table.corpus(corpus))
     benchmark = draw_benchmark(documents, table.pool) if titled else None
-    encoder = encoder_from(table.start(start, seed), documents)
+    encoder = encoder_from(table.start(start, seed, method), documents)
     files = {} if titled else {name: table.file(file) for name, file in STS.items()}
     return Ground(
         start=encoder,
@@ -108,7 +128,15 @@ def ground_of(table: MethodTable, corpus: Corpus, start: Start, seed: int) -> Gr
         sentences=tokenise_sentences(documents, benchmark, encoder),
         benchmark=benchmark,
         sts={name: (str(file), file_digest(file)) for name, file in files.items()},
+        annotation=ANNOTATIONS.get(method, AnnotationConfig()),
     )
+
+
+def ground_of_row(
+    method: str, block: Ground, table: MethodTable, corpus: Corpus, start: Start, seed: int
+) -> Ground:
+    """The block's, unless the row asks for one of its own."""
+    return ground_of(table, corpus, start, seed, method) if method in OF_OWN_GROUND else block
 
 
 def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
@@ -134,6 +162,8 @@ def unlearnt(label: str, cell: Cell, ground: Ground) -> Cell:
         words = word_vectors(ground.documents, ground.benchmark, cell.seed)
         sentences = tokenise_sentences(ground.documents, ground.benchmark, words)
         return judged(words, ground.model_copy(update={"sentences": sentences}), cell)
+    if cell.method == RESCORED:
+        return rescored(cell, ground)
     row = UNLEARNT[cell.method]
     encoder = pooled_as(ground.start, row.pooling)
     if row.map:
@@ -147,6 +177,18 @@ def finished(label: str, cell: Cell, training: TrainingConfig, ground: Ground) -
     share = segmented_share(training.method, ground.sentences, ground.start)
     trained = learnt(training, cell.start, ground)
     return judged(trained, ground, cell.model_copy(update={"segmented": share}))
+
+
+def rescored(cell: Cell, ground: Ground) -> Cell:
+    """Words and the start encoder together; alpha is the validation split's best."""
+    if not ground.benchmark:
+        raise NoQueriesError(
+            f"{RESCORED} rescores what titles find, and {cell.corpus} has none: leave it out."
+        )
+    found = rescored_scores(
+        ground.start, ground.sentences, ground.documents, ground.benchmark, None
+    )
+    return cell.model_copy(update={"scores": found})
 
 
 def judged(encoder: ArtifactRef, ground: Ground, cell: Cell) -> Cell:
@@ -163,8 +205,8 @@ def judged(encoder: ArtifactRef, ground: Ground, cell: Cell) -> Cell:
 def learnt(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
     """What a method makes of the start encoder."""
     match training.method:
-        case InfoCSEIDCPairs():
-            return initialised(training, start, ground)
+        case InfoCSEIDCPairs(temperature=temperature):
+            return initialised(training, CONPONO(temperature=temperature), start, ground)
         case InfoCSEAux(random_head=False) | DiffCSE(random_head=False) | RTDMLM():
             return condensed(training, ground)
         case _:
@@ -179,19 +221,21 @@ def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
     return train_encoder(first.model, ground.sentences, training).model
 
 
-def initialised(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
+def initialised(
+    training: TrainingConfig, first: CONPONO, start: str, ground: Ground
+) -> ArtifactRef:
     """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
     if start == "minilm":
         return self_annotated(training, ground.start, ground)
     half = training.model_copy(update={"steps": max(1, training.steps // 2)})
-    neighbours = half.model_copy(update={"method": CONPONO()})
-    first = train_encoder(ground.start, ground.sentences, neighbours).model
-    return self_annotated(half, first, ground)
+    neighbours = half.model_copy(update={"method": first})
+    annotator = train_encoder(ground.start, ground.sentences, neighbours).model
+    return self_annotated(half, annotator, ground)
 
 
 def self_annotated(training: TrainingConfig, annotator: ArtifactRef, ground: Ground) -> ArtifactRef:
     """One round of Algorithm 1."""
-    found = annotation_of(annotator, ground.sentences, AnnotationConfig())
+    found = annotation_of(annotator, ground.sentences, ground.annotation)
     return train_encoder(
         annotator, ground.sentences, training, clusters=found.clusters, pairs=found.pairs
     ).model

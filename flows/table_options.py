@@ -53,7 +53,8 @@ class TableOptions:
         SEVERAL,
         Parameter(
             group=OF_CELLS,
-            help="Default: blog_usgov news_reuters21578 plain_sentences; few-shot: blog_usgov.",
+            help="Default: blog_usgov news_reuters21578 plain_sentences, and long_elife for "
+            "declutr alone; few-shot: blog_usgov.",
         ),
     ] = None
     encoders: Annotated[
@@ -69,7 +70,8 @@ class TableOptions:
         SEVERAL,
         Parameter(
             group=OF_CELLS,
-            help="Rows (`sentemb methods`). Default: all; few-shot: conpono infocse_idc.",
+            help="Rows (`sentemb methods`). Default: all but infocse_idc_kmeans infocse_idc_dot "
+            "hicl_over_esimcse hicl_over_sncse bm25_rescored; few-shot: conpono infocse_idc.",
         ),
     ] = None
     counts: Annotated[

@@ -16,6 +16,7 @@ from flows.experiments import (
     seed_004,
     seed_004_ablations,
 )
+from flows.experiments.shared_differences import with_shared
 from flows.method_table import CORPORA, Corpus, Seed
 from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
 from flows.settings import nearest
@@ -58,7 +59,7 @@ PAPERS = (
 )
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    one.id: one for paper in PAPERS for one in paper.EXPERIMENTS
+    one.id: with_shared(one) for paper in PAPERS for one in paper.EXPERIMENTS
 }
 
 

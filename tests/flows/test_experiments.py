@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,14 @@ from flows.__main__ import app
 from flows.experiment import experiment
 from flows.experiments import index, learning
 from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+from flows.experiments.shared_differences import (
+    AT_MASK,
+    CONVOLUTIONS,
+    PAIRS,
+    PROBE,
+    REGRESSION,
+    shared,
+)
 from flows.fine_tune import by_epochs
 from flows.settings import checked_as
 from flows.table_commands import OURS
@@ -36,7 +45,7 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.method_presets import PRESETS
-from sentemb_core.method_settings import CONPONO, FineTune, InfoCSEAux, SimCSE
+from sentemb_core.method_settings import CONPONO, SNCSE, FineTune, HiCL, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from tasks.rows import Trained
@@ -114,7 +123,9 @@ def made(asked: Reproduction) -> list[Finding]:
         return experiment.fn(asked)
 
 
-def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(asked: Reproduction, tmp_path):
+def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(
+    asked: Reproduction, tmp_path, monkeypatch
+):
     findings = made(asked)
     assert {one.error for one in findings} == {""}
     cells = cells_of(findings)
@@ -139,8 +150,15 @@ def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(asked: Reproduc
     assert len(told.fates) == len(WHOLE.claims)
     assert (write_findings(told, tmp_path / "out") / "table.png").stat().st_size > 5_000
 
-    assert made(asked) == findings
-    assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
+    reworded = WHOLE.model_copy(
+        update={"differs": "Nothing.", "small": TINY.with_difference("In other words.")}
+    )
+    for what in (WHOLE, reworded):
+        monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: what})
+        again = Reproduction(experiment=asked.experiment, data=asked.data)
+        assert (again.what.differs, again.budget.differs) == (what.differs, what.small.differs)
+        assert made(again) == findings
+        assert [used.stage for used in last_runs(Store.default())[0].stages if not used.hit] == []
 
 
 def test_the_seeds_share_one_base_encoder(asked: Reproduction):
@@ -238,7 +256,7 @@ def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
         *("news_reuters21578.parquet", "session_mixed_titles.parquet")
     ]
     assert "beir/quora/corpus.jsonl" in told["s002.e5"]["lacks"]
-    assert told["methods-small"]["lacks"] == ["news_reuters21578.parquet"]
+    assert told["methods-small"]["lacks"] == ["news_reuters21578.parquet", "long_elife.parquet"]
     assert told["few-shot"]["lacks"] == []
 
 
@@ -419,6 +437,58 @@ def test_under_each_preset_the_table_says_what_differs(what: Experiment):
         assert budget.differs.endswith(".")
         assert told == f"What differs: {budget.differs} {what.differs}".rstrip()
     assert "2 layers" not in paper, "is of the small base encoder"
+
+
+def trainings(what: Experiment) -> Iterator[tuple[int, int]]:
+    """Steps and batch of every training by a method under the small preset."""
+    asked = Reproduction(experiment=what.id, data="")
+    for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
+        training = asked.training(step.method, 42, step.times, step.batch_size)
+        yield training.steps, training.batch_size
+
+
+@pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_a_training_below_the_usual_length_is_told(what: Experiment):
+    """Longer ones in small batches read as many texts."""
+    below = [one for one in trainings(what) if one[0] < 300 or one[0] * one[1] < 300 * 64]
+    assert ("below the usual 300 steps of 64" in what.small.differs) == bool(below)
+
+
+@pytest.mark.parametrize(
+    ("id", "told"),
+    [
+        ("s002.e2a", {156}),
+        ("s002.e2c", {16, 47, 141, 149, 156}),
+        ("s002.batch", {150, 75, 38}),
+        ("s002.curve", {30, 90}),
+        ("s004.time", {30}),
+        ("s004.t10", {75}),
+    ],
+)
+def test_the_steps_below_the_usual_ones_are_those_told(id: str, told: set[int]):
+    what = EXPERIMENTS[id]
+    assert {steps for steps, _ in trainings(what) if steps < 300} == told
+    assert str(min(told)) in what.small.differs
+
+
+def telling(sentence: str) -> set[str]:
+    """Experiments whose table says it."""
+    return {one.id for one in EXPERIMENTS.values() if sentence in one.differs}
+
+
+def test_what_experiments_share_is_told_by_each_that_its_arms_or_columns_concern():
+    figures = {f"s003.f{figure}" for figure in ("2a", "2b", "2c", "3")}
+    assert telling(PROBE) == {"s001.t10", "s003.t1", "s003.snli", "s004.t11"} | figures
+    assert telling(REGRESSION) == {"s003.t1"} | figures
+    assert telling(PAIRS) == {"s003.snli"}
+    assert telling(CONVOLUTIONS) == {"s001.t2"}
+    assert telling(AT_MASK) == {"s004.t1"}
+
+
+def test_hicl_over_sncse_is_judged_by_a_vector_that_it_did_not_train():
+    arm = Arm(label="a", steps=(Train(method=HiCL(base=SNCSE())),))
+    what = WHOLE.model_copy(update={"arms": (arm,)})
+    assert list(shared(what)) == [AT_MASK]
 
 
 def test_with_the_papers_preset_documents_are_whole(data: str):

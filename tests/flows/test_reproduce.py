@@ -16,7 +16,7 @@ from flows import few_shot as shots
 from flows import reproduce
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
-from flows.method_table import METHODS, MethodTable
+from flows.method_table import METHODS, RESCORED, VARIANTS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
@@ -76,7 +76,7 @@ def test_every_method_has_its_row_in_the_results():
     results = (Path(__file__).parents[2] / "RESULTS.md").read_text("utf-8")
     block = results.partition("<!-- methods-small:begin -->")[2].partition("<!-- methods-small:end")
     rows = dict(re.findall(r"^\| blog_usgov \| transformer \| (\S+) \| (\S+) ", block[0], re.M))
-    assert rows.keys() >= set(MethodTable.rows)
+    assert rows.keys() >= set(MethodTable(data="").methods)
     assert {name for name, told in rows.items() if not told.startswith("0.")} == {"declutr"}
 
 
@@ -113,13 +113,48 @@ def test_rows_that_share_a_training_are_both_charged_for_it(data: str):
 
 
 def test_rows_without_a_gradient_are_judged_and_take_no_step(data: str):
-    rows = list(set(MethodTable.rows) - set(METHODS))
+    rows = list(set(MethodTable(data="").methods) - set(METHODS))
     cells = made(table(data, methods=rows))
     assert {cell.method: cell.error for cell in cells if cell.error} == {}
     assert {(cell.steps, cell.seconds) for cell in cells} == {(0, 0.0)}
     for judge in ("R@5", "STS-B dev"):
         told = [numbers_of(cell) for cell in cells if cell.method in rows]
         assert len({one[judge] for one in told if judge in one}) > len(rows) / 2
+
+
+def test_variants_on_request_are_trained_as_their_settings_say(data: str):
+    asked = table(data, corpora=["blog_usgov"], methods=["infocse_idc", *VARIANTS])
+    cells = {cell.method: cell for cell in made(asked)}
+    assert {cell.error for cell in cells.values()} == {""}
+    scores = [cells[row].scores for row in ("infocse_idc", *VARIANTS)]
+    assert len(set(scores)) == len(scores)
+    used = [one.stage for one in last_runs(Store.default())[0].stages]
+    assert {"cluster_by_kmeans", "cluster_sentences"} < set(used)
+    dot = "infocse_idc_dot"
+    assert asked.start("transformer", 42, dot).similarity == "dot"
+    assert asked.training(dot, "transformer", 42).method.temperature == 1
+
+
+def test_a_rescored_row_wants_titles(data: str):
+    *_, blog, _, plain = made(table(data, methods=[RESCORED]))
+    assert set(numbers_of(blog)) == {"R@1", "R@5", "R@10"}
+    assert (blog.steps, plain.error[:4]) == (0, "E502")
+
+
+def test_declutr_alone_has_a_corpus_of_long_documents_beside_the_default_ones():
+    default = MethodTable(data="")
+    assert [corpus for corpus, start, _ in default.blocks() if start == "minilm"] == [
+        *default.corpora,
+        "long_elife",
+    ]
+    assert default.methods_on("long_elife") == ("declutr",)
+    assert default.methods_on("blog_usgov") == default.methods
+    assert "long_elife.parquet" in default.files_wanted()
+    for other in ({"methods": ("simcse",)}, {"corpora": ("blog_usgov",)}):
+        asked = checked_as(MethodTable, {"data": "", **other})
+        assert asked.corpora_read == asked.corpora
+    long = checked_as(MethodTable, {"data": "", "corpora": ["long_elife"]})
+    assert long.methods_on("long_elife") == long.methods
 
 
 def test_a_static_encoder_has_no_first_token(data: str):
