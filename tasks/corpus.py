@@ -4,6 +4,7 @@ import json
 import logging
 
 from sentemb_core.configs import CorpusConfig, RunConfig, ValidationConfig
+from sentemb_core.method_settings import ICT, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
 from tasks.checks import entry_of, silent, trainings
@@ -47,8 +48,13 @@ def check_company(documents: ArtifactRef, config: RunConfig) -> None:
     counts = told["documents"], told["documents_with_pairs"]
     for training in (config.training, *trainings(config)):  # whose method a person named, first
         entry = entry_of(training.method.name)
-        if entry.pairs_sentences:
+        if entry.pairs_sentences and not _keeps_the_query(training.method):
             require_company(*counts, entry.name, entry.what)
+
+
+def _keeps_the_query(method: MethodSettings) -> bool:
+    """Whether it is inverse cloze whose context has the sentence, too, if nothing else."""
+    return isinstance(method, ICT) and method.removal == 0
 
 
 def document_count(documents: ArtifactRef) -> int:

@@ -245,6 +245,15 @@ def test_a_method_that_pairs_sentences_says_so_before_anything_is_drawn(
         assert {used.stage for used in log.run.stages} == {"read_corpus"}
 
 
+def test_inverse_cloze_that_leaves_the_sentence_in_its_context_learns_from_single_ones(
+    one_sentence_each: Path,
+):
+    config = run_on(one_sentence_each, "ict", "corpus.splitter=none", "training.method.removal=0")
+    with without_prefect(Store.default()), recording(Store.default(), "one", [], {}) as log:
+        trained_once(config, lambda row: None)
+    assert "train_encoder" in {used.stage for used in log.run.stages}
+
+
 def test_rounds_need_documents_whatever_initialises_them(call, one_sentence_each: Path):
     columns = ("--id-column", "id", "--sentences-column", "sentences", "--splitter", "none")
     code, _, said = call("run", str(one_sentence_each), *columns)
