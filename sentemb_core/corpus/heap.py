@@ -1,4 +1,4 @@
-"""Two ways to use glibc's heap: one that keeps its size, and one that keeps its pages."""
+"""glibc's heap: kept at its size, kept warm, or given back."""
 
 import ctypes
 import sys
@@ -36,6 +36,11 @@ def warm_heap() -> Generator[None]:
     """
     with _set((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1)):
         yield
+    trim_heap()
+
+
+def trim_heap() -> None:
+    """Give the system the pages of freed blocks back, those between blocks in use too."""
     if (trim := _libc("malloc_trim")) is not None:
         trim(0)
 

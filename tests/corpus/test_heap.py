@@ -9,7 +9,7 @@ import pytest
 FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 PROBE = f"""
 import ctypes
-from sentemb_core.corpus.heap import HIGHEST, LARGE, steady_heap, warm_heap
+from sentemb_core.corpus.heap import HIGHEST, LARGE, steady_heap, trim_heap, warm_heap
 
 libc = ctypes.CDLL(None)
 Mallinfo = type("Mallinfo", (ctypes.Structure,),
@@ -69,6 +69,23 @@ def test_a_warm_heap_finds_its_pages_again():
         "    print(cold > 1_000, faults() < 100)"
     )
     assert told == "True True"
+
+
+def test_a_trimmed_heap_gives_back_what_lies_below_a_block_in_use():
+    told = printed(
+        "from pathlib import Path\n"
+        "from resource import getpagesize\n"
+        "libc.free.argtypes = [ctypes.c_void_p]\n"
+        "def resident():\n"
+        "    return int(Path('/proc/self/statm').read_text().split()[1]) * getpagesize()\n"
+        "blocks = [libc.malloc(ctypes.c_size_t(LARGE // 4)) for _ in range(1_000)]\n"
+        "for block in blocks: ctypes.memset(block, 1, LARGE // 4)\n"
+        "for block in blocks[:-1]: libc.free(block)\n"
+        "kept = resident()\n"
+        "trim_heap()\n"
+        "print(kept - resident() > 900 * (LARGE // 4))"
+    )
+    assert told == "True"
 
 
 @pytest.mark.parametrize("way", ["steady_heap", "warm_heap"])
