@@ -74,15 +74,12 @@ class Collection:
         return [f"{title} {text}".strip() for title, text in pairs]
 
 
-def read_beir(
-    folder: Path, split: str = "test", *, name: str | None = None, hide_own: bool = True
-) -> Collection:
+def read_beir(folder: Path, split: str = "test", *, hide_own: bool = True) -> Collection:
     """Any folder in BEIR's format; grades may be more than 1. The main measure is nDCG@10.
 
     Args:
-        folder: With corpus.jsonl, queries.jsonl and qrels/.
+        folder: With corpus.jsonl, queries.jsonl and qrels/; tables call it by its name.
         split: Of the judgements.
-        name: In tables; the folder's if none is given.
         hide_own: A document with the id of the query is no hit, which is BEIR's default.
 
     Raises:
@@ -93,7 +90,7 @@ def read_beir(
     documents = list(beir_texts(folder, "corpus.jsonl"))
     queries = list(beir_texts(folder, "queries.jsonl"))
     own = {query.key: {query.key} for query in queries} if hide_own else {}
-    return _collection(name or folder.name, "nDCG@10", documents, queries, judgements, own)
+    return _collection(folder.name, "nDCG@10", documents, queries, judgements, own)
 
 
 def read_trec_style(folder: Path, name: TrecSet) -> Collection:

@@ -70,7 +70,7 @@ def test_a_document_is_one_text_or_the_mean_of_its_sentences(
 ):
     encoder = tiny.bert(similarity=similarity)
     titled = replace(collection, titles=["w9", *collection.titles[1:]])
-    found = collection_vectors(encoder, titled, form, "regex")
+    found = collection_vectors(encoder, titled, form)
     for place in (0, 1, 3):
         title, text = titled.titles[place], titled.texts[place]
         parts = [title, *text.split("\n\n")] if title else text.split("\n\n")
@@ -87,7 +87,7 @@ def test_an_empty_document_has_the_vector_of_the_empty_text(collection: Collecti
     empty = replace(collection, texts=["", *collection.texts[1:]])
     encoder = tiny.bert()
     by_sentence, whole = (
-        collection_vectors(encoder, empty, form, "syntok") for form in ("sentence_mean", "text")
+        collection_vectors(encoder, empty, form) for form in ("sentence_mean", "text")
     )
     assert by_sentence[0] == pytest.approx(whole[0], abs=1e-6)
 
