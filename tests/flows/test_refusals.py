@@ -7,12 +7,10 @@ what the documents decide, in the training's stage before its first step.
 import json
 import logging
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from flows.__main__ import app
 from flows.settings import settings
 from flows.train_method import trained_once
 from sentemb_core.configs import MethodRun
@@ -37,12 +35,6 @@ COLUMNS = {
 HEADED = ("training.method.random_head=true",)
 BY_SNCSE = ('training.method.base={"name": "sncse"}', "training.method.segment=10")
 TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1")
-
-
-@pytest.fixture
-def call(answer):
-    """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
-    return partial(answer, app)
 
 
 @pytest.mark.parametrize(

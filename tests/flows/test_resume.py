@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from deployments.server import free_port
-from flows.__main__ import app
 from flows.infocse_idc import self_train
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.store.fsck import fsck
@@ -186,7 +185,7 @@ def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_server_that_is_killed_costs_a_run_its_end_and_no_artifact(
-    prefect_server, corpus_file, home, tmp_path, monkeypatch, answer
+    prefect_server, corpus_file, home, tmp_path, monkeypatch, call
 ):
     config = run_of_one_round(corpus_file)
     file = tmp_path / "config.json"
@@ -203,7 +202,7 @@ def test_a_server_that_is_killed_costs_a_run_its_end_and_no_artifact(
     (first,) = last_runs(Store.default())
     assert (first.state, fsck(Store.default()).healthy) == ("failed", True)
 
-    code, said, log = answer(app, "resume", "--json")
+    code, said, log = call("resume", "--json")
     assert code == 0, log[-2000:]
     outcome = Outcome.model_validate_json(said)
     (last,) = last_runs(Store.default())
