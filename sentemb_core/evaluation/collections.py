@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Int64
 
-from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
 from sentemb_core.evaluation.judgements import Judgement, judged
+from sentemb_core.evaluation.parquet import table_of
 from sentemb_core.evaluation.ranking import Relevant
 
 log = logging.getLogger(__name__)
@@ -230,15 +228,4 @@ def _texts(ids: Mapping[str, str]) -> list[Text]:
 
 
 def _rows(path: Path, *wanted: str) -> list[dict[str, Any]]:
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UnreadableSourceError(
-            f"A set of documents and queries is read from Parquet; {path} cannot be: {error}"
-        ) from error
-    if missing := [name for name in wanted if name not in table.column_names]:
-        raise MissingColumnError(
-            f"{path.name} needs the columns {', '.join(wanted)}; it lacks {', '.join(missing)} and "
-            f"has {', '.join(table.column_names)}."
-        )
-    return table.to_pylist()
+    return table_of(path, "This part of a collection", wanted).to_pylist()
