@@ -398,5 +398,5 @@ def commit() -> str:
 
 
 def read_outcome(folder: Path) -> Outcome:
-    """What `write_outcome` stored."""
+    """What `published` wrote into its artifact."""
     return Outcome.model_validate_json((folder / "outcome.json").read_bytes())

@@ -110,7 +110,7 @@ def _in_one_pass(
     dtype: Precision,
     progress: Callable[[int], None] | None,
 ) -> Float32[np.ndarray, "n dim"]:
-    """The same in one precision, batch by batch."""
+    """Pooled vectors, `finished`, in one precision, batch by batch."""
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     copies = np.bincount(text_of)
