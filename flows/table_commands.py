@@ -93,7 +93,7 @@ def list_experiments(data: str | None, as_json: bool) -> int:
 
 
 def experiments_in(folder: str | None) -> list[Json]:
-    """Id, title, files and absent files of every table; without a folder shipped files are there."""
+    """Id, title, files and absent files of every table; shipped ones are there without a folder."""
     from flows.demo import SHIPPED
     from flows.experiments.index import EXPERIMENTS, Reproduction, files_wanted
     from flows.few_shot import FewShotTable
