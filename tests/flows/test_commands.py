@@ -346,10 +346,10 @@ def test_a_run_that_somebody_ended_did_not_fail_and_says_how_to_go_on(call, corp
     assert ": killed\n`python -m flows resume ended` goes on with it.\n" in call("status")[1]
 
 
-def ended(run: str, config: Json, error: type[BaseException] = KeyboardInterrupt) -> None:
-    """A record of a run that a person, or a fault, ended."""
-    with pytest.raises(error), recording(Store.default(), run, [], config):
-        raise error
+def ended(run: str, config: Json) -> None:
+    """A record of a run that a person ended."""
+    with pytest.raises(KeyboardInterrupt), recording(Store.default(), run, [], config):
+        raise KeyboardInterrupt
 
 
 def test_status_names_a_run_that_waits_behind_a_later_one_until_it_is_made_up_for(

@@ -269,9 +269,9 @@ def test_batches_of_one_document_are_counted_and_end_no_training(name, tmp_path)
     assert np.isfinite(report.loss)
 
 
-def batch_of(name, settings=None, *, documents=None, known=None, batch_size=12):
+def batch_of(name, settings=None, *, documents=None, known=None):
     """The first batch of a training on `documents`."""
-    config = config_of(name, settings or {}, batch_size=batch_size)
+    config = config_of(name, settings or {}, batch_size=12)
     method, _ = made(name, **(settings or {}))
     return sampler_for(config, method, documents or corpus(), known or annotation()).batch(0)
 
