@@ -70,10 +70,10 @@ def practised(vectors: np.ndarray, top_k: int) -> list[int]:
     return graph_clusters(graph)
 
 
-def cpu_seconds(work: Callable[[], np.ndarray], rounds: int = 3) -> tuple[float, np.ndarray]:
-    """The fastest of a few rounds, and what the work gave."""
+def cpu_seconds(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
+    """The fastest of three rounds, and what the work gave."""
     seconds: list[float] = []
-    for _ in range(rounds):
+    for _ in range(3):
         begin = time.process_time()
         result = work()
         seconds.append(time.process_time() - begin)

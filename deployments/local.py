@@ -3,12 +3,12 @@
 import signal
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deployments.processes import Children, children
-from deployments.production import DEPLOYMENTS, Deployment
+from deployments.production import DEPLOYMENTS
 from deployments.server import (
     LOOPBACK,
     POOL,
@@ -35,7 +35,6 @@ def serve(
     port: int = 4200,
     seconds: float | None = None,
     mlflow: bool = False,
-    deployments: Sequence[Deployment] = DEPLOYMENTS,
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or the given time; then all that was started is gone.
 
@@ -44,7 +43,6 @@ def serve(
         port: Of Prefect's pages and API; 0: any free one.
         seconds: How long, counted from ready; none: until told to stop.
         mlflow: Serve MLflow's pages too.
-        deployments: What can be run, and when.
 
     Raises:
         UsageError: the port is taken, the home is served already.
@@ -57,14 +55,14 @@ def serve(
         command = prefect("server", "start", "--host", LOOPBACK, "--port", port)
         started.start("prefect-server", command, settings)  # server.log is a run's own server's
         wait_for(f"{api}/health", started)
-        set_up(api, deployments)
+        set_up(api, DEPLOYMENTS)
         crash_orphans(api)
         started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
         addresses = {"server.url": api}
         if mlflow:
             addresses["mlflow.url"] = start_mlflow(started, home, settings)
         with noted(home, addresses):
-            announce(addresses, deployments, started.logs)
+            announce(addresses, started.logs)
             watch(started, seconds)
     return 0
 
@@ -95,11 +93,11 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
     return url
 
 
-def announce(addresses: Mapping[str, str], deployments: Sequence[Deployment], logs: Path) -> None:
+def announce(addresses: Mapping[str, str], logs: Path) -> None:
     """Where to look, and what can be run."""
     for note, url in addresses.items():
         console.write_line(f"{NOTES[note]}  {url.removesuffix('/api')}")
-    for deployment in deployments:
+    for deployment in DEPLOYMENTS:
         when = f"at {deployment.cron} (cron, UTC)" if deployment.cron else "when asked"
         console.write_line(f"Runs     {deployment.load().name}/{deployment.name}, {when}")
     console.write_line(f"Logs     {logs}")

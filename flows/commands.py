@@ -152,7 +152,7 @@ def run_of(config: AnyRun) -> "Outcome":
 
 
 def walk(config: AnyRun) -> None:
-    """The same without Prefect, for a plan. A flow takes a quarter of a second to import."""
+    """`run_of` without Prefect, for a plan. A flow takes a quarter of a second to import."""
     match config:
         case InfoCSEPlus():
             from flows.infocse_plus import self_train_and_fine_tune

@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import Field, field_validator
 
 from flows.fine_tune import trained_on
-from flows.method_table import CORPORA, METHODS, Corpus, MethodTable, Seed, Start, looked_for
+from flows.method_table import CORPORA, METHODS, MethodTable, Seed, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
     Ground,
@@ -24,6 +24,7 @@ from flows.reproduce import (
 )
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
+from sentemb_core.experiments import Corpus
 from sentemb_core.types import ArtifactRef
 from tasks.labels import draw_labels
 from tasks.rows import Labelled

@@ -77,7 +77,7 @@ def preset(encoder: str) -> Json:
 
 
 def method_preset(encoder: str) -> Json:
-    """The same for one training alone, which from random weights is what an initialiser is.
+    """`preset` for one training alone, which from random weights is what an initialiser is.
 
     An initialiser before it, if there is one, has the same settings.
     """

@@ -16,7 +16,6 @@ from flows.method_table import (
     STS,
     UNLEARNT,
     WORDS,
-    Corpus,
     MethodTable,
     Start,
     looked_for,
@@ -25,6 +24,7 @@ from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig
 from sentemb_core.errors import NoQueriesError
+from sentemb_core.experiments import Corpus
 from sentemb_core.method_settings import (
     CONPONO,
     RTDMLM,

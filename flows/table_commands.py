@@ -70,28 +70,9 @@ OURS = {
 
 def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
-    from flows.demo import SHIPPED
-    from flows.experiments.index import (
-        ALSO,
-        EXPERIMENTS,
-        NOT_SERVED,
-        Reproduction,
-        files_wanted,
-        folder_or_file,
-    )
-    from flows.few_shot import FewShotTable
-    from flows.method_table import MethodTable
+    from flows.experiments.index import ALSO, NOT_SERVED, folder_or_file
 
-    folder = data or os.environ.get("SENTEMB_DATA")
-    told: list[Json] = []
-    for one in EXPERIMENTS.values():
-        files = files_wanted(one, one.small)
-        lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
-        told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
-    for ours in (MethodTable(data=folder or ""), FewShotTable(data=folder or str(SHIPPED.parent))):
-        files = ours.files_wanted()
-        lacks = ours.absent_files() if ours.data else files
-        told.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
+    told = experiments_in(data or os.environ.get("SENTEMB_DATA"))
     if as_json:
         told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
         told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
@@ -109,6 +90,25 @@ def list_experiments(data: str | None, as_json: bool) -> int:
         table.add_row(name, f"not served: {reason}", "")
     show(table)
     return 0
+
+
+def experiments_in(folder: str | None) -> list[Json]:
+    """Id, title, files and absent files of every table; shipped ones are there without a folder."""
+    from flows.demo import SHIPPED
+    from flows.experiments.index import EXPERIMENTS, Reproduction, files_wanted
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
+
+    told: list[Json] = []
+    for one in EXPERIMENTS.values():
+        files = files_wanted(one, one.small)
+        lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
+        told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
+    for ours in (MethodTable(data=folder or ""), FewShotTable(data=folder or str(SHIPPED.parent))):
+        files = ours.files_wanted()
+        lacks = ours.absent_files() if ours.data else files
+        told.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
+    return told
 
 
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
@@ -196,7 +196,7 @@ def show_curves(cells: "list[Cell]") -> None:
 
 
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
-    """The same for every cell of a table."""
+    """What every stage of every cell would do, found by walking the table."""
     table.check_files()
     from flows.experiment import arms_found
     from flows.experiments.index import Reproduction

@@ -174,11 +174,11 @@ class StderrOfTheMoment(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
+def log_to_stderr() -> None:
     """Our own lines, plainly, on stderr; third parties stay quiet."""
     handler = StderrOfTheMoment()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     logger = logging.getLogger("sentemb_core")
-    logger.setLevel(level)
+    logger.setLevel(logging.INFO)
     logger.handlers = [handler]
     logger.propagate = False

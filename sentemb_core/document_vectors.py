@@ -13,8 +13,7 @@ import pyarrow as pa
 import torch
 from jaxtyping import Float32, Int64
 
-from sentemb_core.corpus.documents import Document, read_documents
-from sentemb_core.corpus.table import sentence_count
+from sentemb_core.corpus.table import Document, read_documents, sentence_count
 from sentemb_core.encoder.batching import embed_texts, encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.revision import encoder_digest

@@ -197,7 +197,7 @@ class Budget(Config):
     )
 
     def with_difference(self, told: str) -> "Budget":
-        """The same, and what else sets a run under it apart from the paper's."""
+        """This budget, and what else sets a run under it apart from the paper's."""
         return self.model_copy(update={"differs": f"{self.differs} {told}".strip()})
 
     @property

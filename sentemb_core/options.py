@@ -103,7 +103,7 @@ class CorpusOptions:
     ] = None
 
     def given(self) -> dict[str, str]:
-        """Those that were named."""
+        """The options that were named, by field."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 

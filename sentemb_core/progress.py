@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+EVERY = 10.0
+"""Seconds from line to line."""
+
 
 @contextmanager
 def progress(label: str, total: int) -> Generator[Callable[[int], None], None, None]:
@@ -22,8 +25,8 @@ def progress(label: str, total: int) -> Generator[Callable[[int], None], None, N
         yield lines_of_progress(label, total)
 
 
-def lines_of_progress(label: str, total: int, every: float = 10.0) -> Callable[[int], None]:
-    """`update(done)` that logs at most every so many seconds, and says what is left to wait."""
+def lines_of_progress(label: str, total: int) -> Callable[[int], None]:
+    """`update(done)` that logs at most every ten seconds, and says what is left to wait."""
     logger = logging.getLogger("sentemb_core")
     last = time.monotonic()
     begin: tuple[float, int] | None = None  # what goes on after an interruption begins in between
@@ -32,7 +35,7 @@ def lines_of_progress(label: str, total: int, every: float = 10.0) -> Callable[[
         nonlocal last, begin
         now = time.monotonic()
         begin = begin or (now, done)
-        if now - last >= every:
+        if now - last >= EVERY:
             last = now
             left = time_left(now - begin[0], done - begin[1], total - done)
             share = 100 * done / max(total, 1)

@@ -30,7 +30,7 @@ def encode_and_build_graph(
     dtype: Precision,
     storage: Storage,
 ) -> ArtifactRef:
-    """The same graph, for corpora whose vectors do not fit the disk: none is kept."""
+    """The graph of `build_graph` where a corpus's vectors do not fit the disk: none is kept."""
     from sentemb_core.annotation.graph import write_graph_fused
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder

@@ -160,7 +160,7 @@ def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactR
 
 @stage("diagnose_on_halves", version=1, numeric=("device",))
 def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> ArtifactRef:
-    """The same on halves of a corpus's documents."""
+    """Alignment, uniformity and their like on halves of a corpus's documents."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.label_free import halves_diagnosis
 

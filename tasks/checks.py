@@ -66,13 +66,13 @@ def check_run(config: RunConfig) -> None:
 
 
 def check_methods(config: RunConfig, *, static: bool) -> None:
-    """Layers for the methods that work between them, and batches in which clusters contrast."""
+    """Refuse a static encoder to methods that need layers, and batches of too few clusters."""
     for training in trainings(config):
         check_method(training, static=static)
 
 
 def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
-    """Those whose methods a person chooses."""
+    """The trainings whose methods a person chooses."""
     if config.initialiser:
         yield config.initialiser
     yield config.training

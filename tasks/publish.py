@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sentemb_core.corpus.benchmark import Split
     from sentemb_core.encoder.card import Judged
-    from sentemb_core.report.collect import RoundFolders
+    from sentemb_core.report.folders import RoundFolders
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -219,7 +219,8 @@ def settings_of(config: RunConfig) -> Json:
 
 def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
     """Words and facts of the run, and every panel its artifacts can fill."""
-    from sentemb_core.report.collect import RunFolders, report_of
+    from sentemb_core.report.collect import report_of
+    from sentemb_core.report.folders import RunFolders
 
     training = outcome.training
     fixed = {"BM25": training.bm25, "random encoder": training.random}
@@ -252,7 +253,7 @@ def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
 
 def folders_of(row: Row, cost: float) -> "RoundFolders":
     """A row's artifacts, opened."""
-    from sentemb_core.report.collect import RoundFolders
+    from sentemb_core.report.folders import RoundFolders
 
     assert row.kind != "annotator", "a foreign annotator is no row of the run"
     annotation = row.annotation
@@ -397,5 +398,5 @@ def commit() -> str:
 
 
 def read_outcome(folder: Path) -> Outcome:
-    """What `write_outcome` stored."""
+    """What `published` wrote into its artifact."""
     return Outcome.model_validate_json((folder / "outcome.json").read_bytes())

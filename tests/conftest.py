@@ -73,6 +73,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def larger_sets() -> Path:
+    """The folder of the data that are not shipped; a test that wants it is skipped without."""
+    if "SENTEMB_DATA" not in os.environ:
+        pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger sets")
+    return Path(os.environ["SENTEMB_DATA"])
+
+
 @pytest.fixture(autouse=True)
 def _one_seed_and_thread() -> Iterator[None]:
     """What a test draws hangs on no test before it.

@@ -1,6 +1,5 @@
 """The suite's list: names that are one task each, files by name, and what can be asked for."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -68,13 +67,12 @@ def test_a_beir_folder_is_a_task_of_its_name():
     assert (task.name, task.source, task.files[-1]) == ("scifact", "beir", "qrels/test.tsv")
 
 
-def test_the_open_data_serve_what_they_should():
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: no files of the suite")
-    folder = Path(os.environ["SENTEMB_DATA"])
+def test_the_open_data_serve_what_they_should(larger_sets: Path):
     lacking = [
-        task.name for task in SUITE if not all((folder / file).is_file() for file in task.files)
+        task.name
+        for task in SUITE
+        if not all((larger_sets / file).is_file() for file in task.files)
     ]
     known = {"STS13", "STS15", "SUBJ", "MPQA", "TREC", "SNLI"}
     assert {name for name in lacking if "_" not in name} == known
-    assert (folder / POSITIVES).is_file()
+    assert (larger_sets / POSITIVES).is_file()

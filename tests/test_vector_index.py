@@ -59,8 +59,8 @@ def encoder(request) -> Encoder:
     return static(similarity=request.param)
 
 
-def found_in(encoder: Encoder, index: Path, query: str, top: int = 7) -> list[Hit]:
-    return nearest_documents(query_vector(encoder, query), indexed(encoder, index), top)
+def found_in(encoder: Encoder, index: Path, query: str) -> list[Hit]:
+    return nearest_documents(query_vector(encoder, query), indexed(encoder, index), 7)
 
 
 @pytest.mark.parametrize("query", ["w5 w6 w7", "w70", "unheard"])

@@ -1,5 +1,6 @@
 """Encoders and corpora small enough for a test: random weights, invented words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,10 +16,11 @@ VOCABULARY = 80
 MASK = VOCABULARY
 """Behind all words."""
 
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{k}" for k in range(4, VOCABULARY)), "[MASK]"]
 
-def tokenizer() -> Tokenizer:
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + [f"w{k}" for k in range(4, VOCABULARY)]
-    words.append("[MASK]")
+
+def tokenizer(words: Sequence[str] = WORDS) -> Tokenizer:
+    """Word by word, between [CLS] and [SEP], which are the third and the fourth of them."""
     made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, "[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     made.post_processor = processors.TemplateProcessing(

@@ -17,7 +17,7 @@ from flows.experiments import (
     seed_004_ablations,
 )
 from flows.experiments.shared_differences import with_shared
-from flows.method_table import CORPORA, Corpus, Seed
+from flows.method_table import CORPORA, Seed
 from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
 from flows.settings import nearest
 from sentemb_core.configs import (
@@ -36,6 +36,7 @@ from sentemb_core.experiments import (
     Arm,
     Budget,
     Column,
+    Corpus,
     Experiment,
     Finish,
     Label,

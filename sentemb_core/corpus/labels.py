@@ -184,32 +184,27 @@ def _read_labels(
             label = row if isinstance(row, BadRow) else _label(row, known, found)
             if isinstance(label, BadRow):
                 quarantine.add(label)
-                shown = str(label.row)
-                if label.reason == "unknown-id":
-                    shown = str(label.text)
-                    unknown.add(shown)
+                foreign = label.reason == "unknown-id"
+                example = str(label.text if foreign else label.row)
+                if foreign:
+                    unknown.add(example)
                 told = examples.setdefault(label.reason, {})
                 if len(told) < EXAMPLES:
-                    told[shown] = None
+                    told[example] = None
             else:
                 doc_id, text = label
                 found.setdefault(doc_id, {})[text] = None
     counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
     unread = _unread(documents)
+    if unknown and _are_of_a_sample(len(found), len(unknown), len(known), unread):
+        del examples["unknown-id"]
+        log.warning(
+            "%d labels of %d documents are left out: this run reads %d documents of the corpus "
+            "and leaves out %d (corpus.max_documents, corpus.min_sentences, refused rows)",
+            *(counts.refused["unknown-id"], len(unknown), len(known), unread),
+        )
     for reason, shown in examples.items():
-        if reason == "unknown-id" and _are_of_a_sample(
-            len(found), len(unknown), len(known), unread
-        ):
-            log.warning(
-                "%d labels of %d documents are left out: this run reads %d documents of the corpus "
-                "and leaves out %d (corpus.max_documents, corpus.min_sentences, refused rows)",
-                counts.refused[reason],
-                len(unknown),
-                len(known),
-                unread,
-            )
-        else:
-            _check(counts, reason, list(shown), list(known)[:2])
+        _check(counts, reason, list(shown), list(known)[:2])
     if read == 0:
         raise EmptyPairsError("The file of labels has no row.")
     return found, counts

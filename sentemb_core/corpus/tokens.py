@@ -344,7 +344,7 @@ class TokenCorpus:
         )
 
     def text_hashes_of(self, sentences: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        """The same of these sentences alone."""
+        """`text_hashes` of these sentences alone."""
         found = np.empty(len(sentences), np.int64)
         for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
             hashes = _mapped(self._files[shard]).column("text_hash").to_numpy()
@@ -386,7 +386,7 @@ class TokenCorpus:
         return first, last
 
     def spans_of(self, sentences: Int64[np.ndarray, " n"]) -> Spans:
-        """The same of the document in which each of these sentences lies."""
+        """First sentence and end of the document in which each of these sentences lies."""
         first, last = np.empty((2, len(sentences)), np.int64)
         for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
             first[places], last[places] = spans_in(self.shard_offsets(shard), sentences[places])
@@ -418,7 +418,7 @@ class TokenCorpus:
     def uncut_tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
-        """The same of whole sentences: what longer texts are joined of."""
+        """`tokens`, of the whole sentences: what longer texts are joined of."""
         wanted = np.asarray(sentences, dtype=np.int64)
         last = -1 if self.meta.special_tokens else None
         return [

@@ -15,13 +15,12 @@ from sentemb_core.types import Precision
 
 log = logging.getLogger(__name__)
 
-
 TOKEN_BUDGET = 4096
 """Tokens a batch: MiniLM's throughput is flat from 2,048 to 16,384, memory is not."""
 
 
 def length_buckets(
-    lengths: Int64[np.ndarray, " n"], token_budget: int = TOKEN_BUDGET
+    lengths: Int64[np.ndarray, " n"], token_budget: int
 ) -> list[Int64[np.ndarray, " rows"]]:
     """Batches of rows of exactly one length, at most `token_budget` tokens each (or one row)."""
     order = np.argsort(lengths, kind="stable")
@@ -38,7 +37,6 @@ def encode(
     sequences: Sequence[np.ndarray],
     *,
     dtype: Precision = "float32",
-    token_budget: int = TOKEN_BUDGET,
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
@@ -53,7 +51,6 @@ def encode(
         dtype: bfloat16 is 2-3 times faster and changes 2 % of mined pairs (MiniLM on 300 news
             documents). A vector that is not finite in it is computed once more in float32, with a
             warning.
-        token_budget: Tokens a batch.
         progress: Called with how many of the sentences are done, by their tokens: short ones
             come first.
         first: Index of the first sentence in its corpus, for messages.
@@ -62,7 +59,7 @@ def encode(
         BadEmbeddingError: A vector is not finite, or a transformer's is zero where cosine needs a
             direction.
     """
-    vectors = _encoded(encoder, sequences, encoder.vectors, dtype, token_budget, progress, first)
+    vectors = _encoded(encoder, sequences, encoder.vectors, dtype, progress, first)
     zero = encoder.similarity == "dot" or encoder.kind == "static"
     check_vectors(vectors, first, zero=zero)
     return vectors
@@ -90,12 +87,11 @@ def _encoded(
     sequences: Sequence[np.ndarray],
     finished: Callable[[Tensor], Tensor],
     dtype: Precision,
-    token_budget: int = TOKEN_BUDGET,
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
     """Pooled vectors, `finished`; what half precision makes of no use has a second chance."""
-    vectors = _in_one_pass(encoder, sequences, finished, dtype, token_budget, progress)
+    vectors = _in_one_pass(encoder, sequences, finished, dtype, progress)
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
     if bad and dtype == "bfloat16":
         log.warning(
@@ -103,7 +99,7 @@ def _encoded(
             "once more in float32.", len(bad), len(vectors), bad[0] + first,
         )  # fmt: skip
         again = [sequences[row] for row in bad]
-        vectors[bad] = _in_one_pass(encoder, again, finished, "float32", token_budget, None)
+        vectors[bad] = _in_one_pass(encoder, again, finished, "float32", None)
     return vectors
 
 
@@ -112,10 +108,9 @@ def _in_one_pass(
     sequences: Sequence[np.ndarray],
     finished: Callable[[Tensor], Tensor],
     dtype: Precision,
-    token_budget: int,
     progress: Callable[[int], None] | None,
 ) -> Float32[np.ndarray, "n dim"]:
-    """The same in one precision, batch by batch."""
+    """Pooled vectors, `finished`, in one precision, batch by batch."""
     text_of = equal_to(sequences)
     texts = [sequences[row] for row in np.unique(text_of, return_index=True)[1].tolist()]
     copies = np.bincount(text_of)
@@ -126,7 +121,7 @@ def _in_one_pass(
     device = next(encoder.parameters()).device
     done = 0
     with evaluating(encoder), torch.inference_mode(), autocast(device, dtype):
-        for rows in length_buckets(lengths, token_budget):
+        for rows in length_buckets(lengths, TOKEN_BUDGET):
             ids = torch.from_numpy(np.stack([texts[row] for row in rows]))
             pooled = encoder(ids.to(device))
             vectors[rows] = finished(pooled).cpu().numpy()

@@ -10,6 +10,9 @@ import numpy as np
 from sentemb_core.encoder.word_vectors import WordVectors, lowercased_words
 from sentemb_core.errors import BadDataError, MissingEncoderError
 
+MIN_COUNT = 5
+"""Rarer words are unknown."""
+
 
 @dataclass(frozen=True)
 class _Cut:
@@ -26,23 +29,17 @@ def trained_word_vectors(
     seed: int,
     *,
     dim: int = 300,
-    window: int = 5,
-    min_count: int = 5,
-    negatives: int = 5,
     epochs: int = 5,
 ) -> WordVectors:
-    """Vectors of all words that the texts say `min_count` times (Mikolov et al. 2013).
+    """Vectors of all words that the texts say five times (Mikolov et al. 2013).
 
-    Defaults are word2vec's own, with the 300 dimensions of its published vectors. One thread, so
+    Settings are word2vec's own, with the 300 dimensions of its published vectors. One thread, so
     that one seed gives one table.
 
     Args:
         texts: Sentences; read `epochs` + 1 times, so a list, or what starts anew.
         seed: Of the first vectors and of all draws.
         dim: Width of a vector.
-        window: Words on either side that a word predicts, at most.
-        min_count: Rarer words are unknown.
-        negatives: Drawn words a pair.
         epochs: Passes.
 
     Raises:
@@ -52,9 +49,9 @@ def trained_word_vectors(
     cut = _Cut(texts)
     model = _gensim_models().Word2Vec(
         vector_size=dim,
-        window=window,
-        min_count=min_count,
-        negative=negatives,
+        window=5,
+        min_count=MIN_COUNT,
+        negative=5,
         epochs=epochs,
         sg=1,
         seed=seed,
@@ -63,8 +60,8 @@ def trained_word_vectors(
     model.build_vocab(cut)
     if not len(model.wv):
         raise BadDataError(
-            f"Word vectors need words that occur {min_count} times, and the corpus has none: take "
-            "more texts, or lower min_count."
+            f"Word vectors need words that occur {MIN_COUNT} times, and the corpus has none: take "
+            "more texts, or give a file of word vectors."
         )
     model.train(cut, total_examples=model.corpus_count, epochs=epochs)
     return WordVectors(list(model.wv.index_to_key), np.asarray(model.wv.vectors, np.float32))

@@ -14,13 +14,14 @@ from jaxtyping import Float64, Int64
 
 from sentemb_core.errors import BadDataError
 
+LEVEL = 0.95
 RESAMPLES = 10_000
 CELLS = 1 << 20  # counts held at once: 8 MB; more is slower
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over queries and the central `level` of its bootstrap distribution."""
+    """A mean over queries and the central 95 % of its bootstrap distribution."""
 
     mean: float
     low: float
@@ -37,18 +38,15 @@ class Difference(Interval):
     superiority: float
 
 
-def confidence_interval(
-    values: Float64[np.ndarray, " queries"], seed: int, level: float = 0.95
-) -> Interval:
+def confidence_interval(values: Float64[np.ndarray, " queries"], seed: int) -> Interval:
     """Of the mean of one metric's values."""
-    return interval_of(float(values.mean()), resampled_means(values, seed), level)
+    return interval_of(float(values.mean()), resampled_means(values, seed))
 
 
 def paired_difference(
     first: Float64[np.ndarray, " first"],
     second: Float64[np.ndarray, " second"],
     seed: int,
-    level: float = 0.95,
 ) -> Difference:
     """Mean of first - second, query by query.
 
@@ -61,22 +59,18 @@ def paired_difference(
             f"{len(second)}: score both encoders on the same split of the same benchmark."
         )
     gains = first - second
-    return difference_of(float(gains.mean()), resampled_means(gains, seed), level)
+    return difference_of(float(gains.mean()), resampled_means(gains, seed))
 
 
-def interval_of(
-    value: float, resampled: Float64[np.ndarray, " resamples"], level: float = 0.95
-) -> Interval:
+def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Interval:
     """A statistic and the central part of its bootstrap distribution."""
-    return Interval(value, *_central(resampled, level))
+    return Interval(value, *_central(resampled))
 
 
-def difference_of(
-    value: float, resampled: Float64[np.ndarray, " resamples"], level: float = 0.95
-) -> Difference:
+def difference_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Difference:
     """A difference of two paired statistics, from its bootstrap distribution."""
     superiority = float((resampled > 0).mean() + (resampled == 0).mean() / 2)
-    return Difference(value, *_central(resampled, level), superiority)
+    return Difference(value, *_central(resampled), superiority)
 
 
 def resampled_means(
@@ -161,6 +155,6 @@ def _centred_ranks(
     return middles[:, group_of], (sizes * middles * middles).sum(axis=1)
 
 
-def _central(means: Float64[np.ndarray, " resamples"], level: float) -> tuple[float, float]:
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+def _central(means: Float64[np.ndarray, " resamples"]) -> tuple[float, float]:
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -134,7 +134,7 @@ def taken(file: pq.ParquetFile, rows: Int64[np.ndarray, " rows"]) -> Any:
 def compared(
     canaries: Canaries, sentences: Sequence[str], vectors: Float32[np.ndarray, "found dim"]
 ) -> Comparison:
-    """The same for vectors at hand, of sentences that are canaries."""
+    """What `compare` tells, of vectors at hand whose sentences are canaries."""
     place = {sentence: row for row, sentence in enumerate(canaries.sentences)}
     rows = [place[sentence] for sentence in sentences]
     expected, dim = canaries.vectors.shape[1], vectors.shape[1]

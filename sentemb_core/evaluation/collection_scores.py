@@ -15,12 +15,7 @@ from jaxtyping import Float64, Int64
 from sentemb_core.corpus.benchmark import unit_hash
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import NoQueriesError
-from sentemb_core.evaluation.collection_vectors import (
-    DocumentVector,
-    SentenceSplitter,
-    collection_vectors,
-    query_vectors,
-)
+from sentemb_core.evaluation.collection_vectors import collection_vectors, query_vectors
 from sentemb_core.evaluation.collections import Collection, Measure
 from sentemb_core.evaluation.metrics import (
     Ranks,
@@ -36,6 +31,7 @@ from sentemb_core.evaluation.ranking import ScoreRows, counted_ranks, inner_prod
 from sentemb_core.evaluation.rescoring import ALPHAS, fused, rescored
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH
+from sentemb_core.suite import DocumentVector
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +72,7 @@ class FusedResults:
 
 
 def retrieval_result(
-    encoder: Encoder,
-    collection: Collection,
-    *,
-    documents: DocumentVector = "text",
-    sentences: SentenceSplitter = "syntok",
+    encoder: Encoder, collection: Collection, *, documents: DocumentVector = "text"
 ) -> TaskResult:
     """Of an encoder by its own similarity; texts are cut at `encoder.max_length` tokens.
 
@@ -88,12 +80,11 @@ def retrieval_result(
         encoder: As it is: load it with a longer `max_length` to read more of long documents.
         collection: Of `evaluation.collections`.
         documents: How a document becomes a vector.
-        sentences: How its sentences are found, where its vector is their mean.
 
     Raises:
         BadEmbeddingError: A vector or a score is not finite.
     """
-    return result_of(collection, _encoder_rows(encoder, collection, documents, sentences))
+    return result_of(collection, _encoder_rows(encoder, collection, documents))
 
 
 def bm25_result(collection: Collection) -> TaskResult:
@@ -101,10 +92,10 @@ def bm25_result(collection: Collection) -> TaskResult:
     return result_of(collection, _bm25_rows(collection))
 
 
-def random_result(collection: Collection, seed: int, dim: int = DIM) -> TaskResult:
+def random_result(collection: Collection, seed: int) -> TaskResult:
     """An encoder that gives every distinct text a random direction: what chance finds."""
     documents, queries = (
-        random_vectors(text_hashes(texts), dim, seed)
+        random_vectors(text_hashes(texts), DIM, seed)
         for texts in (collection.documents, collection.queries)
     )
     return result_of(collection, inner_products(queries, documents))
@@ -121,7 +112,6 @@ def fused_results(
     collection: Collection,
     *,
     documents: DocumentVector = "text",
-    sentences: SentenceSplitter = "syntok",
     alphas: Sequence[float] = ALPHAS,
 ) -> FusedResults:
     """BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
@@ -135,7 +125,7 @@ def fused_results(
     """
     choosing, reported = query_halves(collection)
     words = _bm25_rows(collection)
-    vectors = _encoder_rows(encoder, collection, documents, sentences)
+    vectors = _encoder_rows(encoder, collection, documents)
     curve = {
         alpha: result_of(collection, rescored(words, vectors, alpha), choosing).value
         for alpha in alphas
@@ -190,12 +180,7 @@ def _bm25_rows(collection: Collection) -> ScoreRows:
     return BM25(collection.documents, stop_words=ENGLISH).score_rows(collection.queries)
 
 
-def _encoder_rows(
-    encoder: Encoder,
-    collection: Collection,
-    documents: DocumentVector,
-    sentences: SentenceSplitter,
-) -> ScoreRows:
+def _encoder_rows(encoder: Encoder, collection: Collection, documents: DocumentVector) -> ScoreRows:
     log.info("%s: texts are cut at %d tokens", collection.name, encoder.max_length)
-    vectors = collection_vectors(encoder, collection, documents, sentences)
+    vectors = collection_vectors(encoder, collection, documents)
     return inner_products(query_vectors(encoder, collection), vectors)

@@ -1,12 +1,11 @@
 """A collection's documents and queries as vectors whose inner product is their score."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.corpus.sentences import Splitter, splitter
+from sentemb_core.corpus.sentences import syntok_sentences
 from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.collections import Collection
@@ -14,12 +13,7 @@ from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.vectors import span_means
 from sentemb_core.progress import lines_of_progress
-
-DocumentVector = Literal["text", "sentence_mean", "unit_sentence_mean"]
-"""The vector of title and text as one; or the mean of those of title and sentences, as the encoder
-pools them or each normalised first (erratum E3)."""
-
-SentenceSplitter = Literal["syntok", "regex"]
+from sentemb_core.suite import DocumentVector
 
 
 def query_vectors(encoder: Encoder, collection: Collection) -> Float32[np.ndarray, "queries dim"]:
@@ -28,7 +22,7 @@ def query_vectors(encoder: Encoder, collection: Collection) -> Float32[np.ndarra
 
 
 def collection_vectors(
-    encoder: Encoder, collection: Collection, form: DocumentVector, sentences: SentenceSplitter
+    encoder: Encoder, collection: Collection, form: DocumentVector
 ) -> Float32[np.ndarray, "documents dim"]:
     """Of the documents; for cosine of length 1, or zero.
 
@@ -37,16 +31,15 @@ def collection_vectors(
     """
     if form == "text":
         return told_vectors(encoder, collection.documents, f"documents of {collection.name}")
-    split = splitter(sentences)
     pairs = zip(collection.titles, collection.texts, strict=True)
-    parts = [_parts(title, text, split) for title, text in pairs]
+    parts = [_parts(title, text) for title, text in pairs]
     means = _means(encoder, parts, collection.name, unit=form == "unit_sentence_mean")
     return directions(means) if encoder.similarity == "cosine" else means
 
 
-def _parts(title: str, text: str, split: Splitter) -> list[str]:
+def _parts(title: str, text: str) -> list[str]:
     """Title and sentences; of an empty document the empty text."""
-    return [*([title] if title else []), *split(text)] or [""]
+    return [*([title] if title else []), *syntok_sentences(text)] or [""]
 
 
 def _means(

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Int64
 
-from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
 from sentemb_core.evaluation.judgements import Judgement, judged
+from sentemb_core.evaluation.parquet import table_of
 from sentemb_core.evaluation.ranking import Relevant
 
 log = logging.getLogger(__name__)
@@ -74,15 +72,12 @@ class Collection:
         return [f"{title} {text}".strip() for title, text in pairs]
 
 
-def read_beir(
-    folder: Path, split: str = "test", *, name: str | None = None, hide_own: bool = True
-) -> Collection:
+def read_beir(folder: Path, split: str = "test", *, hide_own: bool = True) -> Collection:
     """Any folder in BEIR's format; grades may be more than 1. The main measure is nDCG@10.
 
     Args:
-        folder: With corpus.jsonl, queries.jsonl and qrels/.
+        folder: With corpus.jsonl, queries.jsonl and qrels/; tables call it by its name.
         split: Of the judgements.
-        name: In tables; the folder's if none is given.
         hide_own: A document with the id of the query is no hit, which is BEIR's default.
 
     Raises:
@@ -93,7 +88,7 @@ def read_beir(
     documents = list(beir_texts(folder, "corpus.jsonl"))
     queries = list(beir_texts(folder, "queries.jsonl"))
     own = {query.key: {query.key} for query in queries} if hide_own else {}
-    return _collection(name or folder.name, "nDCG@10", documents, queries, judgements, own)
+    return _collection(folder.name, "nDCG@10", documents, queries, judgements, own)
 
 
 def read_trec_style(folder: Path, name: TrecSet) -> Collection:
@@ -233,15 +228,4 @@ def _texts(ids: Mapping[str, str]) -> list[Text]:
 
 
 def _rows(path: Path, *wanted: str) -> list[dict[str, Any]]:
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UnreadableSourceError(
-            f"A set of documents and queries is read from Parquet; {path} cannot be: {error}"
-        ) from error
-    if missing := [name for name in wanted if name not in table.column_names]:
-        raise MissingColumnError(
-            f"{path.name} needs the columns {', '.join(wanted)}; it lacks {', '.join(missing)} and "
-            f"has {', '.join(table.column_names)}."
-        )
-    return table.to_pylist()
+    return table_of(path, "This part of a collection", wanted).to_pylist()

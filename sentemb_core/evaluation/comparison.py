@@ -48,38 +48,34 @@ class Comparison(BaseModel):
         return "first" if self.low > 0 else "second" if self.high < 0 else "undecided"
 
 
-def interval(result: TaskResult, seed: int = SEED) -> Interval:
+def interval(result: TaskResult) -> Interval:
     """The main measure with its 95 % interval."""
-    return interval_of(result.value, _resampled(result, seed))
+    return interval_of(result.value, _resampled(result))
 
 
-def comparison(first: TaskResult, second: TaskResult, seed: int = SEED) -> Comparison:
+def comparison(first: TaskResult, second: TaskResult) -> Comparison:
     """The paired difference of two encoders on one task.
 
     Raises:
         BadDataError: they were not measured on the same units by the same measure.
     """
-    gain = difference_of(first.value - second.value, _resampled_gains([(first, second)], seed))
+    gain = difference_of(first.value - second.value, _resampled_gains([(first, second)], SEED))
     return _comparison(first.task, first.main, first.value, second.value, gain, len(first.units))
 
 
-def average_comparison(
-    name: str, results: Sequence[tuple[TaskResult, TaskResult]], seed: int = SEED
-) -> Comparison:
+def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult]]) -> Comparison:
     """The difference of the plain averages over tasks, whose units are drawn task by task.
 
     The interval tells what other units of the same tasks would give, not other tasks.
     """
     firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
-    gains = [_resampled_gains([pair], seed + place) for place, pair in enumerate(results)]
+    gains = [_resampled_gains([pair], SEED + place) for place, pair in enumerate(results)]
     gain = difference_of(firsts - seconds, np.mean(gains, axis=0))
     units = sum(len(first.units) for first, _ in results)
     return _comparison(name, "average", firsts, seconds, gain, units)
 
 
-def seeds_interval(
-    tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]], seed: int = SEED
-) -> Interval:
+def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> Interval:
     """The mean difference of two ways to train, and its 95 % interval.
 
     All pairs of a task are of the same units and share every draw of them; tasks draw by
@@ -89,12 +85,11 @@ def seeds_interval(
     Args:
         tasks: Task by task, its pairs of results: one a seed, and one a corpus to train on where
             several are judged by the task.
-        seed: Of the bootstrap.
 
     Raises:
         BadDataError: pairs of a task were not measured on the same units by the same measure.
     """
-    gains = [_resampled_gains(pairs, seed + place) for place, pairs in enumerate(tasks)]
+    gains = [_resampled_gains(pairs, SEED + place) for place, pairs in enumerate(tasks)]
     resampled = np.average(gains, axis=0, weights=[len(pairs) for pairs in tasks])
     differences = [one.value - other.value for pairs in tasks for one, other in pairs]
     return interval_of(float(np.mean(differences)), resampled)
@@ -116,10 +111,10 @@ def _comparison(
     )
 
 
-def _resampled(result: TaskResult, seed: int) -> Float64[np.ndarray, " resamples"]:
+def _resampled(result: TaskResult) -> Float64[np.ndarray, " resamples"]:
     if result.statistic == "mean":
-        return resampled_means(result.units[:, 0], seed)
-    return resampled_spearman(result.units[:, :1], result.units[:, 1], seed)[:, 0]
+        return resampled_means(result.units[:, 0], SEED)
+    return resampled_spearman(result.units[:, :1], result.units[:, 1], SEED)[:, 0]
 
 
 def _resampled_gains(

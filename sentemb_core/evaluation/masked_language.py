@@ -18,6 +18,9 @@ from sentemb_core.views.batch import IGNORED, Draw
 from sentemb_core.views.masked import masked
 from sentemb_core.views.sentences import first
 
+RATE = 0.15
+"""Share of tokens that are chosen: BERT's."""
+
 
 class MaskedLanguage(BaseModel):
     """Mean -log p of a masked token, in nats, by who tells it.
@@ -43,7 +46,6 @@ def masked_language(
     corpus: Documents,
     counts: Int64[np.ndarray, " vocabulary"],
     *,
-    rate: float = 0.15,
     seed: int = 0,
 ) -> MaskedLanguage:
     """Losses on the same masks, sentence by sentence.
@@ -54,7 +56,6 @@ def masked_language(
         below: The layer of the encoder whose tokens that head saw (`stored_head.HeadShape`).
         corpus: Sentences that the stage did not read.
         counts: How often what it read has each token.
-        rate: Share of tokens that are chosen: BERT's.
         seed: Of the choice.
 
     Raises:
@@ -66,13 +67,13 @@ def masked_language(
     load_head(filler, head, random_head=False)
     table = token_table(encoder)
     everything = np.arange(len(corpus.document_of))
-    hide = masked(first, masking(encoder, rate))
+    hide = masked(first, masking(encoder, RATE))
     hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(seed))
     targets = hidden.targets or []
     chosen = np.concatenate([row[row != IGNORED] for row in targets])
     if not len(chosen):
         raise BadDataError(
-            f"A masked loss needs masked tokens; {len(everything)} sentences at rate {rate} gave "
+            f"A masked loss needs masked tokens; {len(everything)} sentences at rate {RATE} gave "
             "none: take more sentences."
         )
     late = condensed = 0.0

@@ -35,7 +35,7 @@ class Relevant:
     grade: Int64[np.ndarray, " relevant"] | None = None
 
     def of(self, kept: Int64[np.ndarray, " kept"]) -> "Relevant":
-        """The same of these queries alone."""
+        """What these queries alone should find."""
         sizes = np.diff(self.offsets)[kept]
         bounds = np.append(0, np.cumsum(sizes))
         pairs = np.arange(bounds[-1]) + np.repeat(self.offsets[kept] - bounds[:-1], sizes)

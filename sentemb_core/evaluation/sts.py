@@ -9,23 +9,16 @@ points apart.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Float32, Float64
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import rankdata
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import (
-    BadDataError,
-    ConstantScoresError,
-    MissingColumnError,
-    UnreadableSourceError,
-)
+from sentemb_core.errors import BadDataError, ConstantScoresError
 from sentemb_core.evaluation.encoding import told_vectors
+from sentemb_core.evaluation.parquet import table_of
 from sentemb_core.evaluation.results import TaskResult
 
 
@@ -154,24 +147,9 @@ def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]
 
 
 def _rows(path: Path) -> Sequence[tuple[str, str, float | None, str]]:
-    table = _table(path)
-    names: list[str] = table.column_names
     wanted = ("sentence1", "sentence2", "score")
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise MissingColumnError(
-            f"A set of pairs has the columns sentence1, sentence2 and score; {path} lacks "
-            f"{', '.join(missing)} and has {', '.join(names)}."
-        )
+    table = table_of(path, "A set of pairs", wanted)
     columns = [table[name].to_pylist() for name in wanted]
-    subset = table["subset"].to_pylist() if "subset" in names else [path.stem] * len(table)
+    has_subsets = "subset" in table.column_names
+    subset = table["subset"].to_pylist() if has_subsets else [path.stem] * len(table)
     return list(zip(*columns, subset, strict=True))
-
-
-def _table(path: Path) -> Any:
-    try:
-        return pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UnreadableSourceError(
-            f"A set of pairs is a Parquet file; {path} cannot be read as one: {error}"
-        ) from error

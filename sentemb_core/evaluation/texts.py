@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sentemb_core.corpus.benchmark import Benchmark
-from sentemb_core.corpus.documents import read_documents
+from sentemb_core.corpus.table import read_documents
 
 
 def benchmark_texts(documents: Path, benchmark: Benchmark) -> tuple[list[str], list[str]]:

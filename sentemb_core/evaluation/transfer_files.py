@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from jaxtyping import Float64
 
 from sentemb_core.errors import (
     BadDataError,
-    MissingColumnError,
     UnreadableSourceError,
     UsageError,
 )
+from sentemb_core.evaluation.parquet import require_columns, table_of
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.transfer import TransferTask
 
 Document = Literal["whole", "sentences"]
 """The vector of a review: `whole`, the encoder on the whole text, cut at its limit; `sentences`,
 the mean of the vectors of all its sentences."""
+
+WHAT = "This transfer task"
 
 PROBING_PARTS = {"tr": "train", "va": "dev", "te": "test"}
 
@@ -49,7 +49,7 @@ def read_labelled(name: str, *paths: Path, target: str = "label") -> TransferTas
         MissingColumnError: A column is not in a file.
         BadDataError: A file has no row or a row without a value; other parts than a task has.
     """
-    tables = [_table(path) for path in paths]
+    tables = [table_of(path, WHAT) for path in paths]
     pair = "sentence1" in tables[0].column_names
     sides = ("sentence1", "sentence2") if pair else ("text",)
     first, *others, label = _joined(paths, tables, (*sides, target))
@@ -107,7 +107,7 @@ def read_reviews(
         BadDataError: As `read_labelled`; no review is of this domain, or one has no sentence.
     """
     columns = ("sentences", "label") if domain is None else ("sentences", "label", "domain")
-    rows = list(zip(*_joined([path], [_table(path)], columns), strict=True))
+    rows = list(zip(*_joined([path], [table_of(path, WHAT)], columns), strict=True))
     kept = [row for row in rows if domain is None or row[2] == domain]
     if not kept or not all(row[0] for row in kept):
         raise BadDataError(
@@ -144,24 +144,10 @@ def read_probing(name: str, path: Path) -> TransferTask:
     return TransferTask(name, _alone(texts), _numbered(label), split=parts)
 
 
-def _table(path: Path) -> Any:
-    try:
-        return pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise UnreadableSourceError(
-            f"A transfer task is a Parquet file; {path} cannot be read as one: {error}"
-        ) from error
-
-
 def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str]) -> list[list[Any]]:
     """These columns, the files one after the other."""
     for path, table in zip(paths, tables, strict=True):
-        missing = [name for name in wanted if name not in table.column_names]
-        if missing:
-            raise MissingColumnError(
-                f"This task has the columns {', '.join(wanted)}; {path} lacks {', '.join(missing)} "
-                f"and has {', '.join(table.column_names)}."
-            )
+        require_columns(table, path, WHAT, wanted)
         empty = sum(table[name].null_count for name in wanted)
         if empty or not len(table):
             raise BadDataError(

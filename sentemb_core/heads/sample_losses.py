@@ -22,28 +22,27 @@ def masked_language(head: str = "language") -> SampleLoss:
     return loss
 
 
-def condensed(skip_from: int, network: str = "condenser") -> SampleLoss:
+def condensed(skip_from: int) -> SampleLoss:
     """The Condenser's head: its encoder's own early states and sentence vector tell the masks.
 
     Args:
         skip_from: Layer of the early states (`skip_layer`).
-        network: Which one is the `MaskFiller`.
     """
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
         early = rows.reading.layers[skip_from]
-        return _network(learner, network).loss(
+        return _network(learner, "condenser").loss(
             rows.reading.pooled, early, rows.mask, rows.targets, token_table(learner.encoder)
         )
 
     return loss
 
 
-def aggregated(network: str = "auxiliary") -> SampleLoss:
+def aggregated() -> SampleLoss:
     """InfoCSE-aux: the `AuxiliaryNetwork` fills the masks of `inputs` from the sentence vector."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
-        return _network(learner, network).loss(
+        return _network(learner, "auxiliary").loss(
             rows.reading.pooled, rows.inputs, rows.mask, rows.targets
         )
 
@@ -61,12 +60,12 @@ def rewritten(network: str = "decoder") -> SampleLoss:
     return loss
 
 
-def filled_in(network: str = "decoder") -> SampleLoss:
+def filled_in() -> SampleLoss:
     """The MLM autoencoder: a `MaskFiller` on the bare embeddings of `inputs`."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
         early, table = embedded(learner.encoder, rows.inputs), token_table(learner.encoder)
-        return _network(learner, network).loss(
+        return _network(learner, "decoder").loss(
             rows.reading.pooled, early, rows.mask, rows.targets, table
         )
 

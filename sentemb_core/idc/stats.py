@@ -121,15 +121,10 @@ def adjusted_rand(
     A document in which no labelling could agree better or worse has one sentence, or both
     labellings have it as one cluster, or both as singletons.
     """
+    in_one, in_other, in_both = _pairs_together(one, other, offsets)
     lengths = np.diff(offsets)
-    documents = np.repeat(np.arange(len(lengths)), lengths)
-    a, b = _unique(documents, one), _unique(documents, other)
-    cell = _unique(a.inverse, b.inverse)
-    together = _pairs_per_document(cell.inverse, a.document[cell.document], len(lengths))
-    in_one = _pairs_per_document(a.inverse, a.document, len(lengths))
-    in_other = _pairs_per_document(b.inverse, b.document, len(lengths))
     chance = in_one * in_other / np.maximum(lengths * (lengths - 1) / 2, 1)
-    return Agreement(together - chance, (in_one + in_other) / 2 - chance)
+    return Agreement(in_both - chance, (in_one + in_other) / 2 - chance)
 
 
 def pairs_of_one_alone(
@@ -138,17 +133,9 @@ def pairs_of_one_alone(
     offsets: Int64[np.ndarray, " bounds"],
 ) -> float:
     """Of the pairs of either labelling, the share that the other has not; 0 where none has any."""
-    lengths = np.diff(offsets)
-    documents = np.repeat(np.arange(len(lengths)), lengths)
-    a, b = _unique(documents, one), _unique(documents, other)
-    cell = _unique(a.inverse, b.inverse)
-    shared = _pairs_per_document(cell.inverse, a.document[cell.document], len(lengths)).sum()
-    either = (
-        _pairs_per_document(a.inverse, a.document, len(lengths)).sum()
-        + _pairs_per_document(b.inverse, b.document, len(lengths)).sum()
-        - shared
-    )
-    return float(1 - shared / either) if either else 0.0
+    in_one, in_other, in_both = (pairs.sum() for pairs in _pairs_together(one, other, offsets))
+    either = in_one + in_other - in_both
+    return float(1 - in_both / either) if either else 0.0
 
 
 def lexical_overlap(left: Sequence[str], right: Sequence[str]) -> float:
@@ -164,6 +151,23 @@ def jaccard(left: str, right: str) -> float:
     """Shared words over all words of two sentences; 0 if neither has one."""
     a, b = {*words(left)}, {*words(right)}
     return len(a & b) / max(len(a | b), 1)
+
+
+def _pairs_together(
+    one: Int32[np.ndarray, " sentences"],
+    other: Int32[np.ndarray, " sentences"],
+    offsets: Int64[np.ndarray, " bounds"],
+) -> tuple[Float64[np.ndarray, " documents"], ...]:
+    """By document, the pairs of sentences that `one` labels alike, that `other` does, that both."""
+    lengths = np.diff(offsets)
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    a, b = _unique(documents, one), _unique(documents, other)
+    cell = _unique(a.inverse, b.inverse)
+    return (
+        _pairs_per_document(a.inverse, a.document, len(lengths)),
+        _pairs_per_document(b.inverse, b.document, len(lengths)),
+        _pairs_per_document(cell.inverse, a.document[cell.document], len(lengths)),
+    )
 
 
 @dataclass(frozen=True)

@@ -40,34 +40,20 @@ def whitened(
     return _with_layers(encoder, whitening.linear())
 
 
-def flowed(
-    encoder: Encoder,
-    vectors: Float32[np.ndarray, "n dim"],
-    seed: int,
-    *,
-    epochs: int = 1,
-    batch_size: int = 32,
-    learning_rate: float = 1e-3,
-) -> Encoder:
+def flowed(encoder: Encoder, vectors: Float32[np.ndarray, "n dim"], seed: int) -> Encoder:
     """BERT-flow in the paper's shape, as 45 layers: 45 MB at 384 dimensions, 175 MB at 768.
 
     Args:
         encoder: Shares its backbone and its tokenizer with the one that comes out.
         vectors: Of its own texts, pooled.
         seed: Of the flow.
-        epochs: As `fitted_flow`, like the others.
-        batch_size: Vectors a step.
-        learning_rate: Of Adam.
 
     Raises:
         UsageError: Fewer than 8 dimensions.
         BadEmbeddingError: A vector is not finite, or all are the same.
         DivergedError: A likelihood that is not finite.
     """
-    flow = fitted_flow(
-        vectors, seed, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate
-    )
-    return _with_layers(encoder, *flow.layers())
+    return _with_layers(encoder, *fitted_flow(vectors, seed).layers())
 
 
 def behind_map(

@@ -156,13 +156,10 @@ def fitted_flow(
     epochs: int = 1,
     batch_size: int = 32,
     learning_rate: float = 1e-3,
-    levels: int = 3,
-    depth: int = 3,
-    width: int = 32,
 ) -> NormalizingFlow:
     """A flow of largest likelihood on these vectors, by Adam.
 
-    Defaults are those of the paper's code. One thread, so that one seed gives one flow.
+    Shape and defaults are those of the paper's code. One thread, so that one seed gives one flow.
 
     Args:
         vectors: Pooled, not normalised.
@@ -170,15 +167,12 @@ def fitted_flow(
         epochs: Passes over the vectors.
         batch_size: The last batch may be smaller.
         learning_rate: Constant.
-        levels: As `NormalizingFlow`, like depth and width.
-        depth: Steps a level.
-        width: Of hidden layers.
 
     Raises:
         BadEmbeddingError: A vector is not finite, or all are the same.
         DivergedError: A loss that is not finite.
     """
-    flow = NormalizingFlow(vectors.shape[1], seed, levels=levels, depth=depth, width=width)
+    flow = NormalizingFlow(vectors.shape[1], seed)
     data = torch.tensor(vectors)
     flow.normalise_first(data)
     order = torch.Generator().manual_seed(seed)

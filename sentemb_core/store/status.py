@@ -1,7 +1,7 @@
 """What a run would do, stage by stage, and why, before anything runs."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,9 +10,6 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
 from sentemb_core.store.stages import Stage, StageKey
 from sentemb_core.types import Json
-
-Planned = tuple[Stage, Mapping[str, Any] | None]
-"""A stage and its arguments; none while the stages before it have not run."""
 
 SHOWN = 3
 """Differences told in one line."""
@@ -38,21 +35,6 @@ class Status:
         if self.verdict == "AFTER":
             return f"{self.stage}: after {self.why}"
         return f"{self.stage}: {self.verdict}{f' ({self.why})' if self.why else ''}"
-
-
-def explain(store: Store, planned: Iterable[Planned]) -> list[Status]:
-    """HIT, MISS (why) or 'after STAGE' for every stage of a plan, in its order."""
-    told: list[Status] = []
-    waiting_for = "an earlier stage"
-    for stage, arguments in planned:
-        if arguments is None:
-            status = Status(stage.name, "AFTER", waiting_for)
-        else:
-            status = verdict(store, stage, arguments)
-        if status.verdict != "HIT":
-            waiting_for = stage.name
-        told.append(status)
-    return told
 
 
 def verdict(store: Store, stage: Stage, arguments: Mapping[str, Any]) -> Status:

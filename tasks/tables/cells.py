@@ -111,7 +111,7 @@ def across(values: Sequence[float], digits: int = 3) -> str:
 
 
 def cells_table(cells: Sequence[Cell]) -> "Table":
-    """For the terminal."""
+    """A line a method, for the terminal."""
     from rich.table import Table
 
     below = "\n".join(map(plain, told_leads(cells)))
@@ -126,7 +126,7 @@ def cells_table(cells: Sequence[Cell]) -> "Table":
 
 
 def cells_markdown(cells: Sequence[Cell]) -> str:
-    """The same for a document, with notes below."""
+    """A line a method, for a document, with notes below."""
     names = header(cells)
     rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
     rows = [f"| {' | '.join(row)} |" for row in (names, rule, *lines(cells))]
@@ -189,7 +189,7 @@ def gain_of(one: "Hits", other: "Hits") -> Json:
 
 
 def told_leads(cells: Sequence[Cell]) -> list[str]:
-    """The same in words, under their heading."""
+    """`leads` in words, under their heading."""
     found = leads(cells)
     head = "R@5 of the best for each number of labels, less the others, 95 % over queries:"
     return [head, *map(str, found)] if found else []

@@ -36,7 +36,7 @@ Cells = Mapping[tuple[str, str], list[Finding]]
 
 
 def cells_of(findings: Sequence[Finding]) -> Cells:
-    """Those that have a number."""
+    """The findings that have a number, by arm and column."""
     told: dict[tuple[str, str], list[Finding]] = {}
     for one in sorted(findings, key=lambda finding: finding.seed):
         if not one.error:

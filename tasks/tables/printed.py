@@ -37,7 +37,7 @@ class Printed:
         return self.of_row(arm, column) if self.is_alike(column) else None
 
     def of_row(self, arm: Arm, column: Column) -> float | None:
-        """The same, whatever it measures."""
+        """The paper's number in a cell's place, whatever it measures."""
         alone = self.single if len(self.what.columns) == 1 else None
         return number(self.of_measure(column), arm, alone or column.label)
 

@@ -207,7 +207,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
 
 
 def overlap_tables(overlap: ArtifactRef | None) -> "list[Table | str]":
-    """The same for people; none without a corpus."""
+    """What a training corpus has of the tasks' texts, for people; none without a corpus."""
     if not overlap:
         return []
     return [

@@ -169,14 +169,22 @@ def of_two_topics(documents: int) -> tuple[np.ndarray, np.ndarray]:
     return topics, directions[topics] + 0.4 * rng.standard_normal((len(topics), 8))
 
 
+def edges_and_related(
+    corpus: Corpus, vectors: np.ndarray, root: Path, **options: int
+) -> tuple[Path, Path]:
+    """Folders of the kept edges alone, and with related pairs beside them."""
+    stored, graph, edges, both = folder(root, "vectors", "graph", "edges", "both")
+    write_vectors(corpus, vectors, stored)
+    write_graph(corpus, Embeddings.open(stored), 4, graph, **options)
+    write_edges(graph, 1, False, edges)
+    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    return edges, both
+
+
 def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
     corpus = Corpus(lengths=[12] * 60, cuts=(20, 45))
     topics, vectors = of_two_topics(60)
-    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
-    write_vectors(corpus, vectors, stored)
-    write_graph(corpus, Embeddings.open(stored), 4, graph, min_distance=2)
-    write_edges(graph, 1, False, edges)
-    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    edges, both = edges_and_related(corpus, vectors, tmp_path, min_distance=2)
     for k, shard in enumerate(corpus.shards):
         found, alone = (listed(PrunedGraph.open(path).shard(k)) for path in (both, edges))
         assert found == sorted({*found})
@@ -191,11 +199,7 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
 def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
     corpus = Corpus(lengths=[12] * 40, cuts=(20,))
     vectors = np.tile(of_two_topics(20)[1], (2, 1))
-    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
-    write_vectors(corpus, vectors, stored)
-    write_graph(corpus, Embeddings.open(stored), 4, graph, min_distance=2)
-    write_edges(graph, 1, False, edges)
-    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    edges, both = edges_and_related(corpus, vectors, tmp_path, min_distance=2)
     alone, found = (
         [{(i % 240, j % 240) for i, j in listed(PrunedGraph.open(path).shard(k))} for k in (0, 1)]
         for path in (edges, both)
@@ -206,11 +210,7 @@ def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
 
 def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(tmp_path: Path, caplog):
     corpus = Corpus(lengths=[2] * 6, cuts=())
-    stored, graph, edges, both = folder(tmp_path, "vectors", "graph", "edges", "both")
-    write_vectors(corpus, drawn(corpus).vectors, stored)
-    write_graph(corpus, Embeddings.open(stored), 4, graph)
-    write_edges(graph, 1, False, edges)
-    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    edges, both = edges_and_related(corpus, drawn(corpus).vectors, tmp_path)
     found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
     assert found == alone
     assert "documents of three sentences or more beside others" in caplog.text

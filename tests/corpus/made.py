@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.documents import CorpusReport, write_documents
 from sentemb_core.corpus.table import Document, read_documents
+from tests import tiny
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "A", "B", "C", "one", "two", "three", "."]
 
@@ -48,10 +48,5 @@ def quarantined(out: Path) -> list[dict[str, Any]]:
 
 def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
     """A word-level tokenizer with [CLS] and [SEP]."""
-    made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, "[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    made.save(str(folder / "tokenizer.json"))
+    tiny.tokenizer(words).save(str(folder / "tokenizer.json"))
     return folder / "tokenizer.json"

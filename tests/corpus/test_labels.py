@@ -123,9 +123,9 @@ def test_labels_of_one_document_have_nothing_to_contrast_with(tmp_path: Path):
         write_labelled(out, judged, SHARE, None, learnt)
 
 
-def labelled(folder: Path, rows: list[dict[str, Any]], count: int = 200) -> Path:
+def labelled(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """A corpus without counterparts, given those of a file."""
-    bare = [row._replace(counterpart=None) for row in documents(count)]
+    bare = [row._replace(counterpart=None) for row in documents(200)]
     file = folder / "labels.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (folder / "out").mkdir()

@@ -1,6 +1,5 @@
 """The corpora of the experiments are read by options alone."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +20,6 @@ def blog(tmp_path: Path) -> Path:
         pytest.skip("data/blog_usgov.parquet is not in this checkout")
     (tmp_path / "blog.parquet").symlink_to(SHIPPED)
     return tmp_path / "blog.parquet"
-
-
-def shared(folder: Path, name: str) -> Path:
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger corpora")
-    (folder / name).symlink_to(Path(os.environ["SENTEMB_DATA"]) / name)
-    return folder / name
 
 
 def test_the_blog_drops_the_six_titles_among_its_sentences(blog: Path) -> None:
@@ -67,9 +59,15 @@ def test_running_text_of_the_blog_is_split_again(blog: Path) -> None:
     ],
 )
 def test_the_larger_corpora_are_read_by_options_alone(
-    tmp_path: Path, name: str, options: dict[str, str], documents: int, repeated: int
+    larger_sets: Path,
+    tmp_path: Path,
+    name: str,
+    options: dict[str, str],
+    documents: int,
+    repeated: int,
 ) -> None:
-    report, _, out = read(shared(tmp_path, name), **options)
+    (tmp_path / name).symlink_to(larger_sets / name)
+    report, _, out = read(tmp_path / name, **options)
     assert (report.documents, report.quarantined) == (documents, {})
     assert report.duplicate_documents == repeated
     write_benchmark(out / "documents.parquet", ValidationConfig(), out)

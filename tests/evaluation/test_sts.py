@@ -1,12 +1,9 @@
 """Spearman's correlation in its three settings, the files, and the published numbers of MiniLM."""
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
@@ -33,6 +30,7 @@ from sentemb_core.evaluation.sts import (
     sts_scores,
 )
 from tests import tiny
+from tests.parquet import write
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "sts.json").read_text("utf-8"))
 SEVERAL_FILES = {"sickr_all": ("sickr_train", "sickr_trial", "sickr_test")}
@@ -106,11 +104,6 @@ def test_an_encoder_is_asked_for_cosines_whatever_it_was_trained_for(similarity:
     assert spearman_of(encoder, told).all == pytest.approx(spearmanr(expected, told.gold)[0])
 
 
-def write(path: Path, **columns: list[object]) -> Path:
-    pq.write_table(pa.table(columns), path)
-    return path
-
-
 def test_a_file_is_read_without_its_unscored_pairs(tmp_path: Path):
     path = write(
         tmp_path / "set.parquet",
@@ -158,11 +151,8 @@ def minilm() -> Encoder:
 @pytest.mark.weights
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDEN["minilm"])
-def test_minilm_reproduces_the_published_number(name: str, request: pytest.FixtureRequest):
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: no STS files")
-    encoder = request.getfixturevalue("minilm")
+def test_minilm_reproduces_the_published_number(larger_sets: Path, minilm: Encoder, name: str):
     parts = SEVERAL_FILES.get(name, (name,))
-    files = [Path(os.environ["SENTEMB_DATA"]) / f"{part}.parquet" for part in parts]
-    found = spearman_of(encoder, read_sts(*files))
+    files = [larger_sets / f"{part}.parquet" for part in parts]
+    found = spearman_of(minilm, read_sts(*files))
     assert 100 * found.all == pytest.approx(GOLDEN["minilm"][name], abs=GOLDEN["tolerance"])

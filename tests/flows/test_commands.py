@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext, suppress
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.__main__ import RunOptions, app
+from flows.__main__ import RunOptions
 from flows.commands import plan_of
 from flows.infocse_idc import self_train
 from flows.settings import PATHS, settings
@@ -45,12 +44,6 @@ def _own_environment(tmp_path: Path):
             logger.removeHandler(handler)  # Prefect's console, on another test's stderr
     with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path / "home")}):
         yield
-
-
-@pytest.fixture
-def call(answer):
-    """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
-    return partial(answer, app)
 
 
 def test_every_option_of_a_run_stands_for_a_setting():
@@ -353,10 +346,10 @@ def test_a_run_that_somebody_ended_did_not_fail_and_says_how_to_go_on(call, corp
     assert ": killed\n`python -m flows resume ended` goes on with it.\n" in call("status")[1]
 
 
-def ended(run: str, config: Json, error: type[BaseException] = KeyboardInterrupt) -> None:
-    """A record of a run that a person, or a fault, ended."""
-    with pytest.raises(error), recording(Store.default(), run, [], config):
-        raise error
+def ended(run: str, config: Json) -> None:
+    """A record of a run that a person ended."""
+    with pytest.raises(KeyboardInterrupt), recording(Store.default(), run, [], config):
+        raise KeyboardInterrupt
 
 
 def test_status_names_a_run_that_waits_behind_a_later_one_until_it_is_made_up_for(

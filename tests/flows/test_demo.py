@@ -6,7 +6,6 @@ import re
 import pytest
 
 from flows import demo
-from flows.__main__ import app
 from flows.records import outcome_of
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -49,10 +48,10 @@ def cells_of(scores: ArtifactRef) -> list[str]:
 @pytest.mark.server
 @pytest.mark.slow
 def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_are(
-    prefect_server, ways, home, answer, monkeypatch
+    prefect_server, ways, home, call, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "160")
-    code, said, log = answer(app, "demo")
+    code, said, log = call("demo")
     assert code == 0, log[-2000:]
     runs = {run.config["name"]: run.id for run in last_runs(Store.default())}
     outcomes = {way: outcome_of(runs[config.name])[1] for way, config in ways.items()}
@@ -80,11 +79,11 @@ def test_the_demo_shows_both_ways_between_the_fixed_rows_and_where_the_reports_a
     for way, config in ways.items():
         assert f"Report of {config.name}: {outcomes[way].report}\n" in said
 
-    planned = json.loads(answer(app, "demo", "--only", "nothing", "--dry-run", "--json")[1])
+    planned = json.loads(call("demo", "--only", "nothing", "--dry-run", "--json")[1])
     assert list(planned) == [ways["nothing"].name]
     assert {told["verdict"] for told in planned[ways["nothing"].name]} == {"HIT"}
 
     monkeypatch.setattr(demo, "demo", lambda ways: {way: outcomes[way] for way in ways})
-    told = json.loads(answer(app, "demo", "--only", "minilm", "--json")[1])
+    told = json.loads(call("demo", "--only", "minilm", "--json")[1])
     assert list(told) == ["minilm"]
     assert Outcome.model_validate(told["minilm"]) == outcomes["minilm"]

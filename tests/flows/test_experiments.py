@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from flows import experiment as running
-from flows.__main__ import app
 from flows.experiment import experiment
 from flows.experiments import index, learning
 from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
@@ -245,8 +244,8 @@ def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
         assert Reproduction(experiment=name, data=data).what.id == EXPERIMENTS[other].id
 
 
-def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
-    code, said, _ = answer(app, "reproduce", "list", "--data", data, "--json")
+def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, call):
+    code, said, _ = call("reproduce", "list", "--data", data, "--json")
     told = {row["id"]: row for row in json.loads(said)}
     assert (code, set(told)) == (0, {*EXPERIMENTS, *OURS, *ALSO, *NOT_SERVED})
     assert {name: told[name]["same_as"] for name in ALSO} == ALSO
@@ -260,10 +259,10 @@ def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, answer):
     assert told["few-shot"]["lacks"] == []
 
 
-def test_without_a_data_folder_few_shot_alone_is_ready(answer, monkeypatch):
+def test_without_a_data_folder_few_shot_alone_is_ready(call, monkeypatch):
     """It runs on the shipped corpus."""
     monkeypatch.delenv("SENTEMB_DATA", raising=False)
-    told = json.loads(answer(app, "reproduce", "list", "--json")[1])
+    told = json.loads(call("reproduce", "list", "--json")[1])
     assert [row["id"] for row in told if row.get("lacks") == []] == ["few-shot"]
     lists = [(row["files"], row["lacks"]) for row in told if row.get("lacks")]
     assert all(files == lacks for files, lacks in lists)

@@ -7,23 +7,20 @@ what the documents decide, in the training's stage before its first step.
 import json
 import logging
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from flows.__main__ import app
 from flows.settings import settings
 from flows.train_method import trained_once
 from sentemb_core.configs import MethodRun
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.idc import faiss_wheels
 from sentemb_core.method_settings import METHOD_NAMES
-from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
-from tasks.checks import check_run
+from tasks.checks import check_run, entry_of
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
 
@@ -37,12 +34,6 @@ COLUMNS = {
 HEADED = ("training.method.random_head=true",)
 BY_SNCSE = ('training.method.base={"name": "sncse"}', "training.method.segment=10")
 TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1")
-
-
-@pytest.fixture
-def call(answer):
-    """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
-    return partial(answer, app)
 
 
 @pytest.mark.parametrize(
@@ -128,13 +119,9 @@ def test_parts_that_do_not_fit_are_refused_before_any_stage(
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_every_method_fits_a_transformer_with_its_defaults(corpus_file: Path, method: str):
-    first = {"initialiser.method": "condenser"} if entry(method).continues else {}
+    first = {"initialiser.method": "condenser"} if entry_of(method).continues else {}
     given = COLUMNS | first | {"encoder.name": "transformer", "training.method.name": method}
     check_run(settings(None, given | {"corpus.source": str(corpus_file)}, []))
-
-
-def entry(method: str) -> Entry:
-    return next(one for one in LISTING if one.name == method)
 
 
 def test_a_queue_goes_together_with_a_gradient_cache(corpus_file: Path):

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from deployments.server import free_port
-from flows.__main__ import app
 from flows.infocse_idc import self_train
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.store.fsck import fsck
@@ -186,22 +185,24 @@ def test_a_killed_run_is_resumed_by_one_word_and_ends_in_the_same_encoders(
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_server_that_is_killed_costs_a_run_its_end_and_no_artifact(
-    prefect_server, corpus_file, home, tmp_path, monkeypatch, answer
+    prefect_server, corpus_file, home, tmp_path, monkeypatch, call
 ):
     config = run_of_one_round(corpus_file)
     file = tmp_path / "config.json"
     file.write_text(config.model_dump_json())
-    with server(tmp_path / "server") as (url, group):
-        with flows(home, "run", "--config", str(file), PREFECT_API_URL=url) as process:
-            assert_second_training(process)
-            os.killpg(group, signal.SIGKILL)
-            told = next((line for line in process.stderr if "error E" in line), "")
-            process.kill()  # for a minute Prefect would try to send its events
+    with (
+        server(tmp_path / "server") as (url, group),
+        flows(home, "run", "--config", str(file), PREFECT_API_URL=url) as process,
+    ):
+        assert_second_training(process)
+        os.killpg(group, signal.SIGKILL)
+        told = next((line for line in process.stderr if "error E" in line), "")
+        process.kill()  # for a minute Prefect would try to send its events
     assert "error E602 A run needs Prefect's server to its end" in told
     (first,) = last_runs(Store.default())
     assert (first.state, fsck(Store.default()).healthy) == ("failed", True)
 
-    code, said, log = answer(app, "resume", "--json")
+    code, said, log = call("resume", "--json")
     assert code == 0, log[-2000:]
     outcome = Outcome.model_validate_json(said)
     (last,) = last_runs(Store.default())

@@ -5,13 +5,11 @@ Run: pytest tests/flows/test_setting_list.py
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import get_args
 
 import pytest
 from pydantic import BaseModel
 
-from flows.__main__ import app
 from flows.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
 from flows.setting_table import typed
 from flows.settings import COUNTED, ROUNDS, AnyRun, kind_of, settings, tables_of
@@ -23,12 +21,6 @@ METHODS = dict(zip(METHOD_NAMES, get_args(AnyMethod), strict=True))
 KINDS = {ROUNDS: InfoCSEPlus, "fine_tune": FineTuneRun, "conpono": MethodRun, "simcse": MethodRun}
 every_kind = pytest.mark.parametrize("method", KINDS)
 every_method = pytest.mark.parametrize("method", METHOD_NAMES)
-
-
-@pytest.fixture
-def call(answer):
-    """Exit code, stdout and stderr of `python -m flows ...`, in this process."""
-    return partial(answer, app)
 
 
 def leaves(model: type[BaseModel], above: str = "") -> Iterator[str]:

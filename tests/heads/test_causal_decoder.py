@@ -13,12 +13,6 @@ from tests.heads import made
 IDS = torch.tensor([[2, 7, 8, 9, 10, 3], [2, 11, 12, 13, 14, 3]])
 
 
-@pytest.fixture
-def encoder():
-    torch.manual_seed(0)
-    return made.encoder()
-
-
 @pytest.fixture(params=[2, None], ids=["own layers", "tied"])
 def decoder(request, encoder) -> CausalDecoder:
     return CausalDecoder(encoder, layers=request.param)

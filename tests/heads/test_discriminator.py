@@ -15,12 +15,6 @@ from tests.heads import made, slow
 from tests.heads.test_sample_losses import replaced
 
 
-@pytest.fixture
-def encoder():
-    torch.manual_seed(0)
-    return made.encoder()
-
-
 def generator(encoder, **options) -> Generator:
     return Generator(encoder, None, random_head=True, **options)
 

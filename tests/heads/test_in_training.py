@@ -27,15 +27,12 @@ from sentemb_core.views.masked import Masking, with_masked_inputs
 from sentemb_core.views.sentences import first, second
 from tests import tiny
 from tests.heads import made
+from tests.interrupted import BreakingOff, InterruptionError, assert_same_weights
 
 MASKING = Masking(0.4, made.MASK, (0, 2, 3), tiny.VOCABULARY)
 CONFIG = TrainingConfig(
     steps=6, batch_size=6, learning_rate=1e-2, checkpoint_every=2, evaluate_every=None, threads=1
 )
-
-
-class InterruptionError(Exception):
-    """Stands for a person's Ctrl-C."""
 
 
 def networks(encoder):
@@ -142,19 +139,13 @@ def trained(work, *, stop=None):
     learner = learner_of(method, encoder, seed=1)
     frozen = learner.networks["discriminator"].edit.state_dict()
     before = {name: weight.clone() for name, weight in frozen.items()}
-    losses = []
-
-    def on_step(step, metrics):
-        losses.append(metrics["loss"])
-        if step == stop:
-            raise InterruptionError
-
+    on_step = BreakingOff(stop)
     try:
         train(learner, method, sampler_of(method), CONFIG, work, on_step=on_step)
     finally:
         for name, weight in frozen.items():
             assert weight.equal(before[name]), name
-    return learner, losses
+    return learner, on_step.losses
 
 
 def test_an_interrupted_run_ends_in_the_same_bits(tmp_path):
@@ -164,9 +155,6 @@ def test_an_interrupted_run_ends_in_the_same_bits(tmp_path):
     resumed, rest = trained(tmp_path / "other")
     assert rest == losses[-len(rest) :]
     assert len(rest) == 2
-    for ours, theirs in zip(undisturbed.modules, resumed.modules, strict=True):
-        state = theirs.state_dict()
-        for name, weight in ours.state_dict().items():
-            assert weight.equal(state[name]), name
+    assert_same_weights(undisturbed, resumed)
     assert len(resumed.networks["queue"].keys) == 9
     assert torch.isfinite(torch.tensor(losses)).all()

@@ -12,12 +12,6 @@ from sentemb_core.heads.mask_filler import MaskFiller
 from tests.heads import made
 
 
-@pytest.fixture
-def encoder():
-    torch.manual_seed(0)
-    return made.encoder()
-
-
 def auxiliary(encoder, **options) -> AuxiliaryNetwork:
     return AuxiliaryNetwork(encoder, None, random_head=True, **options)
 

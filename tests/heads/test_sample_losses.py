@@ -21,8 +21,6 @@ from sentemb_core.views.batch import IGNORED
 from tests import tiny
 from tests.heads import made, slow
 
-EDITED = torch.tensor([[2, 7, 50, 9, 51, 3], [2, 11, 12, 52, 0, 0], [53, 13, 14, 15, 3, 0]])
-
 
 @dataclass
 class Case:

@@ -10,6 +10,7 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.training.loop import train
 from tests import tiny
+from tests.interrupted import BreakingOff, InterruptionError
 from tests.methods.recipes import RECIPES, Recipe, config_of, corpus, made, sampler_of
 from tests.second_device import THERE, SecondDevice
 
@@ -17,22 +18,14 @@ SENTENCES = corpus().sentences[:6]
 HERE = torch.device("cpu")
 
 
-class InterruptionError(Exception):
-    """Stands for a person's Ctrl-C."""
-
-
 def learnt(recipe: Recipe, folder: Path, device: torch.device) -> np.ndarray:
     """Vectors of an encoder that a training broken off behind its checkpoint left in the end."""
     chunk = None if "adversarial" in str(recipe) else 5
     config = config_of(recipe.name, recipe.settings, steps=3, checkpoint_every=2, chunk=chunk)
 
-    def broken_off(step: int, _: object) -> None:
-        if step == 3:
-            raise InterruptionError
-
     method, learner = made(recipe.name, tiny.bert().to(device), **recipe.settings)
     with pytest.raises(InterruptionError):
-        train(learner, method, sampler_of(config, method), config, folder, on_step=broken_off)
+        train(learner, method, sampler_of(config, method), config, folder, on_step=BreakingOff(3))
     method, learner = made(recipe.name, tiny.bert().to(device), **recipe.settings)
     train(learner, method, sampler_of(config, method), config, folder)
     save_encoder(learner.encoder, folder / "saved", "card")

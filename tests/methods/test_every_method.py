@@ -30,6 +30,7 @@ from sentemb_core.views.batch import Batch
 from sentemb_core.views.prompted import prompted
 from sentemb_core.views.sentences import first
 from tests import tiny
+from tests.interrupted import BreakingOff, InterruptionError, assert_same_weights
 from tests.methods.recipes import (
     MOMENTUM,
     NEW_HEAD,
@@ -54,23 +55,13 @@ REGROUPED = 1e-10
 """Rows that go through the encoder in other company, in float64."""
 
 
-class InterruptionError(Exception):
-    """Stands for a person's Ctrl-C."""
-
-
 def trained(recipe, work, *, stop=None, **training):
     """Learner and losses of a training; `stop` breaks it off behind this step."""
     method, learner = made(recipe.name, **recipe.settings)
     config = config_of(recipe.name, recipe.settings, **training)
-    losses = []
-
-    def on_step(step, metrics):
-        losses.append(metrics["loss"])
-        if step == stop:
-            raise InterruptionError
-
+    on_step = BreakingOff(stop)
     train(learner, method, sampler_of(config, method), config, work, on_step=on_step)
-    return learner, losses
+    return learner, on_step.losses
 
 
 @cache
@@ -239,10 +230,7 @@ def test_a_run_broken_off_ends_in_the_bits_of_another_run_of_its_seed(recipe, tm
         trained(recipe, tmp_path / "other", stop=3, **plan)
     resumed, rest = trained(recipe, tmp_path / "other", **plan)
     assert rest == losses[2:]
-    for ours, theirs in zip(undisturbed.modules, resumed.modules, strict=True):
-        state = theirs.state_dict()
-        for name, weight in ours.state_dict().items():
-            assert weight.equal(state[name]), name
+    assert_same_weights(undisturbed, resumed)
 
 
 @every_index
@@ -281,9 +269,9 @@ def test_batches_of_one_document_are_counted_and_end_no_training(name, tmp_path)
     assert np.isfinite(report.loss)
 
 
-def batch_of(name, settings=None, *, documents=None, known=None, batch_size=12):
+def batch_of(name, settings=None, *, documents=None, known=None):
     """The first batch of a training on `documents`."""
-    config = config_of(name, settings or {}, batch_size=batch_size)
+    config = config_of(name, settings or {}, batch_size=12)
     method, _ = made(name, **(settings or {}))
     return sampler_for(config, method, documents or corpus(), known or annotation()).batch(0)
 

@@ -25,7 +25,6 @@ from tests.methods.test_wiring import CASES, three_layers
 SPANS = {"shortest": 3, "longest": 6, "anchors": 1}
 SLICES = {"segment": 8, "longest": 24}
 CLUSTERS = {"batches": "cluster"}
-TSDAE = {"noise": 0.6}
 WITH_MASKS = {"mlm": 0.1}
 
 

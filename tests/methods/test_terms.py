@@ -241,12 +241,12 @@ def test_tension_of_a_large_batch_has_eight_pairs_a_row():
     assert loss.item() == pytest.approx(20 * 8 * math.log(2), rel=1e-6)
 
 
-def informative(seed, padding=0):
+def informative(seed):
     lengths = [3, 1, 2, 4]
     sentences = view([0, 1, 1, 2], text=[0, 1, 2, 0], lengths=lengths)
     rows = batch(tokens=sentences, sentence=replace(sentences))
     generator = torch.Generator().manual_seed(seed)
-    tokens = torch.randn(4, 4 + padding, 3, generator=generator, dtype=torch.float64)
+    tokens = torch.randn(4, 4, 3, generator=generator, dtype=torch.float64)
     for row, length in enumerate(lengths):
         tokens[row, length:] = 0
     sentence = torch.randn(4, 3, generator=generator, dtype=torch.float64)

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from sentemb_core.report.projection import common_axes
 
 
-def rounds_of(seed, n_rounds=3, n=20, dim=6):
+def rounds_of(seed):
+    """Three rounds of twenty sentences, 6 wide."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=(n, dim)).astype(np.float32) for _ in range(n_rounds)]
+    return [rng.normal(size=(20, 6)).astype(np.float32) for _ in range(3)]
 
 
 @settings(max_examples=30, deadline=None)

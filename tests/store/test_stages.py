@@ -144,10 +144,6 @@ def test_a_library_that_is_not_installed_is_the_bodys_matter():
     assert stage.key({"value": 1}).parts["libraries.no-such-library"] == "absent"
 
 
-def same_body_other_name(value: object) -> str:
-    return str(value)
-
-
 def test_stages_with_equal_arguments_and_bodies_do_not_share_a_key():
     one = Stage("one", 1, name_only).key({"value": 1})
     two = Stage("two", 1, name_only).key({"value": 1})

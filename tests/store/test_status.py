@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from sentemb_core.store.stages import Stage
-from sentemb_core.store.status import Status, differences, explain, verdict
+from sentemb_core.store.status import differences, verdict
 from sentemb_core.types import ArtifactRef
 
 
@@ -79,17 +79,6 @@ def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):
     (path,) = store.root.glob("records/graph/*.json")
     path.write_text(json.dumps({"serializer": "pickle"}))
     assert "record unusable" in told(store, chain)
-
-
-def test_a_stage_whose_inputs_are_unknown_comes_after_the_one_that_makes_them(chain, store):
-    chain.run_chain()
-    plan = [(chain.ENCODE, {"text": "b"}), (chain.GRAPH, None), (chain.TRAIN, None)]
-    assert [str(status) for status in explain(store, plan)] == [
-        "encode: MISS (arguments.text a -> b)",
-        "graph: after encode",
-        "train: after graph",
-    ]
-    assert explain(store, [(chain.ENCODE, {"text": "a"})]) == [Status("encode", "HIT")]
 
 
 def test_many_differences_are_cut_short():

@@ -26,12 +26,9 @@ from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.checkpoint import last_checkpoint
 from sentemb_core.training.loop import learner_of, train
 from tests import tiny
+from tests.interrupted import BreakingOff, InterruptionError
 
 STEPS = 14
-
-
-class InterruptionError(Exception):
-    """Stands for a person's Ctrl-C."""
 
 
 def config_of(**changes) -> TrainingConfig:
@@ -108,17 +105,9 @@ def test_a_run_interrupted_anywhere_ends_in_the_same_bits(
     undisturbed, tmp_path_factory, changes, stops
 ):
     work = tmp_path_factory.mktemp("interrupted")
-
-    def interrupt_at(stop):
-        def on_step(step, _):
-            if step == stop:
-                raise InterruptionError
-
-        return on_step
-
     for stop in sorted(stops):
         with pytest.raises(InterruptionError):
-            trained(config_of(**changes), work, on_step=interrupt_at(stop))
+            trained(config_of(**changes), work, on_step=BreakingOff(stop))
     encoder, report = trained(config_of(**changes), work)
     assert (digest(encoder), report) == undisturbed(changes)
 
@@ -247,13 +236,8 @@ def test_a_run_that_goes_on_asks_for_room_for_what_it_will_still_write(tmp_path,
     monkeypatch.setattr(disk, "require_free", lambda _, size, what: asked.append((size, what)))
     trained(config_of(steps=2, checkpoint_every=3), tmp_path / "short")
     trained(config_of(steps=5, checkpoint_every=3), tmp_path / "once")
-
-    def stop(step, _):
-        if step == 8:
-            raise InterruptionError
-
     with pytest.raises(InterruptionError):
-        trained(config_of(), tmp_path / "long", on_step=stop)
+        trained(config_of(), tmp_path / "long", on_step=BreakingOff(8))
     trained(config_of(), tmp_path / "long")
     counts = [what.split()[0] for _, what in asked]
     assert counts == ["0", "1", "3", "1"]

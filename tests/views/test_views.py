@@ -8,16 +8,11 @@ from sentemb_core.views.batch import Draw, View, negatives, positives
 from sentemb_core.views.context import context
 from sentemb_core.views.sentences import first, second
 from tests import tiny
-from tests.views.drawn import numbered, words
+from tests.views.drawn import every_sentence, numbered, words
 
 
 def rng():
     return np.random.default_rng(0)
-
-
-def draw_of(corpus):
-    every = np.arange(len(corpus))
-    return Draw(every, every, every)
 
 
 rows_of_labels = st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=6)
@@ -68,7 +63,7 @@ def test_views_of_sentences_carry_their_documents_and_texts():
 def test_with_removal_the_sentence_is_never_in_its_context_and_without_always():
     corpus = numbered([4, 2, 5])
     for removal, inside in ((1.0, False), (0.0, True)):
-        view = context(removal, 288, special_tokens=True)(corpus, draw_of(corpus), rng())
+        view = context(removal, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
         for k, tokens in enumerate(view.tokens):
             document = corpus.document_of[k]
             everyone = range(corpus.offsets[document], corpus.offsets[document + 1])
@@ -77,14 +72,15 @@ def test_with_removal_the_sentence_is_never_in_its_context_and_without_always():
 
 def test_nine_contexts_in_ten_lose_their_sentence():
     corpus = numbered([2] * 1000)
-    view = context(0.9, 288, special_tokens=True)(corpus, draw_of(corpus), rng())
+    view = context(0.9, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
     kept = np.mean([len(words(tokens)) == 2 for tokens in view.tokens])
     assert 0.07 < kept < 0.13
 
 
 def test_a_context_begins_and_ends_as_a_sentence_does():
     corpus = numbered([3])
-    for tokens in context(1.0, 288, special_tokens=True)(corpus, draw_of(corpus), rng()).tokens:
+    view = context(1.0, 288, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    for tokens in view.tokens:
         assert tokens[0] == 2
         assert tokens[-1] == 3
         assert not {2, 3} & set(tokens[1:-1].tolist())
@@ -92,13 +88,14 @@ def test_a_context_begins_and_ends_as_a_sentence_does():
 
 def test_a_static_encoder_has_contexts_without_special_tokens():
     corpus = tiny.corpus([3, 3], special=False)
-    for tokens in context(1.0, 288, special_tokens=False)(corpus, draw_of(corpus), rng()).tokens:
+    view = context(1.0, 288, special_tokens=False)(corpus, every_sentence(corpus), rng())
+    for tokens in view.tokens:
         assert tokens.min() >= 4
 
 
 def test_a_context_takes_the_nearest_sentences_up_to_its_limit():
     corpus = numbered([9])
-    view = context(1.0, 2 + 4 * 3, special_tokens=True)(corpus, draw_of(corpus), rng())
+    view = context(1.0, 2 + 4 * 3, special_tokens=True)(corpus, every_sentence(corpus), rng())
     assert words(view.tokens[4]) == [2, 3, 5, 6]
     assert words(view.tokens[0]) == [1, 2, 3, 4]
     assert max(map(len, view.tokens)) <= 14
@@ -108,7 +105,7 @@ def test_a_context_takes_the_nearest_sentences_up_to_its_limit():
 @settings(deadline=None, max_examples=40)
 def test_no_context_exceeds_its_limit_or_is_empty(limit, special):
     corpus = tiny.corpus([2, 7, 3], special=special)
-    view = context(0.5, limit, special_tokens=special)(corpus, draw_of(corpus), rng())
+    view = context(0.5, limit, special_tokens=special)(corpus, every_sentence(corpus), rng())
     lengths = [len(tokens) for tokens in view.tokens]
     assert max(lengths) <= limit
     assert min(lengths) > 2 * special

@@ -8,13 +8,10 @@ from torch import Tensor
 
 from sentemb_core.methods.contrast import loss_of_choice
 from sentemb_core.methods.method import CrossSampleTerm, Learner
-from sentemb_core.types import Similarity
 from sentemb_core.views.batch import Batch, negatives, positives
 
 
-def layer_contrast(
-    anchors: str, layers: str, temperature: float, similarity: Similarity = "cosine"
-) -> CrossSampleTerm:
+def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSampleTerm:
     """Each anchor chooses each of its own layers against all layers of the others.
 
     The other layers of its own sentence are neither right nor wrong. The mean over anchors and
@@ -23,8 +20,7 @@ def layer_contrast(
     Args:
         anchors: A view with vectors [rows, dim].
         layers: A view with vectors [rows, layers, dim].
-        temperature: Divides the similarity; .01 in the paper.
-        similarity: Cosine in the paper.
+        temperature: Divides the cosine; .01 in the paper.
     """
 
     def term(
@@ -40,7 +36,7 @@ def layer_contrast(
             np.kron(positive, np.eye(count, dtype=bool)),
             np.kron(negative, np.ones((count, count), dtype=bool)),
             temperature,
-            similarity,
+            "cosine",
         )
 
     return term

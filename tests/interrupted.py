@@ -1,0 +1,30 @@
+"""Trainings that are broken off."""
+
+from collections.abc import Mapping
+
+from sentemb_core.methods.method import Learner
+
+
+class InterruptionError(Exception):
+    """Stands for a person's Ctrl-C."""
+
+
+class BreakingOff:
+    """An `on_step` that keeps the losses, and breaks the training off behind a step if told to."""
+
+    def __init__(self, behind: int | None) -> None:
+        self.behind = behind
+        self.losses: list[float] = []
+
+    def __call__(self, step: int, metrics: Mapping[str, float]) -> None:
+        self.losses.append(metrics["loss"])
+        if step == self.behind:
+            raise InterruptionError
+
+
+def assert_same_weights(one: Learner, other: Learner) -> None:
+    """Of encoder, head and networks, bit for bit."""
+    for ours, theirs in zip(one.modules, other.modules, strict=True):
+        state = theirs.state_dict()
+        for name, weight in ours.state_dict().items():
+            assert weight.equal(state[name]), name
