@@ -34,7 +34,7 @@ def cached_gradients(encode: Encode, groups: int, loss: Loss) -> Tensor:
     augmentation the second pass must repeat the first one's draws, or the gradients are wrong.
 
     Groups of many shapes leave holes in the heap: trimmed before the forwards and before the loss,
-    the peak at 3,200 pairs is 1.20 times that at 128, where it was 1.34
+    the peak at 3,200 pairs is 1.2 times that at 128, where it was 1.3
     (`benchmarks/training.py --memory`).
     """
     trim_heap()
