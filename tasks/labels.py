@@ -11,7 +11,7 @@ from tasks.storing import opened, written
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_labels", version=1, ignore=("place",))
+@stage("read_labels", version=2, ignore=("place",))
 def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> ArtifactRef:
     """The documents again, with the counterparts that a file of labels gives.
 

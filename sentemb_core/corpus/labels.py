@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
+from sentemb_core.corpus.checks import usable_counterpart
 from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.documents import CorpusReport
-from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
+from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
@@ -247,24 +248,18 @@ def _label(
     row: Row, known: Container[str], found: dict[str, dict[str, None]]
 ) -> tuple[str, str] | BadRow:
     """Id and counterpart of a row that can be used and was not there before."""
-    doc_id, text = str(row.doc_id), row.text.strip() if isinstance(row.text, str) else ""
-    reason = _fault(doc_id, text, known, found)
-    if reason is None:
-        return doc_id, text
-    return BadRow(row.where, row.number, reason, doc_id if reason == "unknown-id" else text)
-
-
-def _fault(
-    doc_id: str, text: str, known: Container[str], found: dict[str, dict[str, None]]
-) -> str | None:
-    """The reason to refuse a label, if there is one."""
+    doc_id = str(row.doc_id)
     if doc_id not in known:
-        return "unknown-id"
-    if not text:
-        return "empty"
-    if "\0" in text:
-        return "nul"
-    return "duplicate-label" if text in found.get(doc_id, ()) else None
+        return BadRow(row.where, row.number, "unknown-id", doc_id)
+    try:
+        text = usable_counterpart(row.text if isinstance(row.text, str) else None)
+    except RefusedError as error:
+        return BadRow(row.where, row.number, error.reason, error.text)
+    if text is None:
+        return BadRow(row.where, row.number, "empty", "")
+    if text in found.get(doc_id, ()):
+        return BadRow(row.where, row.number, "duplicate-label", text)
+    return doc_id, text
 
 
 def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str]) -> None:

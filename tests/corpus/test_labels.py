@@ -178,6 +178,17 @@ def test_a_few_bad_labels_are_counted_and_kept_aside(
     assert counts.refused == {"unknown-id": 1, "empty": 1, "duplicate-label": 1}
 
 
+def test_a_label_that_no_file_can_hold_is_refused_as_a_counterpart_of_the_corpus_is(
+    tmp_path: Path,
+):
+    rows = [pair(k, f"text {k}") for k in range(200)]
+    rows[5], rows[6] = pair(5, "half a \ud83d pair"), pair(6, "x" * 10_001)
+    out = labelled(tmp_path, rows)
+    aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
+    assert aside["reason"] == ["encoding", "over-long"]
+    assert aside["row"] == [5, 6]
+
+
 def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
     words = r"E104 The file of labels .*labels.jsonl: No column 'doc_id'.*labels\.id_column"
     with pytest.raises(MissingColumnError, match=words) as refused:
