@@ -27,7 +27,7 @@ def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> Art
     return draft.ref
 
 
-@stage("draw_labels", version=1)
+@stage("draw_labels", version=2)
 def draw_labels(
     documents: ArtifactRef, benchmark: ArtifactRef, share: float, count: int | None
 ) -> Labelled:

@@ -65,7 +65,7 @@ class LabelCounts(BaseModel):
 class LabelReport(BaseModel):
     """The labels to train on: `labels` of `available` were taken.
 
-    judged: left out, for their text is a candidate of the pool.
+    judged: left out, for their text or their document is one of the pool.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,7 +78,7 @@ class LabelReport(BaseModel):
         """One line for the log."""
         return (
             f"labels to train on: {self.labels:,} of {self.available:,}; left out, for their text "
-            f"is looked for in the pool: {self.judged:,}"
+            f"is looked for in the pool, or their document held out: {self.judged:,}"
         )
 
 
@@ -133,7 +133,8 @@ def write_labelled(
 
     Labels of documents outside the pool, in the order of a hash of the document's id, so that a
     smaller count is part of a larger one. A label whose text is a candidate of the pool would
-    teach an answer: it is left out.
+    teach an answer: it is left out. So is one of a document that is held out: where too few
+    counterparts judge, halves of documents do.
 
     Args:
         documents: Folder that `write_documents` or `write_with_labels` filled.
@@ -145,9 +146,15 @@ def write_labelled(
     Raises:
         EmptyPairsError: E102, fewer than two documents have a label to train on.
     """
-    looked_for = {same_text(text) for text in Benchmark.open(benchmark).candidate_text if text}
+    pool = Benchmark.open(benchmark)
+    looked_for = {same_text(text) for text in pool.candidate_text if text}
+    held_out = set(pool.held_out_documents.tolist())
     every = [label for label in _labels(documents) if is_label(label[0], share)]
-    fair = [label for label in every if same_text(label[2]) not in looked_for]
+    fair = [
+        (doc_id, row, text)
+        for doc_id, row, text in every
+        if row not in held_out and same_text(text) not in looked_for
+    ]
     fair.sort(key=lambda label: unit_hash(LABEL, label[0]))
     taken = fair[:count]
     report = LabelReport(labels=len(taken), available=len(fair), judged=len(every) - len(fair))

@@ -87,6 +87,19 @@ def test_a_label_whose_text_is_looked_for_is_left_out(tmp_path: Path):
     assert leak.doc_id not in {document.doc_id for document in found}
 
 
+def test_no_label_of_a_held_out_document_is_learnt(tmp_path: Path):
+    """Labels alone have counterparts here, so that halves of documents judge."""
+    rows = [
+        row if is_label(row.doc_id, SHARE) else row._replace(counterpart=None)
+        for row in documents()
+    ]
+    benchmark, found, report = drawn(tmp_path, rows)
+    assert benchmark.kind == "halves"
+    learnt = {document.doc_id for document in found}
+    assert learnt.isdisjoint(benchmark.query_doc_id)
+    assert report.judged == sum(is_label(one, SHARE) for one in benchmark.query_doc_id) > 0
+
+
 def test_the_first_labels_by_hash_are_drawn_whatever_the_order(tmp_path: Path):
     rows = documents()
     shuffled = random.Random(3).sample(rows, len(rows))
