@@ -60,7 +60,7 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     return draft.ref
 
 
-@stage("score_similarity", version=1, ignore=("folder",), numeric=("device",))
+@stage("score_similarity", version=2, ignore=("folder",), numeric=("device",))
 def score_similarity(
     encoder: ArtifactRef, task: StsTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
@@ -121,7 +121,7 @@ def score_fixed(
 
 @stage(
     "score_transfer",
-    version=1,
+    version=2,
     ignore=("folder",),
     numeric=("device",),
     libraries=("scikit-learn",),
@@ -147,7 +147,7 @@ def score_case(encoder: ArtifactRef) -> ArtifactRef:
     return kept_result(case_result(labels_by(load_encoder(opened(encoder)))))
 
 
-@stage("diagnose_on_pairs", version=1, ignore=("file",), numeric=("device",))
+@stage("diagnose_on_pairs", version=2, ignore=("file",), numeric=("device",))
 def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactRef:
     """Alignment, uniformity and their like on pairs that people call alike."""
     from sentemb_core.encoder.checkpoint import load_encoder

@@ -104,7 +104,7 @@ def rescored_scores(
     return draft.ref
 
 
-@stage("score_sts", version=1, ignore=("places",), numeric=("device",))
+@stage("score_sts", version=2, ignore=("places",), numeric=("device",))
 def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> ArtifactRef:
     """Correlation of an encoder's cosines with people's scores, on one set of these files.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Float32, Float64
 from pydantic import BaseModel, ConfigDict
@@ -62,8 +63,8 @@ def read_sts(*paths: Path) -> StsPairs:
     """Pairs of Parquet files with the columns sentence1, sentence2, score and perhaps subset.
 
     Sentences should be in SentEval's form, tokenised and lowercased, to compare with published
-    numbers: on the text as it was written MiniLM has 0.01 more on STS14. Pairs without a score are
-    left out, as SentEval does. Without a column `subset` a file is one.
+    numbers: on the text as it was written MiniLM has 0.01 more on STS14. Pairs without a score, or
+    with NaN, are left out, as SentEval does. Without a column `subset` a file is one.
 
     Args:
         paths: Several make one set: SICK-R is its test file, or all three.
@@ -74,7 +75,7 @@ def read_sts(*paths: Path) -> StsPairs:
         BadDataError: Fewer than two pairs are left.
         ConstantScoresError: E503, all scores are alike.
     """
-    rows = [row for path in paths for row in _rows(path) if row[2] is not None]
+    rows = [row for path in paths for row in _rows(path)]
     if len(rows) < 2:
         raise BadDataError(
             f"A correlation needs two scored pairs at least; {len(rows)} found in "
@@ -153,7 +154,8 @@ def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]
     return float(product / lengths) if lengths > 0 else 0.0
 
 
-def _rows(path: Path) -> Sequence[tuple[str, str, float | None, str]]:
+def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
+    """Both sentences, score and subset of every pair that has a score."""
     table = _table(path)
     names: list[str] = table.column_names
     wanted = ("sentence1", "sentence2", "score")
@@ -163,6 +165,8 @@ def _rows(path: Path) -> Sequence[tuple[str, str, float | None, str]]:
             f"A set of pairs has the columns sentence1, sentence2 and score; {path} lacks "
             f"{', '.join(missing)} and has {', '.join(names)}."
         )
+    arrow: Any = pc
+    table = table.filter(arrow.invert(arrow.is_null(table["score"], nan_is_null=True)))
     columns = [table[name].to_pylist() for name in wanted]
     subset = table["subset"].to_pylist() if "subset" in names else [path.stem] * len(table)
     return list(zip(*columns, subset, strict=True))

@@ -1,6 +1,7 @@
 """Spearman's correlation in its three settings, the files, and the published numbers of MiniLM."""
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -114,9 +115,9 @@ def write(path: Path, **columns: list[object]) -> Path:
 def test_a_file_is_read_without_its_unscored_pairs(tmp_path: Path):
     path = write(
         tmp_path / "set.parquet",
-        sentence1=["a .", "b .", "c ."],
-        sentence2=["d .", "e .", "f ."],
-        score=[1.0, None, 3.0],
+        sentence1=["a .", "b .", "n .", "c ."],
+        sentence2=["d .", "e .", "n .", "f ."],
+        score=[1.0, None, math.nan, 3.0],
     )
     found = read_sts(path)
     assert (found.first, found.second) == (["a .", "c ."], ["d .", "f ."])
