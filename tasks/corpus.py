@@ -64,7 +64,7 @@ def document_count(documents: ArtifactRef) -> int:
     return pq.read_metadata(opened(documents) / "documents.parquet").num_rows
 
 
-@stage("draw_benchmark", version="1")
+@stage("draw_benchmark", version="2")
 def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
     """The fixed pool of candidates and the three frozen splits of queries."""
     from sentemb_core.corpus.benchmark import write_benchmark
