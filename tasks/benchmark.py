@@ -97,7 +97,7 @@ def score_retrieval(
     )
 
 
-@stage("score_fixed", version=1, ignore=("folder",), libraries=("bm25s",))
+@stage("score_fixed", version=2, ignore=("folder",), libraries=("bm25s",))
 def score_fixed(
     system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
@@ -168,7 +168,7 @@ def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> Artifact
     return kept_json("diagnosis", found.model_dump())
 
 
-@stage("measure_overlap", version=1, ignore=("folders",))
+@stage("measure_overlap", version=2, ignore=("folders",))
 def measure_overlap(
     documents: ArtifactRef,
     tasks: list[SuiteTask],
