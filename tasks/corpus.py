@@ -74,7 +74,7 @@ def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> Artifact
     return draft.ref
 
 
-@stage("tokenise_sentences", version="2")
+@stage("tokenise_sentences", version="3")
 def tokenise_sentences(
     documents: ArtifactRef, benchmark: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:
