@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,9 @@ log = logging.getLogger(__name__)
 Vectors = Float32[np.ndarray, "_ dim"]
 
 DOCUMENTS_AT_ONCE = 1_000
-"""Bounds memory: a corpus is encoded and written in pieces."""
+SENTENCES_AT_ONCE = 65_536
+"""Bound memory: a corpus is encoded and written in pieces, which end at either. Of books a thousand
+are millions of sentences."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ class Piece:
 def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
     """A corpus in pieces, a row a sentence; how far it is, is told on stderr."""
     file = folder / "documents.parquet"
-    documents, done = read_documents(file), 0
+    done = 0
     with progress("encode sentences", sentence_count(file)) as update:
-        while some := list(islice(documents, DOCUMENTS_AT_ONCE)):
+        for some in pieces_of(read_documents(file)):
             rows = sentence_rows(some)
             tokens = encoder.tokenise(rows["sentence"].to_pylist())
             with naming_documents(place_in(rows)):
@@ -82,6 +83,20 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
                 )
             yield of_sentences(encoder, rows, told)
             done += len(rows)
+
+
+def pieces_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents in their order, as many as are encoded at once."""
+    some: list[Document] = []
+    sentences = 0
+    for document in documents:
+        some.append(document)
+        sentences += len(document.sentences)
+        if len(some) >= DOCUMENTS_AT_ONCE or sentences >= SENTENCES_AT_ONCE:
+            yield some
+            some, sentences = [], 0
+    if some:
+        yield some
 
 
 def sentence_rows(documents: Iterable[Document]) -> Any:
@@ -132,7 +147,8 @@ def write_vectors(
                 rows, vectors = rows.take(piece.starts[:-1]), piece.vectors
             column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), encoder.dim)
             cells = [rows[name] for name in schema.names[:-1]]
-            writer.write_table(pa.Table.from_arrays([*cells, column], schema=schema))
+            table = pa.Table.from_arrays([*cells, column], schema=schema)
+            writer.write_table(table, row_group_size=len(table))  # else cut at a million rows
             written += len(vectors)
     return written
 

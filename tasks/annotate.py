@@ -102,7 +102,7 @@ def cluster_by_kmeans(
     return draft.ref
 
 
-@stage("export_pairs", version="2")
+@stage("export_pairs", version="3")
 def export_pairs(
     clusters: ArtifactRef,
     sentences: ArtifactRef,

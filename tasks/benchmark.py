@@ -60,7 +60,7 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     return draft.ref
 
 
-@stage("score_similarity", version=1, ignore=("folder",), numeric=("device",))
+@stage("score_similarity", version=2, ignore=("folder",), numeric=("device",))
 def score_similarity(
     encoder: ArtifactRef, task: StsTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
@@ -97,7 +97,7 @@ def score_retrieval(
     )
 
 
-@stage("score_fixed", version=1, ignore=("folder",), libraries=("bm25s",))
+@stage("score_fixed", version=2, ignore=("folder",), libraries=("bm25s",))
 def score_fixed(
     system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
@@ -121,7 +121,7 @@ def score_fixed(
 
 @stage(
     "score_transfer",
-    version=1,
+    version=2,
     ignore=("folder",),
     numeric=("device",),
     libraries=("scikit-learn",),
@@ -147,7 +147,7 @@ def score_case(encoder: ArtifactRef) -> ArtifactRef:
     return kept_result(case_result(labels_by(load_encoder(opened(encoder)))))
 
 
-@stage("diagnose_on_pairs", version=1, ignore=("file",), numeric=("device",))
+@stage("diagnose_on_pairs", version=2, ignore=("file",), numeric=("device",))
 def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactRef:
     """Alignment, uniformity and their like on pairs that people call alike."""
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -168,7 +168,7 @@ def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> Artifact
     return kept_json("diagnosis", found.model_dump())
 
 
-@stage("measure_overlap", version=1, ignore=("folders",))
+@stage("measure_overlap", version=2, ignore=("folders",))
 def measure_overlap(
     documents: ArtifactRef,
     tasks: list[SuiteTask],

@@ -64,7 +64,7 @@ def document_count(documents: ArtifactRef) -> int:
     return pq.read_metadata(opened(documents) / "documents.parquet").num_rows
 
 
-@stage("draw_benchmark", version="1")
+@stage("draw_benchmark", version="2")
 def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
     """The fixed pool of candidates and the three frozen splits of queries."""
     from sentemb_core.corpus.benchmark import write_benchmark
@@ -74,7 +74,7 @@ def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> Artifact
     return draft.ref
 
 
-@stage("tokenise_sentences", version="2")
+@stage("tokenise_sentences", version="3")
 def tokenise_sentences(
     documents: ArtifactRef, benchmark: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:

@@ -53,7 +53,7 @@ class Fusion(Value):
 
 @stage(
     "score_fusion",
-    version=2,
+    version=3,
     ignore=("folder",),
     numeric=("device",),
     libraries=("bm25s", "syntok"),

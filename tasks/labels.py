@@ -11,7 +11,7 @@ from tasks.storing import opened, written
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_labels", version=1, ignore=("place",))
+@stage("read_labels", version=2, ignore=("place",))
 def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> ArtifactRef:
     """The documents again, with the counterparts that a file of labels gives.
 
@@ -27,7 +27,7 @@ def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> Art
     return draft.ref
 
 
-@stage("draw_labels", version=1)
+@stage("draw_labels", version=2)
 def draw_labels(
     documents: ArtifactRef, benchmark: ArtifactRef, share: float, count: int | None
 ) -> Labelled:

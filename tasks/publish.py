@@ -386,14 +386,17 @@ def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
 
 
 def commit() -> str:
-    """The checkout's git commit, if it is one."""
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """The checkout's git commit, if it is one and git is there to ask."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return "unknown"
     return done.stdout.strip() or "unknown"
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.evaluation.gate import GateVerdict
 from sentemb_core.redaction import redacted
-from sentemb_core.store.disk import unique
+from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, canonical, file_digest
 from sentemb_core.types import ArtifactRef, Json
@@ -208,17 +208,21 @@ def resolve(uri: str) -> Path:
 
 def fetch(version: ModelVersion, store: Store) -> None:
     """Bring a version's files into the store, if they are those that were registered."""
-    folder = downloaded(version, ENCODER, store.tmp / unique("download"))
-    found = model_ref(folder)
-    if found != version.artifact:
-        raise UnsafeModelError(
-            f"The files of {version.uri} in MLflow are not those that were registered: digest "
-            f"{found.digest[:12]}, registered {version.artifact.digest[:12]}. Do not use them; "
-            "register the model again."
-        )
-    refuse_unsafe(folder)
-    with store.writing("model") as draft:
-        copy_files(folder, draft.path)
+    drafts = store.tmp / unique("download")
+    try:
+        folder = downloaded(version, ENCODER, drafts)
+        found = model_ref(folder)
+        if found != version.artifact:
+            raise UnsafeModelError(
+                f"The files of {version.uri} in MLflow are not those that were registered: digest "
+                f"{found.digest[:12]}, registered {version.artifact.digest[:12]}. Do not use them; "
+                "register the model again."
+            )
+        refuse_unsafe(folder)
+        with store.writing("model") as draft:
+            copy_files(folder, draft.path)
+    finally:
+        remove(drafts)
 
 
 def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:

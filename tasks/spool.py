@@ -67,10 +67,21 @@ class Spool:
         self._appending = threading.Lock()
 
     def append(self, event: Event) -> None:
-        """Add one event. It outlives a kill of this process at once, a power cut after `sync`."""
+        """Add one event. It outlives a kill of this process at once, a power cut after `sync`.
+
+        Raises:
+            OSError: the disk refuses. No half of a line is left, which would spoil the next event.
+        """
         line = event.model_dump_json().encode() + b"\n"
-        with self._appending, self.events.open("ab") as file:
-            file.write(line)
+        with self._appending:
+            end = self.size
+            try:
+                with self.events.open("ab") as file:
+                    file.write(line)
+            except OSError:
+                with suppress(OSError):
+                    os.truncate(self.events, end)
+                raise
 
     def mend(self) -> None:
         """Cut off the half line that a killed writer may have left."""

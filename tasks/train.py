@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sentemb_core.methods.method import Learner
 
 
-@stage("train_encoder", version=3, numeric=("threads", "device"))
+@stage("train_encoder", version=4, numeric=("threads", "device"))
 def train_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
@@ -41,12 +41,15 @@ def train_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
+    from sentemb_core.store.stages import threads
     from sentemb_core.training.log import LossLog
     from sentemb_core.training.loop import learner_of, train
     from sentemb_core.training.parts import corpus_sampler
     from tasks.following import step_logger
     from tasks.progress import progress
 
+    # as its key says, which knows neither OMP_NUM_THREADS nor what torch was told before
+    config = config.model_copy(update={"threads": threads({"config": config})})
     corpus = TokenCorpus.open(opened(sentences))
     start = load_encoder(opened(encoder))
     found = annotation_in(corpus, clusters, pairs) if clusters and pairs else None

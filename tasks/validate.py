@@ -46,7 +46,7 @@ def validate_encoder(
     return draft.ref
 
 
-@stage("bm25_scores", version=1, libraries=("bm25s",))
+@stage("bm25_scores", version=2, libraries=("bm25s",))
 def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     """The row that words alone reach."""
     from sentemb_core.corpus.benchmark import Benchmark
@@ -75,7 +75,7 @@ def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> 
     return draft.ref
 
 
-@stage("rescored_scores", version=1, numeric=("device",), libraries=("bm25s",))
+@stage("rescored_scores", version=2, numeric=("device",), libraries=("bm25s",))
 def rescored_scores(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
@@ -104,7 +104,7 @@ def rescored_scores(
     return draft.ref
 
 
-@stage("score_sts", version=1, ignore=("places",), numeric=("device",))
+@stage("score_sts", version=2, ignore=("places",), numeric=("device",))
 def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> ArtifactRef:
     """Correlation of an encoder's cosines with people's scores, on one set of these files.
 
@@ -121,7 +121,7 @@ def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> Ar
     return draft.ref
 
 
-@stage("diagnose_round", version=3, numeric=("device",))
+@stage("diagnose_round", version=4, numeric=("device",))
 def diagnose_round(
     annotator: ArtifactRef,
     sentences: ArtifactRef,

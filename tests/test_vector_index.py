@@ -24,7 +24,7 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.revision import encoder_digest
 from sentemb_core.errors import BadDataError, OtherEncoderError, UnreadableSourceError
-from sentemb_core.vector_index import is_index, require_writer, row_groups
+from sentemb_core.vector_index import CELLS, is_index, require_writer, row_groups
 from tests.tiny import bert, static
 
 
@@ -182,6 +182,29 @@ def test_half_an_index_is_none(corpus: Path):
     index = index_of(static(), corpus)
     index.write_bytes(index.read_bytes()[: index.stat().st_size // 2])
     assert not is_index(str(index))
+
+
+def test_a_document_of_more_sentences_than_a_usual_row_group_is_written_whole(
+    tmp_path, monkeypatch
+):
+    """Parquet's writers begin another row group at 1,048,576 rows, unless they are told not to."""
+    encoder, count = static(), (1 << 20) + 2
+    columns = [["book"] * count, [None] * count, range(count), ["."] * count]
+    cells = zip(columns, CELLS.values(), strict=True)
+    rows = pa.table([pa.array(column, kind) for column, kind in cells], names=list(CELLS))
+    vectors = np.ones((count, encoder.dim), np.float32)
+    bounds = np.array([0, count])
+    book = Piece(rows, vectors, bounds, vectors[:1])
+    monkeypatch.setattr(document_vectors, "encoded", lambda *_: iter([book]))
+    index = tmp_path / "index.parquet"
+    assert write_vectors(encoder, tmp_path, index, "sentence") == count
+    assert [len(piece.rows) for piece in indexed(encoder, index)] == [count]
+
+
+def test_a_piece_ends_where_it_has_sentences_enough(corpus: Path, monkeypatch):
+    monkeypatch.setattr(document_vectors, "SENTENCES_AT_ONCE", 10)
+    pieces = [len(piece.rows) for piece in encoded(static(), corpus)]
+    assert pieces == [10] * 10
 
 
 def test_a_row_group_within_a_document_is_refused(corpus: Path):

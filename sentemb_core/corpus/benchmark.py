@@ -17,8 +17,9 @@ from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.sentences import same_text
-from sentemb_core.corpus.table import document_batches
+from sentemb_core.corpus.table import document_batches, read_documents
 from sentemb_core.errors import EmptyPairsError, NoQueriesError
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ SIDES: Mapping[Kind, tuple[str, str]] = {
     "halves": ("first half", "second half"),
 }
 """What looks for what, in a person's words."""
+
+REPEATED = "repeated.parquet"
+"""Beside the queries, if there are any: documents outside the pool that repeat one in it."""
 
 LABEL = "label"
 """Salt of the hash that draws labels, and orders them."""
@@ -76,8 +80,9 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
     Each document of the pool is a query in one split and its counterpart a candidate; equal
     counterparts (letter case and white space apart) are one candidate. With fewer than two, or
     with `config.halves`, the first half of a document's sentences looks for the second half; then
-    at most a fifth of the documents is drawn, since those are held out of training. Membership
-    and split depend on the document id alone.
+    at most a fifth of the documents is drawn, since those are held out of training, and so is every
+    document of the same sentences, which would teach the answer. Membership and split depend on
+    the document id alone.
 
     Raises:
         EmptyPairsError: E102, fewer than two documents could take part.
@@ -102,6 +107,10 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
     }
     pq.write_table(pa.table(queries), out / "queries.parquet", compression="zstd")
     pq.write_table(pa.table(table), out / "candidates.parquet", compression="zstd")
+    if kind == "halves" and (again := _repeated(documents, {entry.document for entry in pool})):
+        log.info("%d documents repeat one of the pool: they are held out, too", len(again))
+        repeated = {"document": pa.array(again, pa.int64())}
+        pq.write_table(pa.table(repeated), out / REPEATED, compression="zstd")
     counts = Counter(splits)
     report = BenchmarkReport(
         kind=kind,
@@ -114,6 +123,20 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
     (out / "benchmark.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
+
+
+def _repeated(documents: Path, pool: Collection[int]) -> list[int]:
+    """Documents outside the pool that have all sentences of one in it, in its order."""
+    known = {
+        digest(*found.sentences)
+        for row, found in enumerate(read_documents(documents))
+        if row in pool
+    }
+    return [
+        row
+        for row, found in enumerate(read_documents(documents))
+        if row not in pool and digest(*found.sentences) in known
+    ]
 
 
 def _said(documents: Path, texts: list[str]) -> int:
@@ -239,6 +262,8 @@ class Benchmark:
     candidate_document: Int64[np.ndarray, " candidates"]
     said_elsewhere: int = 0
     """Candidates that are a sentence of another document, too."""
+    repeated: tuple[int, ...] = ()
+    """Documents outside the pool that repeat one in it, where halves look for each other."""
 
     @classmethod
     def open(cls, path: Path) -> "Benchmark":
@@ -255,6 +280,7 @@ class Benchmark:
             candidate_text=candidates["text"].to_pylist(),
             candidate_document=candidates["document"].to_numpy(),
             said_elsewhere=report.said_elsewhere,
+            repeated=_read_repeated(path / REPEATED),
         )
 
     @property
@@ -263,8 +289,13 @@ class Benchmark:
 
     @property
     def held_out_documents(self) -> Int64[np.ndarray, " held_out"]:
-        """Documents that no training may see: the pool of halves; none with counterparts."""
-        return self.query_document if self.kind == "halves" else self.query_document[:0]
+        """Documents that no training may see; none with counterparts.
+
+        They are the pool of halves, and those that repeat one of it.
+        """
+        if self.kind == "counterpart":
+            return self.query_document[:0]
+        return np.append(self.query_document, np.array(self.repeated, np.int64))
 
     def only(self, split: Split) -> "Benchmark":
         """The same candidates with this split's queries alone."""
@@ -283,3 +314,7 @@ class Benchmark:
     def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
         """Places of this split's queries in the query arrays."""
         return np.flatnonzero(self.query_split == split)
+
+
+def _read_repeated(path: Path) -> tuple[int, ...]:
+    return tuple(pq.read_table(path)["document"].to_pylist()) if path.exists() else ()

@@ -17,7 +17,7 @@ def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[st
     are dropped and counted, so that a title never reaches the training text.
     """
     doc_id = _doc_id(row.doc_id)
-    counterpart = _counterpart(row.counterpart)
+    counterpart = usable_counterpart(row.counterpart)
     found = _sentences(row, config, split)
     sentences = list(dict.fromkeys(found))
     counts["duplicate_sentences"] += len(found) - len(sentences)
@@ -68,5 +68,6 @@ def _doc_id(value: object) -> str:
         raise RefusedError("bad-id", value) from error
 
 
-def _counterpart(value: object) -> str | None:
+def usable_counterpart(value: object) -> str | None:
+    """The text of a counterpart, none of an empty one; or RefusedError with the reason."""
     return None if value is None else _clean(value, max_characters=10_000).strip() or None

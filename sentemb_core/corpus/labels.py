@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
+from sentemb_core.corpus.checks import usable_counterpart
 from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.documents import CorpusReport
-from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine
+from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
@@ -64,7 +65,7 @@ class LabelCounts(BaseModel):
 class LabelReport(BaseModel):
     """The labels to train on: `labels` of `available` were taken.
 
-    judged: left out, for their text is a candidate of the pool.
+    judged: left out, for their text or their document is one of the pool.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,7 +78,7 @@ class LabelReport(BaseModel):
         """One line for the log."""
         return (
             f"labels to train on: {self.labels:,} of {self.available:,}; left out, for their text "
-            f"is looked for in the pool: {self.judged:,}"
+            f"is looked for in the pool, or their document held out: {self.judged:,}"
         )
 
 
@@ -132,7 +133,8 @@ def write_labelled(
 
     Labels of documents outside the pool, in the order of a hash of the document's id, so that a
     smaller count is part of a larger one. A label whose text is a candidate of the pool would
-    teach an answer: it is left out.
+    teach an answer: it is left out. So is one of a document that is held out: where too few
+    counterparts judge, halves of documents do.
 
     Args:
         documents: Folder that `write_documents` or `write_with_labels` filled.
@@ -144,9 +146,15 @@ def write_labelled(
     Raises:
         EmptyPairsError: E102, fewer than two documents have a label to train on.
     """
-    looked_for = {same_text(text) for text in Benchmark.open(benchmark).candidate_text if text}
+    pool = Benchmark.open(benchmark)
+    looked_for = {same_text(text) for text in pool.candidate_text if text}
+    held_out = set(pool.held_out_documents.tolist())
     every = [label for label in _labels(documents) if is_label(label[0], share)]
-    fair = [label for label in every if same_text(label[2]) not in looked_for]
+    fair = [
+        (doc_id, row, text)
+        for doc_id, row, text in every
+        if row not in held_out and same_text(text) not in looked_for
+    ]
     fair.sort(key=lambda label: unit_hash(LABEL, label[0]))
     taken = fair[:count]
     report = LabelReport(labels=len(taken), available=len(fair), judged=len(every) - len(fair))
@@ -242,24 +250,18 @@ def _label(
     row: Row, known: Container[str], found: dict[str, dict[str, None]]
 ) -> tuple[str, str] | BadRow:
     """Id and counterpart of a row that can be used and was not there before."""
-    doc_id, text = str(row.doc_id), row.text.strip() if isinstance(row.text, str) else ""
-    reason = _fault(doc_id, text, known, found)
-    if reason is None:
-        return doc_id, text
-    return BadRow(row.where, row.number, reason, doc_id if reason == "unknown-id" else text)
-
-
-def _fault(
-    doc_id: str, text: str, known: Container[str], found: dict[str, dict[str, None]]
-) -> str | None:
-    """The reason to refuse a label, if there is one."""
+    doc_id = str(row.doc_id)
     if doc_id not in known:
-        return "unknown-id"
-    if not text:
-        return "empty"
-    if "\0" in text:
-        return "nul"
-    return "duplicate-label" if text in found.get(doc_id, ()) else None
+        return BadRow(row.where, row.number, "unknown-id", doc_id)
+    try:
+        text = usable_counterpart(row.text if isinstance(row.text, str) else None)
+    except RefusedError as error:
+        return BadRow(row.where, row.number, error.reason, error.text)
+    if text is None:
+        return BadRow(row.where, row.number, "empty", "")
+    if text in found.get(doc_id, ()):
+        return BadRow(row.where, row.number, "duplicate-label", text)
+    return doc_id, text
 
 
 def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str]) -> None:

@@ -143,8 +143,8 @@ class _Encode:
         self._tokenizer.enable_truncation(max_length)
         self._max_length = max_length
         self._special = add_special_tokens
-        unknown = getattr(self._tokenizer.model, "unk_token", None)
-        self._unknown: int = (self._tokenizer.token_to_id(unknown) if unknown else None) or 0
+        unknown = getattr(self._tokenizer.model, "unk_token", None) or "[UNK]"
+        self._unknown: int = self._tokenizer.token_to_id(unknown) or 0  # as `Encoder.unknown_id`
         largest = max(self._tokenizer.get_vocab().values())
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self.n_tokens = self.n_truncated = 0

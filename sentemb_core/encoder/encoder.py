@@ -135,7 +135,8 @@ class Encoder(nn.Module):
     @property
     def unknown_id(self) -> int:
         """Stands for a piece that the vocabulary lacks, and for a text of which nothing is left."""
-        return self._special_id("unk_token", "[UNK]")
+        told: str | None = getattr(self.tokenizer.model, "unk_token", None)
+        return self._special_id("unk_token", told or "[UNK]")
 
     def tokenise(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Token ids (int64) of each text, special tokens included, cut to `max_length`.

@@ -9,8 +9,10 @@ points apart.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from jaxtyping import Float32, Float64
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import rankdata
@@ -55,8 +57,8 @@ def read_sts(*paths: Path) -> StsPairs:
     """Pairs of Parquet files with the columns sentence1, sentence2, score and perhaps subset.
 
     Sentences should be in SentEval's form, tokenised and lowercased, to compare with published
-    numbers: on the text as it was written MiniLM has 0.01 more on STS14. Pairs without a score are
-    left out, as SentEval does. Without a column `subset` a file is one.
+    numbers: on the text as it was written MiniLM has 0.01 more on STS14. Pairs without a score, or
+    with NaN, are left out, as SentEval does. Without a column `subset` a file is one.
 
     Args:
         paths: Several make one set: SICK-R is its test file, or all three.
@@ -67,7 +69,7 @@ def read_sts(*paths: Path) -> StsPairs:
         BadDataError: Fewer than two pairs are left.
         ConstantScoresError: E503, all scores are alike.
     """
-    rows = [row for path in paths for row in _rows(path) if row[2] is not None]
+    rows = [row for path in paths for row in _rows(path)]
     if len(rows) < 2:
         raise BadDataError(
             f"A correlation needs two scored pairs at least; {len(rows)} found in "
@@ -146,9 +148,12 @@ def spearman(first: Float64[np.ndarray, " n"], second: Float64[np.ndarray, " n"]
     return float(product / lengths) if lengths > 0 else 0.0
 
 
-def _rows(path: Path) -> Sequence[tuple[str, str, float | None, str]]:
+def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
+    """Both sentences, score and subset of every pair that has a score."""
     wanted = ("sentence1", "sentence2", "score")
     table = table_of(path, "A set of pairs", wanted)
+    arrow: Any = pc
+    table = table.filter(arrow.invert(arrow.is_null(table["score"], nan_is_null=True)))
     columns = [table[name].to_pylist() for name in wanted]
     has_subsets = "subset" in table.column_names
     subset = table["subset"].to_pylist() if has_subsets else [path.stem] * len(table)

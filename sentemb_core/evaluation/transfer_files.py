@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Float64
 
 from sentemb_core.errors import (
@@ -127,7 +129,7 @@ def read_probing(name: str, path: Path) -> TransferTask:
         BadDataError: A line has another form, or a part is absent.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")  # a text may hold what else ends a line
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableSourceError(
             f"A probing task is a text file in UTF-8; {path} cannot be read as one: {error}"
@@ -148,13 +150,19 @@ def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str])
     """These columns, the files one after the other."""
     for path, table in zip(paths, tables, strict=True):
         require_columns(table, path, WHAT, wanted)
-        empty = sum(table[name].null_count for name in wanted)
+        empty = sum(_empty(table[name]) for name in wanted)
         if empty or not len(table):
             raise BadDataError(
                 f"Every row of a transfer task has a text and a class; {path} has {len(table)} "
                 f"rows and {empty} empty cells: leave such rows out."
             )
     return [[cell for table in tables for cell in table[name].to_pylist()] for name in wanted]
+
+
+def _empty(column: Any) -> int:
+    """Cells that are null, or not a number."""
+    arrow: Any = pc
+    return arrow.sum(arrow.is_null(column, nan_is_null=True)).as_py() or 0
 
 
 def _parts(paths: Sequence[Path], tables: Sequence[Any]) -> list[str] | None:

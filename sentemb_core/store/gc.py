@@ -38,8 +38,10 @@ def collect(
 
     All that a kept run read or made is kept, which is the whole way back to its sources, and so is
     a record all of whose artifacts are. What may be in use stays: a draft that is locked or younger
-    than an hour, an artifact younger than an hour or than the oldest run that goes on.
+    than an hour, an artifact younger than an hour or than the oldest run that goes on, and what a
+    run takes up in the meantime.
     """
+    began = time.time()
     found = unreached(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
     garbage = Garbage(
@@ -48,9 +50,14 @@ def collect(
         kept_objects=total - len(found["objects"]),
     )
     if not dry_run:
-        for paths in found.values():
-            for path in paths:
+        for path in found.pop("records"):  # from here on no run finds what they name
+            remove(store, path)
+        taken = {ref.digest for run in going_on(runs.last_runs(store)) for ref in run.refs}
+        for path in found.pop("objects"):
+            if path.name not in taken and changed(path) < began:
                 remove(store, path)
+        for path in (path for paths in found.values() for path in paths):
+            remove(store, path)
         log.info("gc removed %s: %d bytes.", garbage.counts, garbage.bytes)
     return garbage
 
@@ -58,9 +65,9 @@ def collect(
 def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
     """Paths to remove, by kind; records before the artifacts they name."""
     recent = runs.last_runs(store)
-    going_on = [run for run in recent if run.state == "running"]
-    since = min([time.time() - HOUR, *(run.started for run in going_on)])
-    kept = reached(store, roots, [*recent[:keep_runs], *going_on], recent)
+    running = going_on(recent)
+    since = min([time.time() - HOUR, *(run.started for run in running)])
+    kept = reached(store, roots, [*recent[:keep_runs], *running], recent)
     objects = [
         folder
         for folder in store.objects.glob(ARTIFACTS)
@@ -78,6 +85,11 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
         ],
         "quarantined": [path for path in children(store.quarantine) if is_abandoned(path, WEEK)],
     }
+
+
+def going_on(known: Iterable[Run]) -> list[Run]:
+    """Those of these runs that somebody is at."""
+    return [run for run in known if run.state == "running"]
 
 
 def reached(

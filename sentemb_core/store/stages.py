@@ -10,6 +10,7 @@ import inspect
 import logging
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -283,11 +284,16 @@ def _version(name: str) -> str:
 
 
 def threads(arguments: Mapping[str, Any]) -> int:
-    """CPU threads: the argument or config field `threads`, else all processors.
+    """CPU threads: the argument or config field `threads`, else all processors there are for us.
 
-    Whatever OMP_NUM_THREADS says: a training sets its threads to this number itself.
+    Whatever OMP_NUM_THREADS says: `tasks.train` sets a training's threads to this number itself.
     """
-    return _setting("threads", arguments) or os.cpu_count() or 1
+    return _setting("threads", arguments) or processors()
+
+
+def processors() -> int:
+    """Those that this process may use, which on a shared machine are not all."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def device(arguments: Mapping[str, Any]) -> str:

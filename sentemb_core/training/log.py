@@ -3,11 +3,20 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sentemb_core.training.state import TrainingReport
 
 KEPT = ("loss", "learning_rate", "gradient_norm", "validation")
 """What is the same in every run of one seed; rates per second are not."""
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    """A step; nothing of a line that a power cut has left as zeros."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return {}
 
 
 class LossLog:
@@ -19,16 +28,16 @@ class LossLog:
 
     @classmethod
     def continued(cls, work: Path) -> "LossLog":
-        """What an interrupted training has left in its work folder; a torn last line is dropped.
+        """What an interrupted training has left in its work folder; torn lines are dropped.
 
         Steps that are done again after the last checkpoint replace their first lines.
         """
         log = cls(work / "steps.jsonl")
         if log.path.exists():
-            text = log.path.read_text("utf-8")
-            whole = text[: text.rfind("\n") + 1]
-            log.path.write_text(whole, encoding="utf-8")
-            rows = [json.loads(line) for line in whole.splitlines()]
+            content = log.path.read_bytes()
+            whole = content[: content.rfind(b"\n") + 1]
+            log.path.write_bytes(whole)
+            rows = [row for line in whole.splitlines() if (row := _row(line))]
             log.rows = {row["step"]: row for row in rows}
         return log
 
@@ -39,8 +48,11 @@ class LossLog:
             file.write(json.dumps(row) + "\n")
 
     def write(self, folder: Path, report: TrainingReport) -> None:
-        """steps.json, by column, and report.json."""
-        ordered = [self.rows[step] for step in sorted(self.rows)]
+        """steps.json, by column, and report.json.
+
+        A training that went on after a kill may end before a step that it had come to.
+        """
+        ordered = [self.rows[step] for step in sorted(self.rows) if step <= report.steps]
         columns = {name: [row.get(name) for row in ordered] for name in ("step", *KEPT)}
         (folder / "steps.json").write_text(json.dumps(columns), encoding="utf-8")
         (folder / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")

@@ -17,8 +17,10 @@ from sentemb_core.errors import EmptyPairsError
 
 
 def documents(count: int, *, title: Any = "Title {}".format, sentences: int = 4) -> list[Document]:
-    texts = [f"Sentence {j}." for j in range(sentences)]
-    return [Document(f"d{k}", texts, title(k), k) for k in range(count)]
+    return [
+        Document(f"d{k}", [f"Sentence {j} of {k}." for j in range(sentences)], title(k), k)
+        for k in range(count)
+    ]
 
 
 def drawn(folder: Path, rows: list[Document], **options: Any) -> Benchmark:
@@ -70,6 +72,18 @@ def test_pool_and_splits_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> N
         benchmark = drawn(tmp_path, rows, candidates=80)
         found.append(dict(zip(benchmark.query_doc_id, benchmark.query_split, strict=True)))
     assert found[0] == found[1] == found[2]
+
+
+def test_what_repeats_a_held_out_document_is_held_out_too(tmp_path: Path) -> None:
+    """Trained on, it would teach which halves belong together."""
+    rows = [
+        Document(f"d{k}", [f"It is {k % 100}.", f"It was {k % 100}."], None, k) for k in range(150)
+    ]
+    benchmark = drawn(tmp_path, rows)
+    held_out = benchmark.held_out_documents.tolist()
+    assert len(benchmark.query_document) == 30 < len(held_out) == len({*held_out})
+    learnt = {tuple(row.sentences) for row in rows if row.source_row not in held_out}
+    assert learnt.isdisjoint(tuple(rows[k].sentences) for k in held_out)
 
 
 def test_the_splits_have_the_shares_asked_for(tmp_path: Path) -> None:

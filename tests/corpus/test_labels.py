@@ -87,6 +87,19 @@ def test_a_label_whose_text_is_looked_for_is_left_out(tmp_path: Path):
     assert leak.doc_id not in {document.doc_id for document in found}
 
 
+def test_no_label_of_a_held_out_document_is_learnt(tmp_path: Path):
+    """Labels alone have counterparts here, so that halves of documents judge."""
+    rows = [
+        row if is_label(row.doc_id, SHARE) else row._replace(counterpart=None)
+        for row in documents()
+    ]
+    benchmark, found, report = drawn(tmp_path, rows)
+    assert benchmark.kind == "halves"
+    learnt = {document.doc_id for document in found}
+    assert learnt.isdisjoint(benchmark.query_doc_id)
+    assert report.judged == sum(is_label(one, SHARE) for one in benchmark.query_doc_id) > 0
+
+
 def test_the_first_labels_by_hash_are_drawn_whatever_the_order(tmp_path: Path):
     rows = documents()
     shuffled = random.Random(3).sample(rows, len(rows))
@@ -176,6 +189,17 @@ def test_a_few_bad_labels_are_counted_and_kept_aside(
     counts = LabelCounts.model_validate_json((out / "labels.json").read_text())
     assert counts.rows_read == 203
     assert counts.refused == {"unknown-id": 1, "empty": 1, "duplicate-label": 1}
+
+
+def test_a_label_that_no_file_can_hold_is_refused_as_a_counterpart_of_the_corpus_is(
+    tmp_path: Path,
+):
+    rows = [pair(k, f"text {k}") for k in range(200)]
+    rows[5], rows[6] = pair(5, "half a \ud83d pair"), pair(6, "x" * 10_001)
+    out = labelled(tmp_path, rows)
+    aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
+    assert aside["reason"] == ["encoding", "over-long"]
+    assert aside["row"] == [5, 6]
 
 
 def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from sentemb_core import schemas
 from sentemb_core.configs import ValidationConfig
@@ -18,6 +18,8 @@ from sentemb_core.corpus import tokens as tokens_module
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter, sentence_count
 from sentemb_core.corpus.tokens import TokenCorpus, TokenReport, vocabulary_texts, write_tokens
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import StorageError
 from tests.corpus.made import WORDS, tokenizer_json
 
@@ -305,3 +307,27 @@ def test_the_cache_is_the_same_bytes_each_time_and_has_its_schemas(tmp_path: Pat
     assert set(written[0]) == {"documents.parquet", "meta.json", "sentences-00000.arrow"}
     index = pq.read_schema(tmp_path / "one" / "tokens" / "documents.parquet")
     assert index.equals(schemas.DOCUMENT_INDEX)
+
+
+@pytest.mark.parametrize("unknown", ["<unk>", "[UNK]", None])
+def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(tmp_path: Path, unknown):
+    vocabulary = {"<pad>": 0, "a": 1, "<unk>": 2, "[UNK]": 3}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, **{"unk_token": unknown} if unknown else {}))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "cache").mkdir()
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        writer.write(Document("d", ["\u2003", "a"], None, 0))
+    write_tokens(
+        tmp_path / "documents.parquet",
+        None,
+        tmp_path / "tokenizer.json",
+        8,
+        tmp_path / "cache",
+        add_special_tokens=False,
+    )
+    table = StaticTable.random(4, 8, 0)
+    encoder = Encoder(table, tokenizer, pooling="mean", similarity="cosine", max_length=8)
+    cached = TokenCorpus.open(tmp_path / "cache").tokens([0, 1])
+    for ids, own in zip(cached, encoder.tokenise(["\u2003", "a"]), strict=True):
+        np.testing.assert_array_equal(ids, own)

@@ -1,6 +1,7 @@
 """Spearman's correlation in its three settings, the files, and the published numbers of MiniLM."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -107,9 +108,9 @@ def test_an_encoder_is_asked_for_cosines_whatever_it_was_trained_for(similarity:
 def test_a_file_is_read_without_its_unscored_pairs(tmp_path: Path):
     path = write(
         tmp_path / "set.parquet",
-        sentence1=["a .", "b .", "c ."],
-        sentence2=["d .", "e .", "f ."],
-        score=[1.0, None, 3.0],
+        sentence1=["a .", "b .", "n .", "c ."],
+        sentence2=["d .", "e .", "n .", "f ."],
+        score=[1.0, None, math.nan, 3.0],
     )
     found = read_sts(path)
     assert (found.first, found.second) == (["a .", "c ."], ["d .", "f ."])

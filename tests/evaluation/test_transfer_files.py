@@ -1,5 +1,6 @@
 """Transfer tasks out of files, and what is said of files that hold none."""
 
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -107,6 +108,12 @@ def test_a_probing_file_is_read(tmp_path: Path):
     assert (found.split, found.gold.tolist()) == (["train", "dev", "test"], [0, 1, 0])
 
 
+def test_a_probing_text_may_hold_a_line_end_of_unicode(tmp_path: Path):
+    path = tmp_path / "tense.txt"
+    path.write_bytes("tr\tPAST\tit\u2028was .\r\nva\tPRES\tit\x85is .\r\nte\tPAST\tno .".encode())
+    assert read_probing("tense", path).first == [["it\u2028was ."], ["it\x85is ."], ["no ."]]
+
+
 @pytest.mark.parametrize("line", ["dev\tPAST\tit was .", "tr\tit was ."])
 def test_a_probing_line_of_another_form_is_shown(tmp_path: Path, line: str):
     (tmp_path / "bad.txt").write_text(f"tr\tPAST\tit was .\n{line}\n")
@@ -123,6 +130,8 @@ def test_broken_files_are_told_apart(tmp_path: Path):
         read_labelled("mr", write(tmp_path / "a.parquet", text=["a"]))
     with pytest.raises(BadDataError, match=r"E100 .*1 empty cells"):
         read_labelled("mr", write(tmp_path / "b.parquet", text=["a", None], label=[0, 1]))
+    with pytest.raises(BadDataError, match=r"E100 .*1 empty cells"):
+        read_labelled("mr", write(tmp_path / "c.parquet", text=["a", "b"], label=[0, math.nan]))
 
 
 def test_an_unknown_task_is_told_the_known_ones(tmp_path: Path):

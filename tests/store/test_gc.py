@@ -3,6 +3,7 @@
 Run: pytest tests/store/test_gc.py
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from sentemb_core.store import runs
+from sentemb_core.store import gc, runs
 from sentemb_core.store.gc import HOUR, WEEK, collect
 from sentemb_core.store.lineage import lineage
 from sentemb_core.store.locks import file_lock
@@ -226,6 +227,30 @@ def test_a_run_that_goes_on_keeps_what_it_has_used_and_what_was_made_since(chain
         assert collect(store, [], keep_runs=0).counts["objects"] == 0
     assert store.holds(old)
     assert store.holds(made_since)
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_what_a_run_takes_up_while_garbage_is_looked_for_stays(chain, store, monkeypatch, found):
+    """It begins when all is listed, and meets the old artifacts as they are, or makes them anew."""
+    chain.run_chain()
+    grow_old(store)
+    begun = contextlib.ExitStack()
+
+    def begin(_):
+        if not (store.root / "runs").exists():
+            if not found:
+                for path in store.root.glob("records/*/*"):
+                    path.unlink()
+            begun.enter_context(runs.recording(store, "late", [], {}))
+            chain.run_chain()
+        return 0
+
+    monkeypatch.setattr(gc, "size", begin)
+    with begun:
+        collect(store, [], keep_runs=0)
+        (late,) = runs.last_runs(store)
+        assert late.refs
+        assert all(map(store.holds, late.refs))
 
 
 def test_a_rebuilt_artifact_is_young_again(store, put):

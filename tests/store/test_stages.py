@@ -4,7 +4,6 @@ Run: pytest tests/store/test_stages.py
 """
 
 import math
-import os
 from enum import Enum
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from pydantic import BaseModel
 from sentemb_core.errors import UsageError
 from sentemb_core.store import stages
 from sentemb_core.store.objects import canonical
-from sentemb_core.store.stages import Stage, normal, running, threads
+from sentemb_core.store.stages import Stage, normal, processors, running, threads
 from sentemb_core.types import ArtifactRef
 
 REF = ArtifactRef(kind="graph", digest="a" * 64, size=3)
@@ -218,7 +217,7 @@ def test_threads_and_kind_of_device_enter_where_they_are_asked_for():
     stage = Stage("one", 1, train_on_threads, numeric=("threads", "device"))
     parts = stage.key({"threads": 3, "device": "cuda:1"}).parts
     assert (parts["numeric.threads"], parts["numeric.device"]) == (3, "cuda")
-    assert stage.key({"threads": None}).parts["numeric.threads"] == os.cpu_count()
+    assert stage.key({"threads": None}).parts["numeric.threads"] == processors()
 
 
 def test_threads_are_found_in_a_config(chain):

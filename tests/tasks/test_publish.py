@@ -8,7 +8,7 @@ import pytest
 from sentemb_core.corpus.benchmark import BenchmarkReport, Kind
 from sentemb_core.types import ArtifactRef
 from tasks import publish
-from tasks.publish import Outcome, beside, judged_on, notes_of, verdict_of, way
+from tasks.publish import Outcome, beside, commit, judged_on, notes_of, verdict_of, way
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 
 RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "tuned": 0.45, "bm25": 0.899}
@@ -190,3 +190,9 @@ def test_a_difference_whose_interval_has_zero_is_said_to_be_perhaps_chance(
     tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
     (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
     assert note.endswith("with 95 % confidence), which may be chance.")
+
+
+def test_a_report_needs_no_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """An image of a few programs has none, and the run is over by then."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commit() == "unknown"

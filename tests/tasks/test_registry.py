@@ -13,6 +13,7 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.evaluation.gate import GateVerdict, gate
 from sentemb_core.store.objects import Store
+from tasks import registry
 from tasks.mlflow_client import mlflow_client, tracking_uri
 from tasks.registry import (
     artifact_of_version,
@@ -90,6 +91,18 @@ def test_an_artifact_of_the_store_is_served_from_the_store(home, folder):
     assert version.artifact == draft.ref
     shutil.rmtree(home / "mlartifacts")
     assert resolve("models:/usgov/1") == Store.default().path(draft.ref)
+
+
+def test_what_a_server_sent_lies_in_the_store_alone(home, folder, monkeypatch):
+    version = register(folder, "usgov", fingerprint="f1")
+
+    def sent(_, item, drafts):
+        return Path(shutil.copytree(folder, drafts / item))
+
+    monkeypatch.setattr(registry, "downloaded", sent)
+    store = Store.default()
+    assert resolve(version.uri) == store.path(version.artifact)
+    assert list(store.tmp.iterdir()) == []
 
 
 def test_registering_again_changes_nothing(home, folder):

@@ -335,6 +335,33 @@ def test_a_spool_on_a_full_disk_costs_points_but_not_the_training(home, monkeypa
     assert points(home, runs(home)["full"], "loss") == [(2, 2.0)]
 
 
+CUT_OFF = """
+import json, resource, signal, sys
+from contextlib import suppress
+from pathlib import Path
+from tasks.spool import Event, Spool
+
+spool = Spool(Path(sys.argv[1]))
+spool.append(Event(run="", kind="start", values={}))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 20, hard))
+with suppress(OSError):
+    spool.append(Event(run="", kind="tags", values={"a": "b"}))
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+spool.append(Event(run="", kind="end", values={}))
+print(json.dumps([event.kind for _, event in spool.after(0)]))
+"""
+"""A limit of the file's size stands for the disk: it takes twenty bytes of the second event."""
+
+
+def test_an_event_that_a_full_disk_cuts_off_does_not_spoil_the_next(tmp_path):
+    told = subprocess.run(
+        [sys.executable, "-c", CUT_OFF, str(tmp_path)], stdout=subprocess.PIPE, check=True
+    )
+    assert json.loads(told.stdout) == ["start", "end"]
+
+
 def test_a_broken_line_in_a_spool_blocks_nothing(home, caplog):
     with tracked_run("first", key="first") as run:
         run.log_metrics({"loss": 1.0}, 1)

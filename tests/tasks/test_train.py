@@ -1,0 +1,49 @@
+"""A training does what its key says."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from flows.steps import documents_of, encoder_from
+from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.method_settings import CONPONO
+from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import processors
+from sentemb_core.training.log import LossLog
+from tasks.corpus import tokenise_sentences
+from tasks.train import train_encoder
+from tasks.walking import without_prefect
+from tests.flows.corpora import write_corpus
+
+
+@pytest.fixture
+def other_threads():
+    """Torch has others than a training shall have, as after OMP_NUM_THREADS."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(processors() + 1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_threads_of_a_training_are_those_of_its_key(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_threads
+):
+    seen: set[int] = set()
+    add = LossLog.add
+
+    def watched(log: LossLog, *told: object) -> None:
+        seen.add(torch.get_num_threads())
+        add(log, *told)
+
+    monkeypatch.setattr(LossLog, "add", watched)
+    source = write_corpus(tmp_path / "documents.jsonl")
+    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
+    config = TrainingConfig(method=CONPONO(), steps=2, batch_size=4)
+    with without_prefect(Store.default()):
+        documents = documents_of(corpus)
+        encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), documents)
+        given = {"encoder": encoder, "sentences": tokenise_sentences(documents, None, encoder)}
+        train_encoder(**given, config=config)
+    key = train_encoder.stage.key(given | {"config": config})
+    assert seen == {key.parts["numeric.threads"]}
