@@ -242,6 +242,15 @@ def test_no_document_looks_for_its_own_text(tmp_path: Path) -> None:
     assert documents[0].sentences == ["One.", "Two."], "the first usual name is taken already"
 
 
+def test_no_body_is_meant_where_a_column_of_ids_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text("ticket_id,body\n1,One.\n")
+    with pytest.raises(MissingColumnError, match=r"'id': .* did you mean 'ticket_id'\?$"):
+        read(path, id_column="id", text_column="body")
+    with pytest.raises(MissingColumnError, match=r"'number': .*'body'\]\.$"):
+        read(path, id_column="number", text_column="body")
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
 def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name: str) -> None:
     rows = [{"ident": "1", "body": "One. Two."}]
