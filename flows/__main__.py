@@ -63,7 +63,7 @@ Tasks = Annotated[
         consume_multiple=True,
         negative="",
         help="Names of tasks, or groups: retrieval, sts, transfer, reviews, probing. Default: the "
-        "first three.",
+        "first three. The name of a --beir folder: it alone.",
     ),
 ]
 Beir = Annotated[

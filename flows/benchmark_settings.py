@@ -66,14 +66,17 @@ class Benchmark(Config):
     def places(self) -> list[tuple[Task, Path]]:
         """Tasks and their folders; a BEIR folder is a task beside the chosen ones.
 
+        One that is named among them is there by its folder: alone, if no other is.
+
         Raises:
             UsageError: a task that the suite does not have.
             UnreadableSourceError: E103, as `split_of`.
         """
-        tasks = chosen(self.tasks)
-        suite = [(task, Path(self.data)) for task in tasks] if self.data else []
         folders = list(dict.fromkeys(str(Path(one).resolve()) for one in self.beir))
         beir = labelled(folders, taken=[task.name for task in SUITE])
+        own = {name.lower() for name in beir}
+        tasks = chosen([name for name in self.tasks if name.lower() not in own])
+        suite = [(task, Path(self.data)) for task in tasks] if self.data else []
         return [
             *suite,
             *(

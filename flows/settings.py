@@ -55,6 +55,16 @@ CONTRASTING = frozenset(
 )
 """Methods that divide the encoder's similarity by a temperature of their own."""
 
+NO_METHODS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("infocse_plus", "infocse-plus", "infocse++"),
+        "InfoCSE++ is a run with --cycles N --labels FILE",
+    ),
+    "tsdae": "take --method clm_autoencoder --preset tsdae",
+    "infocse": "two papers have this name: take infocse_idc or infocse_aux",
+}
+"""Names that a paper or our own flows have, and what to ask for in their place."""
+
 HEAD = ("skip_from", "head_layers")
 """Settings of a Condenser stage's head, which the method behind it has too."""
 
@@ -343,6 +353,8 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{told}: there is no such setting{near}{listed(fault['loc'], model)}"
         case "union_tag_invalid":
             tag, tags = (str(fault.get("ctx", {})[name]) for name in ("tag", "expected_tags"))
+            if way := NO_METHODS.get(tag.lower()):
+                return f"{told}: {tag!r} is no method; {way}"
             return f"{told}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
         case "model_type":
             return f"{told} is a table of settings, as in --set {path}.KEY=VALUE; {found}"

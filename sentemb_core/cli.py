@@ -3,7 +3,6 @@
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
@@ -49,6 +48,7 @@ Model = Annotated[
 
 
 LONGEST_TITLE = 120
+LONGEST_CELL = 300
 """Characters of a query above its hits."""
 
 MOST_SENTENCES = 200_000
@@ -501,12 +501,18 @@ def _hits_table(query: str, hits: "Sequence[Hit]", counterpart: str) -> Any:
     shown = {name: told for name, told in beside.items() if any(told)}
     whole = Column("document", overflow="fold")  # an id is there to be copied
     columns = "rank", "score", whole, *map(console.plain, shown)
-    title = shorten(console.plain(query), LONGEST_TITLE, placeholder=" ...")
+    title = _cut(console.plain(query), LONGEST_TITLE)
     table = Table(*columns, title=f"“{title}”", box=None)
     for rank, (hit, *told) in enumerate(zip(hits, *shown.values(), strict=True), 1):
-        cells = [hit.doc_id, *(text or "" for text in told)]
+        cells = [hit.doc_id, *(_cut(text or "", LONGEST_CELL) for text in told)]
         table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, cells))
     return table
+
+
+def _cut(text: str, most: int) -> str:
+    """What a table shows of a text; --json has all of it."""
+    words = " ".join(text.split())
+    return words if len(words) <= most else f"{words[:most]} ..."
 
 
 def _scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Any:

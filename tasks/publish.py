@@ -338,12 +338,14 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
             "of the test split."
         ]
     gain = paired_difference(*hits, seed)
-    tie = gain.low <= 0 <= gain.high
+    meaning = "" if gain.low > 0 else ", which may be chance"
+    if gain.high < 0:
+        meaning = ": here the control's way is the better one"
     return [
         f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
         f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "
         f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)"
-        f"{', which may be chance' if tie else ''}."
+        f"{meaning}."
     ]
 
 

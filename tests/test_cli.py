@@ -385,6 +385,17 @@ def test_no_corpus_is_left_behind(call, model, corpus, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_table_shows_the_beginning_of_a_sentence_without_end(call, model, tmp_path):
+    endless = "w5" * 2_000  # a code block, or a script without spaces
+    source = tmp_path / "endless.jsonl"
+    source.write_text(json.dumps({"id": "a", "sentences": [endless, "w6"]}) + "\n")
+    told = call("search", model, endless, str(source), *COLUMNS)[1]
+    assert "w5w5" in told
+    assert told.count("w5") < 300
+    [hit] = json.loads(call("search", model, endless, str(source), "--json", *COLUMNS)[1])
+    assert hit["sentence"] == endless
+
+
 def test_an_empty_query_is_refused(call, model, corpus):
     code, _, told = call("search", model, " ", corpus, *COLUMNS)
     assert (code, "E001 A query is a text" in told) == (2, True)

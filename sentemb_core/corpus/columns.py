@@ -67,7 +67,8 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
     )
     for name in columns:
         if name is not None and name not in found:
-            raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found)}")
+            body = name in (columns.text, columns.sentences)
+            raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found, body)}")
     if columns.counterpart and columns.counterpart in (columns.text, columns.sentences):
         raise UsageError(
             f"A document looks for its counterpart; {columns.counterpart!r} is named as both, and "
@@ -85,7 +86,7 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
             return guessed
     raise MissingColumnError(
         f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {found}"
-        f"{_hint('text', found)} Name one by --text-column or --sentences-column."
+        f"{_hint('text', found, body=True)} Name one by --text-column or --sentences-column."
     )
 
 
@@ -114,9 +115,13 @@ def _unused_ids(columns: Columns, found: list[str]) -> list[str]:
     return [] if columns.doc_id else [name for name in ID_COLUMNS if name in found]
 
 
-def _hint(name: str, found: list[str]) -> str:
-    """The end of a sentence: the column most likely meant, alike in letters or usual for a body."""
+def _hint(name: str, found: list[str], body: bool) -> str:
+    """The end of a sentence: the column most likely meant.
+
+    One alike in letters, one that has the name as a word (ticket_id), or one usual for a body.
+    """
     alike = difflib.get_close_matches(name, found, n=1, cutoff=0.5)
+    longer = [column for column in found if name.lower() in column.lower().split("_")]
     usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in found]
-    best = (alike or usual)[:1]
+    best = (alike or longer or (usual if body else []))[:1]
     return f", did you mean {best[0]!r}?" if best else "."

@@ -10,7 +10,7 @@ from typing import Any
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.columns import Row, used_columns
-from sentemb_core.corpus.files import BOM, lines, open_bytes
+from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
 from sentemb_core.corpus.quarantine import BadRow
 from sentemb_core.corpus.source import source_format
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
@@ -35,15 +35,17 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         if len(set(header)) < len(header):
             raise MissingColumnError(f"Each column of {name} has its own name: found {header}.")
         columns = used_columns(config, header)
-        for number, cells in enumerate(_cells(reader)):
-            where = f"{name}, line {reader.line_num}"
+        for number, cells in enumerate(_cells(reader, text)):
+            where = f"{name}, line {text.row_line}"
             if (offset := text.bad_byte()) is not None:
-                yield BadRow(f"{name}, byte {offset}", number, "encoding", cells)
+                yield BadRow(f"{name}, byte {offset}", number, "encoding", text.row_start())
             elif isinstance(cells, csv.Error):
-                over_long = "limit" in str(cells)  # of a field; else a bare carriage return
-                yield BadRow(where, number, "over-long" if over_long else "broken-row", str(cells))
+                if _over_long(cells):
+                    yield BadRow(where, number, "over-long", text.row_start())
+                else:  # a bare carriage return
+                    yield BadRow(where, number, "broken-row", str(cells))
             elif len(cells) != len(header):
-                yield BadRow(where, number, "broken-row", cells)
+                yield BadRow(where, number, "broken-row", text.row_start())
             else:
                 record = dict[str, Any](zip(header, cells, strict=True))
                 if columns.sentences:
@@ -59,16 +61,24 @@ def separator(header: str) -> str:
     return ";" if ";" in header and "," not in header else ","
 
 
-def _cells(reader: Any) -> Iterator[list[str] | csv.Error]:
+def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:
     """Cells of each row, or why the csv module gives the row up; it goes on with the next line."""
     while True:
+        text.begin_row()
         try:
             if cells := next(reader):
                 yield cells
         except StopIteration:
             return
         except csv.Error as error:
+            if _over_long(error):
+                text.skip_row(reader.dialect.delimiter)
             yield error
+
+
+def _over_long(error: csv.Error) -> bool:
+    """Whether a field was larger than the limit."""
+    return "limit" in str(error)
 
 
 def _json_list(cell: str) -> object:
@@ -79,14 +89,74 @@ def _json_list(cell: str) -> object:
         return cell
 
 
+def _quoted_after(line: str, quoted: bool, delimiter: str) -> bool | None:
+    """Whether a quote is open at the end of a line; none if text follows one that should close."""
+    at = 0
+    while True:
+        if quoted:
+            close = line.find('"', at)
+            if close < 0:
+                return True
+            follows = line[close + 1 : close + 2]
+            if follows == '"':  # two are one that is meant
+                at = close + 2
+                continue
+            if follows not in ("", delimiter, "\r", "\n"):
+                return None
+            quoted, at = False, close + 1
+        elif line.startswith('"', at):
+            quoted, at = True, at + 1
+            continue
+        if (cell_end := line.find(delimiter, at)) < 0:
+            return False
+        at = cell_end + 1
+
+
 class _Text:
-    """Lines of text out of bytes; remembers where the first undecodable byte lay."""
+    """Lines of text out of bytes; remembers those of a row, and where a byte was undecodable."""
 
     def __init__(self, file: BufferedReader, encoding: str) -> None:
         self._lines = lines(file)
         self._encoding = encoding
         self._offset = 0
         self._bad: int | None = None
+        self._read = 0
+        self._row: list[str] = []
+        self.row_line = 1
+        """Where the row begins, counted from 1."""
+
+    def begin_row(self) -> None:
+        """What is read from now on is of another row."""
+        self._row = []
+        self.row_line = self._read + 1
+
+    def row_start(self) -> str:
+        """How the row begins, as it stands in the file."""
+        return self._row[0] if self._row else ""
+
+    def skip_row(self, delimiter: str) -> None:
+        """Go to the end of a row with a field over the limit.
+
+        A quoted field may have lines that look like rows. Where no quote closes it, the open one
+        is the fault: nothing is skipped, and what follows is read.
+        """
+        quoted: bool | None = False
+        ahead: list[bytes] = []
+        size = 0
+        line = ""
+        for line in self._row:
+            quoted = bool(_quoted_after(line, bool(quoted), delimiter))
+        while quoted or not line.endswith("\n"):
+            found = next(self._lines, b"") if size < ROW_BYTES else b""
+            ahead.append(found)
+            size += len(found)
+            line = found.decode(self._encoding, "surrogateescape")
+            quoted = _quoted_after(line, bool(quoted), delimiter) if found else None
+            if quoted is None:
+                self._lines = chain(filter(None, ahead), self._lines)
+                return
+        self._offset += size
+        self._read += len(ahead)
 
     def bad_byte(self) -> int | None:
         """Offset of the first bad byte since the last call."""
@@ -94,11 +164,14 @@ class _Text:
         return bad
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
+        while line := next(self._lines, b""):
             try:
                 text = line.decode(self._encoding)
             except UnicodeDecodeError as error:
                 self._bad = self._offset + error.start if self._bad is None else self._bad
                 text = line.decode(self._encoding, "surrogateescape")
-            yield text.removeprefix(BOM) if self._offset == 0 else text
+            text = text.removeprefix(BOM) if self._offset == 0 else text
             self._offset += len(line)
+            self._read += 1
+            self._row.append(text)
+            yield text

@@ -30,7 +30,8 @@ def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -
     enough = (
         f"{documents_enough(config, gated)} documents of two sentences"
         if report.kind == "halves"
-        else f"{pool_enough(config, gated)} documents with a counterpart"
+        else f"{pool_enough(config, gated)} of the pool with a counterpart (half of the labelled "
+        "documents are outside it where labels are learnt)"
     )
     raise NoQueriesError(
         f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "

@@ -6,7 +6,15 @@ from sentemb_core.console import plain
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
-from tasks.tables.scoreboard import Score, lengths_note, max_lengths, models_told, not_run, refused
+from tasks.tables.scoreboard import (
+    Score,
+    lengths_note,
+    max_lengths,
+    models_told,
+    not_run,
+    refused,
+    refused_together,
+)
 from tasks.tables.scoreboard_tables import empty_table, overlap_json, overlap_tables
 
 if TYPE_CHECKING:
@@ -93,13 +101,13 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
             plain(verdict_of(found, first, second)),
             end_section=place == len(rows) - 1,
         )
-    notes = not_run(duel.tasks) | refused(duel.scores)
+    notes = not_run(duel.tasks) | refused_together(duel.scores)
     return [
         f"{first} less {second}, times 100, with the 95 % interval of the difference.",
         table,
         *(f"{where}: {note}" for where, note in notes.items()),
         *left_out(duel),
-        conclusion(rows, first, second),
+        *([conclusion(rows, first, second)] if rows else []),
         *models_told(duel.models),
         *filter(None, [lengths_note(duel.encoders)]),
         *overlap_tables(duel.overlap),

@@ -115,6 +115,15 @@ def refused(scores: Iterable[Score]) -> dict[str, str]:
     return {f"{one.task}, {one.system}": one.error for one in scores if one.error}
 
 
+def refused_together(scores: Iterable[Score]) -> dict[str, str]:
+    """As `refused`, the systems that one error of a task befell in one line."""
+    systems: dict[tuple[str, str], list[str]] = {}
+    for one in scores:
+        if one.error:
+            systems.setdefault((one.task, one.error), []).append(one.system)
+    return {f"{task}, {', '.join(told)}": error for (task, error), told in systems.items()}
+
+
 def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
     """Names of those that were run and count; all of them where none counts."""
     run = [one.task for one in tasks if one.task.group == group and not one.missing]

@@ -13,7 +13,7 @@ from tasks.tables.scoreboard import (
     averages,
     lengths_note,
     not_run,
-    refused,
+    refused_together,
 )
 from tasks.tables.scoreboard_lines import (
     TITLES,
@@ -54,7 +54,7 @@ def write_page(
 
 def absences(board: Scoreboard) -> list[str]:
     """Tasks without a number, and why."""
-    notes = not_run(board.tasks) | refused(board.scores)
+    notes = not_run(board.tasks) | refused_together(board.scores)
     return [f"{where}: {note}" for where, note in notes.items()]
 
 

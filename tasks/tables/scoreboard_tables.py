@@ -23,6 +23,7 @@ from tasks.tables.scoreboard import (
     models_told,
     not_run,
     refused,
+    refused_together,
 )
 from tasks.tables.scoreboard_lines import (
     TITLES,
@@ -90,7 +91,7 @@ def write_csv(board: Scoreboard, cells: Sequence[Cell], path: Path) -> None:
             for measure, value in cell.measures.items():
                 if measure != cell.measure:
                     writer.writerow((*start, measure, 0, value, "", "", *end))
-        for task, note in (not_run(board.tasks) | refused(board.scores)).items():
+        for task, note in (not_run(board.tasks) | refused_together(board.scores)).items():
             writer.writerow(("", task, *[""] * 8, note))
 
 
@@ -190,7 +191,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models),
         lengths_note(board.encoders),
-        *(f"{where}: {error}" for where, error in refused(board.scores).items()),
+        *(f"{where}: {error}" for where, error in refused_together(board.scores).items()),
     ]
     for sample in board.diagnoses:
         agreed = agreements(board, cells, sample)

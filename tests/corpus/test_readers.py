@@ -242,6 +242,15 @@ def test_no_document_looks_for_its_own_text(tmp_path: Path) -> None:
     assert documents[0].sentences == ["One.", "Two."], "the first usual name is taken already"
 
 
+def test_no_body_is_meant_where_a_column_of_ids_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text("ticket_id,body\n1,One.\n")
+    with pytest.raises(MissingColumnError, match=r"'id': .* did you mean 'ticket_id'\?$"):
+        read(path, id_column="id", text_column="body")
+    with pytest.raises(MissingColumnError, match=r"'number': .*'body'\]\.$"):
+        read(path, id_column="number", text_column="body")
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
 def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name: str) -> None:
     rows = [{"ident": "1", "body": "One. Two."}]
@@ -419,6 +428,52 @@ def test_a_quote_left_open_is_given_up_and_reading_goes_on(tmp_path: Path) -> No
     report, documents, _ = read(path, max_characters=1_000)
     assert report.quarantined == {"over-long": 1}
     assert documents[-1].sentences == ["Five.", "Six."]
+
+
+LONG = "".join(f"Step {k}, disk failed.\n" for k in range(8_000))
+LONG_CELLS = {
+    "lines like rows": LONG,
+    "doubled quotes": LONG.replace("disk", '""disk""') + 'It said ""no"".',
+    "one line": LONG.replace("\n", " "),
+    "undecodable behind the limit": LONG + "\udcff",
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("kind", LONG_CELLS)
+def test_a_quoted_cell_over_the_limit_costs_its_row_alone(
+    tmp_path: Path, kind: str, end: str
+) -> None:
+    rows = ["title,text", 'A,"One.\nTwo."', f'B,"{LONG_CELLS[kind]}"', "C,Three. Four."]
+    text = "".join(row.replace("\n", end) + end for row in rows)
+    (tmp_path / "a.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    report, documents, out = read(tmp_path / "a.csv", max_characters=1_000)
+    assert report.quarantined == {"over-long": 1}
+    assert [document.sentences for document in documents] == [["One.", "Two."], ["Three.", "Four."]]
+    [bad] = quarantined(out)
+    assert (bad["where"], bad["row"]) == ("a.csv, line 4", 1)
+    assert bad["excerpt"].startswith('B,"Step 0, ')
+
+
+def test_lines_behind_a_long_cell_keep_their_numbers_and_offsets(tmp_path: Path) -> None:
+    data = f'title,text\nB,"{LONG}"\nlone\nC,\xff\n'.encode("latin-1")
+    (tmp_path / "a.csv").write_bytes(data + b"D,Three. Four.\n")
+    report, documents, out = read(tmp_path / "a.csv", max_characters=1_000)
+    assert report.quarantined == {"over-long": 1, "broken-row": 1, "encoding": 1}
+    assert len(documents) == 1
+    assert [(row["where"], row["excerpt"].strip()) for row in quarantined(out)[1:]] == [
+        ("a.csv, line 8003", "lone"),
+        (f"a.csv, byte {len(data) - 2}", "C,\\udcff"),
+    ]
+
+
+def test_an_open_quote_that_a_later_cell_seems_to_close_hides_nothing(tmp_path: Path) -> None:
+    rows = ["title,text", 'A,"never closed', *["B,Long. Line."] * 20_000, 'C,"Five. Six."', ""]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    report, documents, _ = read(tmp_path / "a.csv", max_characters=1_000)
+    assert report.quarantined == {"over-long": 1}
+    assert documents[-1].sentences == ["Five.", "Six."]
+    assert len(documents) > 5_000
 
 
 def test_parquet_strings_that_are_no_text_cost_only_their_row(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
+import json
 import re
 
 import pytest
 
-from deployments.production import BLOG_USGOV, DEPLOYMENTS, NIGHTLY_DEMO
+from deployments.production import BLOG_USGOV, DEPLOYMENTS, NIGHTLY_DEMO, Deployment
 from flows.__main__ import app
 from flows.demo import WAYS
+from tasks.publish import settings_of
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda deployment: deployment.name)
@@ -28,6 +30,18 @@ def test_what_a_lab_note_runs_by_hand_is_the_same_run():
     assert command.__name__ == "demo"
     way = WAYS[bound.arguments["only"]]
     assert BLOG_USGOV.parameters["config"] == way.model_dump(mode="json")
+
+
+def test_the_config_that_a_run_leaves_is_what_its_deployment_takes():
+    config = json.dumps(settings_of(WAYS["nothing"]))  # as it lies beside the report
+    own = Deployment(
+        name="news",
+        flow="flows.infocse_idc.infocse_idc",
+        cron="0 2 * * *",
+        parameters={"config": json.loads(config)},
+        description="",
+    )
+    own.load().validate_parameters(own.parameters)
 
 
 def test_names_are_unique_and_something_runs_at_night():

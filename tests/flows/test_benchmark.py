@@ -524,6 +524,32 @@ def test_a_folder_called_as_a_fixed_row_is_a_model_of_its_own(files: Path, tmp_p
     assert len({cell.system for cell in cells_of(board)}) == 4
 
 
+def test_a_beir_folder_is_judged_alone_where_its_name_is_the_only_one(files: Path, tmp_path: Path):
+    write_beir(tmp_path / "tickets")
+    alone = asked(files, "one", tasks=["Tickets"], beir=[str(tmp_path / "tickets")])
+    assert [task.name for task, _ in alone.places()] == ["tickets"]
+    both = asked(files, "one", tasks=["tickets", "sts12"], beir=[str(tmp_path / "tickets")])
+    assert [task.name for task, _ in both.places()] == ["STS12", "tickets"]
+    with pytest.raises(UsageError, match="There is no task 'tickets'"):
+        asked(files, "one", tasks=["tickets"]).places()
+
+
+def test_an_error_of_every_system_is_told_once(files: Path, tmp_path: Path, capsys):
+    folder = write_beir(tmp_path / "tickets")
+    with (folder / "qrels" / "test.tsv").open("a") as file:
+        file.write("\nq0\tnowhere\t1\n")
+    beir = [str(folder)]
+    board = board_of(asked(files, "one", "two", tasks=["tickets"], beir=beir))
+    said = shown(capsys, *scoreboard_tables(board))
+    assert said.count("E501") == 1
+    assert "tickets, BM25, random, constant, one, two: E501" in said
+    assert len(board_json(board)["refused"]) == 5
+    duel = duel_of(asked(files, "one", "two", tasks=["tickets"], beir=beir))
+    told = shown(capsys, *duel_tables(duel))
+    assert told.count("tickets, one, two: E501") == 1
+    assert "is better on" not in told
+
+
 def split_folder(folder: Path, *splits: str) -> Path:
     """A BEIR folder whose queries each of these splits has."""
     test = write_beir(folder) / "qrels" / "test.tsv"

@@ -180,6 +180,15 @@ def test_another_fine_tuned_encoder_is_compared_with_its_control(monkeypatch: py
     assert "chance" not in note
 
 
+def test_a_control_that_is_better_is_said_to_be(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        publish, "hits_at_5", lambda row: np.full(60, row.kind == "control", np.float64)
+    )
+    tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
+    (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
+    assert note.endswith("with 95 % confidence): here the control's way is the better one.")
+
+
 def test_a_difference_whose_interval_has_zero_is_said_to_be_perhaps_chance(
     monkeypatch: pytest.MonkeyPatch,
 ):

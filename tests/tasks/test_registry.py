@@ -148,6 +148,19 @@ def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_ov
     assert artifact_of_version(CHAMPION) == versions[2].artifact
 
 
+def test_the_way_back_that_the_readme_shows_leads_to_the_champion_before(home, folder):
+    first, second, third = (register(folder, "usgov", fingerprint=name) for name in "abc")
+    promote(first, says(True))
+    promote(second, says(True))
+    client = mlflow_client(home)
+    before = client.get_model_version_by_alias("usgov", "previous").version
+    client.set_registered_model_alias("usgov", "champion", before)
+    assert find_version(CHAMPION).version == first.version
+    seen = []
+    promote(third, lambda rival: seen.append(rival) or verdict(True))
+    assert [rival.version for rival in seen] == [first.version]
+
+
 def test_a_challenger_that_wins_later_is_no_challenger_any_more(home, folder):
     version = register(folder, "usgov", fingerprint="f")
     promote(version, says(False))
