@@ -18,6 +18,7 @@ from sentemb_core.options import (
     Index,
     Json,
     Out,
+    Overwrite,
     Picture,
     Searched,
     Source,
@@ -66,6 +67,7 @@ def encode(
     out: Out,
     *,
     by: By = "document",
+    overwrite: Overwrite = False,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
@@ -74,8 +76,8 @@ def encode(
     Its columns: doc_id, (the counterpart,) (position, sentence,) embedding.
     """
     _require_places("MODEL SOURCE", model, source)
+    require_free(source, out, overwrite=overwrite)
     checked = _checked(source, corpus)
-    _require_other(source, out)
     from sentemb_core.document_vectors import write_vectors
 
     titled = corpus.counterpart_column is not None
@@ -326,12 +328,19 @@ def _is_data(text: str) -> bool:
         return False
 
 
-def _require_other(source: str, out: Path) -> None:
-    """That a file of vectors does not take the place of the documents that it is made of."""
-    if out.exists() and Path(source).exists() and out.samefile(source):
+def require_free(source: str, out: Path, *, overwrite: bool) -> None:
+    """That a file of vectors takes the place of no other unasked, and of its documents never."""
+    if not out.exists():
+        return
+    if Path(source).exists() and out.samefile(source):
         raise UsageError(
             f"{out} holds the documents, and would be overwritten with their vectors: name "
             "another file."
+        )
+    if not overwrite:
+        raise UsageError(
+            f"`encode` writes a new file, and {out} is there: name another one, or replace it "
+            "with --overwrite."
         )
 
 

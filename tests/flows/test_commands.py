@@ -214,6 +214,15 @@ def test_an_index_of_documents_is_refused_before_mlflow_is_loaded(tmp_path):
     assert "no column sentence: write it with `encode --by sentence`" in told
 
 
+def test_an_index_in_the_way_is_told_before_mlflow_is_loaded(corpus_file, tmp_path):
+    index = tmp_path / "index.parquet"
+    index.touch()
+    asked = ("encode", str(corpus_file), str(index), "--model", "models:/x@champion")
+    loaded, told = loaded_by(*asked)
+    assert loaded == "[]\n"
+    assert f"E001 `encode` writes a new file, and {index} is there" in told
+
+
 def test_a_file_of_word_vectors_searches_as_a_registered_model_does(call, corpus_file, tmp_path):
     words = tmp_path / "words.vec"
     words.write_text("2 3\nbudget 1 0 0\nbenefit 0 1 0\n")
