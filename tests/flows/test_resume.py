@@ -191,12 +191,14 @@ def test_a_server_that_is_killed_costs_a_run_its_end_and_no_artifact(
     config = run_of_one_round(corpus_file)
     file = tmp_path / "config.json"
     file.write_text(config.model_dump_json())
-    with server(tmp_path / "server") as (url, group):
-        with flows(home, "run", "--config", str(file), PREFECT_API_URL=url) as process:
-            assert_second_training(process)
-            os.killpg(group, signal.SIGKILL)
-            told = next((line for line in process.stderr if "error E" in line), "")
-            process.kill()  # for a minute Prefect would try to send its events
+    with (
+        server(tmp_path / "server") as (url, group),
+        flows(home, "run", "--config", str(file), PREFECT_API_URL=url) as process,
+    ):
+        assert_second_training(process)
+        os.killpg(group, signal.SIGKILL)
+        told = next((line for line in process.stderr if "error E" in line), "")
+        process.kill()  # for a minute Prefect would try to send its events
     assert "error E602 A run needs Prefect's server to its end" in told
     (first,) = last_runs(Store.default())
     assert (first.state, fsck(Store.default()).healthy) == ("failed", True)
