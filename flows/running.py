@@ -8,6 +8,7 @@ from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
+from sentemb_core.report.formats import are, counted
 
 
 @contextmanager
@@ -33,7 +34,8 @@ def kept_since(began: float) -> str:
     run = next((run for run in last_runs(Store.default(), 1) if run.began >= began), None)
     if run is None:
         return "What is finished is kept: the same command goes on from there."
+    done = len(run.stages)
     return (
-        f"The {len(run.stages)} stages that are finished are kept, and a training up to its last "
+        f"{counted(done, 'finished stage')} {are(done)} kept, and a training up to its last "
         f"checkpoint: `python -m flows resume {run.id}` goes on from there."
     )

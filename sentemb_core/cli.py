@@ -25,6 +25,7 @@ from sentemb_core.options import (
     Top,
     to_be_made,
 )
+from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,7 +88,8 @@ def encode(
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
     else:
-        console.show(f"{rows:,} vectors of {encoder.dim} dimensions, one a {by}: {out}")
+        vectors, width = counted(rows, "vector"), counted(encoder.dim, "dimension")
+        console.show(f"{vectors} of {width}, one a {by}: {out}")
     return 0
 
 
@@ -266,7 +268,8 @@ def postprocess(
     if json:
         console.emit({"folder": str(folder), "sentences": len(read), "dim": made.dim})
     else:
-        console.show(f"{made.dim} dimensions, fitted on {len(read):,} sentences: {folder}")
+        width, sentences = counted(made.dim, "dimension"), counted(len(read), "sentence")
+        console.show(f"{width}, fitted on {sentences}: {folder}")
     return 0
 
 

@@ -34,6 +34,7 @@ from sentemb_core.methods.listing import (
     cluster_batch_refused,
     static_refused,
 )
+from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
@@ -186,7 +187,7 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
     if wanted != left:
         raise RecipeError(
             f"{method.name} begins with the head of a Condenser stage, as it was trained: of "
-            f"{left.layers} layer(s), over the states of layer {left.below}. Found "
+            f"{counted(left.layers, 'layer')}, over the states of layer {left.below}. Found "
             f"training.method.head_layers {wanted.layers} and skip_from {wanted.below}: make them "
             f"equal (--set training.method.head_layers={left.layers} --set "
             f"training.method.skip_from={left.below})"

@@ -210,6 +210,13 @@ def test_vectors_never_take_the_place_of_their_documents(call, model, corpus, tm
     assert documents.read_bytes() == before
 
 
+def test_one_vector_is_no_plural(call, model, tmp_path):
+    source, out = tmp_path / "one.jsonl", tmp_path / "vectors.parquet"
+    source.write_text('{"id": "a", "sentences": ["w5 w6", "w7"]}\n')
+    _, said, _ = call("encode", model, str(source), str(out), *COLUMNS)
+    assert said == f"1 vector of 16 dimensions, one a document: {out}\n"
+
+
 def test_an_index_that_is_served_is_replaced_on_request_alone(call, model, corpus, tmp_path):
     out = tmp_path / "vectors.parquet"
     out.write_bytes(b"what somebody serves")

@@ -316,7 +316,7 @@ def test_an_empty_store_is_whole_and_has_no_garbage(call):
     code, said, _ = call("gc")
     assert (code, said) == (
         0,
-        "Removed nothing: 0.0 MB; 0 artifacts stay. What is younger than an hour always does.\n",
+        "Removed nothing: 0.0 MB; 0 artifacts kept. What is younger than an hour always is.\n",
     )
 
 
@@ -427,7 +427,7 @@ def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file,
         "The encoder will be registered as models:/tiny (--name: another name)."
     )
     assert told.splitlines()[-2:] == [
-        "The 0 stages that are finished are kept, and a training up to its last checkpoint: "
+        "0 finished stages are kept, and a training up to its last checkpoint: "
         "`python -m flows resume half` goes on from there.",
         "error interrupted",
     ]

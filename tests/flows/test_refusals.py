@@ -86,7 +86,7 @@ def call(answer):
         (
             "infocse_aux",
             TWO_LAYERED,
-            r"E303 infocse_aux begins .* 1 layer\(s\), .* Found .*head_layers 2 and .*make",
+            r"E303 infocse_aux begins .* 1 layer, .* Found .*head_layers 2 and .*make",
         ),
         (
             "infocse_aux",
