@@ -101,7 +101,7 @@ def list_experiments(data: str | None, as_json: bool) -> int:
 
     table = Table("id", "what", "ready, or wants", box=None)
     for row in told:
-        lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
+        lacks = dict.fromkeys(folder_or_file(file, folder) for file in row["lacks"])
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
     for name, other in ALSO.items():
         table.add_row(name, f"the same as {other}", "")
