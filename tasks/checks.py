@@ -130,6 +130,22 @@ def check_encoders(config: RunConfig) -> None:
             check_methods(config, static=kind == "static")
 
 
+def check_model(name: str) -> None:
+    """Look for an encoder of this name that needs no corpus to be one.
+
+    Raises:
+        UsageError, MissingEncoderError, UnsafeModelError: As `check_encoder`, or it needs one.
+    """
+    if name in LEARNT:
+        raise UsageError(
+            f"{name!r} is no encoder before it learnt its vocabulary from a corpus: take minilm, "
+            "a folder or a published name."
+        )
+    from sentemb_core.encoder.start import check_encoder
+
+    check_encoder(name)
+
+
 def starts_static(encoder: str) -> bool:
     """Whether a start encoder is a table of token vectors: fresh, of a folder, or word vectors."""
     if encoder == "static" or not Path(encoder).is_dir():
