@@ -9,11 +9,17 @@ from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
 from sentemb_core.report.formats import are, counted
+from tasks.checks import check_faiss
 
 
 @contextmanager
 def running() -> Generator[None, None, None]:
-    """Keep all that the block says; give its flows a server; say how an ended one goes on."""
+    """Keep all that the block says; give its flows a server; say how an ended one goes on.
+
+    Raises:
+        UsageError: both faiss wheels are installed, which no verb that runs flows works with.
+    """
+    check_faiss(needed=False)
     log, began = log_file(), time.time()
     remark("Starting; Prefect, its server and MLflow take some seconds to load.")
     if not (home() / "mlflow.db").exists():

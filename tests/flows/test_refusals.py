@@ -302,6 +302,26 @@ def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
     assert last_runs(Store.default(), 5) == []
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "demo",
+        "reproduce few-shot",
+        "reproduce methods-small --data data --corpora blog_usgov",
+        "benchmark minilm --tasks sts12 --data DATA",
+        "compare minilm BM25 --tasks cranfield --data DATA",
+    ],
+)
+def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, verb: str):
+    for file in ("sts_sts12", "ir_cranfield_docs", "ir_cranfield_queries", "ir_cranfield_qrels"):
+        (tmp_path / f"{file}.parquet").touch()
+    monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
+    monkeypatch.setattr("flows.running.served", lambda _: pytest.fail("it began"))
+    code, said, told = call(*verb.replace("DATA", str(tmp_path)).split())
+    assert (code, said) == (2, "")
+    assert told.startswith("error E001 faiss-cpu and faiss-gpu own the same folder")
+
+
 def test_a_partition_needs_no_faiss(corpus_file: Path, monkeypatch):
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: None)
     check_run(settings(None, {"corpus.source": str(corpus_file)}, []))
