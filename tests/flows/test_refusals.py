@@ -194,6 +194,23 @@ def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_eac
     assert log.run.stages == []
 
 
+@pytest.mark.parametrize("splitter", ["regex", "none"])
+@pytest.mark.parametrize("column", ["title", "null"])
+def test_sentences_alone_are_told_all_that_they_want(
+    one_sentence_each: Path, splitter: str, column: str
+):
+    """Who only changes the splitter and the method meets no second refusal."""
+    options = f"corpus.splitter={splitter}", f"corpus.counterpart_column={column}"
+    with (
+        without_prefect(Store.default()),
+        recording(Store.default(), "one", [], {}),
+        pytest.raises(EmptyPairsError, match=r"E102 .* as simcse \(`sentemb methods`\)") as told,
+    ):
+        trained_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
+    judged = "and counterparts that judge it (--counterpart-column, or --labels)."
+    assert str(told.value).endswith(judged) is (column == "null")
+
+
 @pytest.mark.parametrize(
     ("source", "method", "error", "told"),
     [
