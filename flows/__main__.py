@@ -15,6 +15,7 @@ from sentemb_core.options import (
     CorpusOptions,
     Json,
     Out,
+    Overwrite,
     Searched,
     Source,
     Top,
@@ -387,6 +388,7 @@ def encode(
     *,
     model: Model,
     by: By = "document",
+    overwrite: Overwrite = False,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
@@ -394,7 +396,10 @@ def encode(
     from flows.store_commands import named
     from sentemb_core import cli
 
-    return cli.encode(named(model), source, out, by=by, corpus=corpus, json=json)
+    cli.require_free(source, out, overwrite=overwrite)
+    return cli.encode(
+        named(model), source, out, by=by, overwrite=overwrite, corpus=corpus, json=json
+    )
 
 
 @app.command

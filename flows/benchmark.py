@@ -192,8 +192,8 @@ def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
 def compare(config: Benchmark) -> Duel:
     """Two models on every task that both can do, and the paired difference of each."""
     models = labelled(config.models)
-    asked = [placed(task, folder) for task, folder in config.places()]
-    tasks = comparable(asked, [label for label, model in models.items() if fixed_row(model)])
+    tasks = comparable(config)
+    kept = {one.task.name for one in tasks}
     systems: list[System] = [fixed_row(model) or encoder_of(model) for model in models.values()]
     first, second = (
         scored(label, system, tasks, config.vectors)
@@ -213,7 +213,7 @@ def compare(config: Benchmark) -> Duel:
             if isinstance(system, ArtifactRef)
         },
         tasks=tasks,
-        left_out=[one.task.name for one in asked if one not in tasks],
+        left_out=[task.name for task, _ in config.places() if task.name not in kept],
         scores=[*first, *second, *(score for score in overlaps if score.error)],
         rows=[compare_results(task, [pair]) for task, pair in pairs.items()],
         averages=compared_averages(tasks, pairs),
@@ -226,14 +226,16 @@ def fixed_row(model: str) -> Fixed | None:
     return next((name for name in FIXED if name.lower() == model.lower()), None)
 
 
-def comparable(tasks: Sequence[Placed], fixed: Sequence[str]) -> list[Placed]:
+def comparable(config: Benchmark) -> list[Placed]:
     """What both sides can do; fixed rows can only retrieve.
 
     Raises:
         UsageError: nothing of it has its files.
     """
+    tasks = [placed(task, folder) for task, folder in config.places()]
+    fixed = [label for label, model in labelled(config.models).items() if fixed_row(model)]
     if not fixed:
-        return list(tasks)
+        return tasks
     found = [one for one in tasks if isinstance(one.task, RetrievalTask)]
     if all(one.missing for one in found):
         absent = not_run(found)

@@ -25,6 +25,7 @@ from flows.reproduce import (
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
 from sentemb_core.experiments import Corpus
+from sentemb_core.report.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.labels import draw_labels
 from tasks.rows import Labelled
@@ -97,7 +98,7 @@ def few_shot_cells(table: FewShotTable) -> Iterator[Cell]:
             training = table.training(method, start, seed) if method != NOTHING else None
             steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
             cell = blank.model_copy(update={"method": method, "labels": count} | steps)
-            label = f"{method} on {corpus} from {start}, {count} labels, seed {seed}"
+            label = f"{method} on {corpus} from {start}, {counted(count, 'label')}, seed {seed}"
             own = ground_of_row(method, ground, table, corpus, start, seed)
             make = partial(point, label, cell, training, tuning, table, own)
             yield tried(label, cell, make)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import emit, plain, show
+from sentemb_core.report.formats import are, counted
 
 if TYPE_CHECKING:
     from sentemb_core.store.status import Status
@@ -49,11 +50,12 @@ def goes_on(plan: "Plan") -> str:
     kept = sum(told.verdict == "HIT" for told in plan.told)
     missing = next((told for told in plan.told if told.verdict == "MISS"), None)
     if missing is None:
-        return f"All {kept} stages are kept: what is left is the registry and the report."
+        return f"All stages ({kept}) are kept: what is left is the registry and the report."
     part = f" ({missing.part})" if missing.part else ""
     step = last_step(plan.store.root / "work" / f"{missing.stage}-{plan.next_key}")
     how = f"goes on after its step {step:,}" if step else "starts anew: no checkpoint of it is kept"
-    return f"{kept} finished stages are kept. {missing.stage}{part} {how}."
+    stages = f"{counted(kept, 'finished stage')} {are(kept)} kept"
+    return f"{stages}. {missing.stage}{part} {how}."
 
 
 def last_step(work: Path) -> int:
@@ -68,4 +70,4 @@ def summary(plan: "Plan") -> str:
     if not run:
         return "Nothing would run."
     then = ", and then what their results (scores, counts) decide" if plan.undecided else ""
-    return f"{run} of {len(plan.told)} stages would run{then}."
+    return f"{run} of {counted(len(plan.told), 'stage')} would run{then}."

@@ -33,6 +33,7 @@ from sentemb_core.method_settings import (
     InfoCSEAux,
     InfoCSEIDCPairs,
 )
+from sentemb_core.report.formats import counted
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import draw_benchmark, tokenise_sentences
@@ -87,7 +88,7 @@ def timed(table: MethodTable, cells: Iterator[Cell]) -> list[Cell]:
             seconds = sum(used.seconds for used in fresh.values() if used.stage not in UNTIMED)
             made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
             named = f"{cell.method} on {cell.corpus} from {cell.start}"
-            labels = f" with {cell.labels} labels" if cell.labels else ""
+            labels = f" with {counted(cell.labels, 'label')}" if cell.labels else ""
             log.info("%s%s: %s", named, labels, cell.error or "done")
     return made
 

@@ -8,11 +8,18 @@ from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
+from sentemb_core.report.formats import are, counted
+from tasks.checks import check_faiss
 
 
 @contextmanager
 def running() -> Generator[None, None, None]:
-    """Keep all that the block says; give its flows a server; say how an ended one goes on."""
+    """Keep all that the block says; give its flows a server; say how an ended one goes on.
+
+    Raises:
+        UsageError: both faiss wheels are installed, which no verb that runs flows works with.
+    """
+    check_faiss(needed=False)
     log, began = log_file(), time.time()
     remark("Starting; Prefect, its server and MLflow take some seconds to load.")
     if not (home() / "mlflow.db").exists():
@@ -33,7 +40,8 @@ def kept_since(began: float) -> str:
     run = next((run for run in last_runs(Store.default(), 1) if run.began >= began), None)
     if run is None:
         return "What is finished is kept: the same command goes on from there."
+    done = len(run.stages)
     return (
-        f"The {len(run.stages)} stages that are finished are kept, and a training up to its last "
+        f"{counted(done, 'finished stage')} {are(done)} kept, and a training up to its last "
         f"checkpoint: `python -m flows resume {run.id}` goes on from there."
     )

@@ -1,6 +1,7 @@
 """The steps that flows share: texts and a start, a training without annotation, a validated row."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from flows.subflow import sub_flow
 from sentemb_core.configs import (
@@ -78,7 +79,8 @@ def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
 def documents_of(corpus: CorpusConfig) -> ArtifactRef:
     """The usable documents of a source, which its bytes name."""
     named = corpus.model_copy(update={"source": digest_of_corpus(corpus)})
-    return read_corpus(corpus.source, named)
+    streamed = not Path(corpus.source).exists()  # over the network, which may break and come back
+    return read_corpus.with_options(retries=int(streamed))(corpus.source, named)
 
 
 def as_read(labels: LabelsConfig) -> LabelsConfig:

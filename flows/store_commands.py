@@ -9,7 +9,17 @@ from flows.records import outcome_of
 from flows.settings import checked
 from sentemb_core.console import emit, show
 from sentemb_core.errors import GateRefusedError
+from sentemb_core.report.formats import are, counted
 from sentemb_core.types import ArtifactRef
+
+GARBAGE = {
+    "records": "record",
+    "objects": "object",
+    "drafts": "draft",
+    "work": "working folder",
+    "quarantined": "quarantined file",
+}
+"""What one of each kind that `gc` removes is called."""
 
 
 def lineage_command(model: str, as_json: bool) -> int:
@@ -142,10 +152,12 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
     if as_json:
         emit(garbage.model_dump(mode="json"))
     else:
-        what = ", ".join(f"{n} {kind}" for kind, n in garbage.counts.items() if n) or "nothing"
+        removed = [counted(n, GARBAGE[kind]) for kind, n in garbage.counts.items() if n]
+        what = ", ".join(removed) or "nothing"
+        kept = counted(garbage.kept_objects, "artifact")
         show(
             f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
-            f"{garbage.kept_objects} artifacts stay. What is younger than an hour always does."
+            f"{kept} kept. What is younger than an hour always is."
         )
     return 0
 
@@ -159,7 +171,8 @@ def fsck_command(as_json: bool) -> int:
     if as_json:
         emit(found.model_dump(mode="json"))
     else:
-        lines = [f"{found.ok:,} artifacts are whole ({found.bytes / 1e6:,.1f} MB)."]
+        size = f"{found.bytes / 1e6:,.1f} MB"
+        lines = [f"{counted(found.ok, 'artifact')} {are(found.ok)} whole ({size})."]
         lines += [f"corrupt, now in quarantine: {line}" for line in found.corrupt]
         lines += [f"missing: {ref}" for ref in found.missing]
         lines += [f"stray: {path}" for path in found.stray]

@@ -14,7 +14,7 @@ from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json
-from tasks.checks import check_corpus
+from tasks.checks import check_corpus, check_model
 
 if TYPE_CHECKING:
     from flows.benchmark_settings import Benchmark
@@ -82,7 +82,7 @@ def list_experiments(data: str | None, as_json: bool) -> int:
 
     table = Table("id", "what", "ready, or wants", box=None)
     for row in told:
-        lacks = dict.fromkeys(folder_or_file(file) for file in row["lacks"])
+        lacks = dict.fromkeys(folder_or_file(file, folder) for file in row["lacks"])
         table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
     for name, other in ALSO.items():
         table.add_row(name, f"the same as {other}", "")
@@ -235,6 +235,7 @@ def benchmark_command(
 ) -> int:
     prepare()
     config = from_anywhere(benchmark_settings(given, corpus))
+    check_models(config.models)
     return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
 
 
@@ -253,7 +254,7 @@ def corpus_named(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
-    """What was asked for; its files and its folders are looked for before anything runs.
+    """What was asked for; its files are looked for before anything runs.
 
     Only `prepare` keeps the reading of a corpus that a hub's name may be from the network.
     """
@@ -265,12 +266,13 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
     config.check_files()
     if config.corpus:
         check_corpus(config.corpus)
-    for model in config.models:
-        if Path(model).is_file():
-            continue  # of word vectors: the start of its encoder reads it
-        if Path(model).is_absolute() or model.startswith(("models:", ".")):
-            resolved(model)
     return config
+
+
+def check_models(models: Iterable[str]) -> None:
+    """Look for them before anything runs, as their encoders will be."""
+    for model in models:
+        resolved(model) if model.startswith("models:") else check_model(model)
 
 
 def from_anywhere(config: "Benchmark") -> "Benchmark":
@@ -302,6 +304,8 @@ def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
 
 def run_benchmark(config: "Benchmark", as_json: bool) -> int:
     config.check_files()
+    if config.out:
+        make_folder(config.out)
     from flows.benchmark import benchmark, folder_of
     from tasks.tables.scoreboard_tables import board_json, scoreboard_tables
 
@@ -314,6 +318,21 @@ def run_benchmark(config: "Benchmark", as_json: bool) -> int:
     return refusals(score.error for score in board.scores)
 
 
+def make_folder(out: str) -> None:
+    """For a table, before it is made.
+
+    Raises:
+        UsageError: There cannot be one.
+    """
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"A table and its figure lie in a folder, and {out} cannot be one: {error.strerror}. "
+            "Name another by --out."
+        ) from error
+
+
 def benchmark_of(config: Json) -> "Benchmark | None":
     """The settings of a record, if it is one of a benchmark."""
     from flows.benchmark_settings import Benchmark
@@ -324,9 +343,11 @@ def benchmark_of(config: Json) -> "Benchmark | None":
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
     prepare()
     config = benchmark_settings(given, corpus)
-    from flows.benchmark import compare
+    from flows.benchmark import comparable, compare, fixed_row
     from tasks.tables.duel import duel_json, duel_tables
 
+    comparable(config)
+    check_models(model for model in config.models if not fixed_row(model))
     with running():
         duel = compare(config)
     if as_json:

@@ -17,12 +17,14 @@ from sentemb_core.options import (
     Index,
     Json,
     Out,
+    Overwrite,
     Picture,
     Searched,
     Source,
     Top,
     to_be_made,
 )
+from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +68,7 @@ def encode(
     out: Out,
     *,
     by: By = "document",
+    overwrite: Overwrite = False,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
@@ -74,8 +77,8 @@ def encode(
     Its columns: doc_id, (the counterpart,) (position, sentence,) embedding.
     """
     _require_places("MODEL SOURCE", model, source)
+    require_free(source, out, overwrite=overwrite)
     checked = _checked(source, corpus)
-    _require_other(source, out)
     from sentemb_core.document_vectors import write_vectors
 
     titled = corpus.counterpart_column is not None
@@ -85,7 +88,8 @@ def encode(
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
     else:
-        console.show(f"{rows:,} vectors of {encoder.dim} dimensions, one a {by}: {out}")
+        vectors, width = counted(rows, "vector"), counted(encoder.dim, "dimension")
+        console.show(f"{vectors} of {width}, one a {by}: {out}")
     return 0
 
 
@@ -264,7 +268,8 @@ def postprocess(
     if json:
         console.emit({"folder": str(folder), "sentences": len(read), "dim": made.dim})
     else:
-        console.show(f"{made.dim} dimensions, fitted on {len(read):,} sentences: {folder}")
+        width, sentences = counted(made.dim, "dimension"), counted(len(read), "sentence")
+        console.show(f"{width}, fitted on {sentences}: {folder}")
     return 0
 
 
@@ -326,12 +331,19 @@ def _is_data(text: str) -> bool:
         return False
 
 
-def _require_other(source: str, out: Path) -> None:
-    """That a file of vectors does not take the place of the documents that it is made of."""
-    if out.exists() and Path(source).exists() and out.samefile(source):
+def require_free(source: str, out: Path, *, overwrite: bool) -> None:
+    """That a file of vectors takes the place of no other unasked, and of its documents never."""
+    if not out.exists():
+        return
+    if Path(source).exists() and out.samefile(source):
         raise UsageError(
             f"{out} holds the documents, and would be overwritten with their vectors: name "
             "another file."
+        )
+    if not overwrite:
+        raise UsageError(
+            f"`encode` writes a new file, and {out} is there: name another one, or replace it "
+            "with --overwrite."
         )
 
 

@@ -50,6 +50,7 @@ Out = Annotated[
         help="The Parquet file to write.",
     ),
 ]
+Overwrite = Annotated[bool, Parameter(negative="", help="Replace the file that is there.")]
 Picture = Annotated[
     Path | None,
     Parameter(

@@ -45,7 +45,6 @@ def stage(
     ignore: tuple[str, ...] = (),
     numeric: tuple[str, ...] = (),
     libraries: tuple[str, ...] = (),
-    retries: int = 0,
 ) -> "Callable[[Callable[P, R]], StageTask[P, R]]":
     """A function as a cached task (arguments as of `Stage`); `.stage` is what the core knows of it.
 
@@ -54,8 +53,7 @@ def stage(
     """
 
     def wrap(function: Callable[P, R]) -> StageTask[P, R]:
-        known = Stage(name, version, function, modules, ignore, numeric, libraries)
-        return StageTask(known, retries=retries)
+        return StageTask(Stage(name, version, function, modules, ignore, numeric, libraries))
 
     return wrap
 
@@ -87,7 +85,7 @@ class StageTask(Task[P, R]):
         return super().__call__(*args, **kwargs)
 
     def with_options(self, **options: Any) -> Self:
-        """The same stage with other options of Prefect, `refresh_cache=True` above all."""
+        """The same stage with other options of Prefect: `refresh_cache=True`, `retries=1`."""
         return type(self)(self.stage, **(self._options | options))
 
 
@@ -129,8 +127,10 @@ def _asked_to_refresh() -> bool:
 
 
 def _may_pass_next_time(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
-    """Our own errors tell a person what to change; trying again does not."""
-    return not isinstance(state.result(raise_on_failure=False), SentembError)
+    """Our own errors tell a person what to change; trying again does not, unless a line broke."""
+    error: Any = state.result(raise_on_failure=False)
+    broke = isinstance(getattr(error, "__cause__", None), ConnectionError | TimeoutError)
+    return broke or not isinstance(error, SentembError)
 
 
 def working_folder() -> Path:

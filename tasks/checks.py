@@ -34,6 +34,7 @@ from sentemb_core.methods.listing import (
     cluster_batch_refused,
     static_refused,
 )
+from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
@@ -129,6 +130,22 @@ def check_encoders(config: RunConfig) -> None:
             check_methods(config, static=kind == "static")
 
 
+def check_model(name: str) -> None:
+    """Look for an encoder of this name that needs no corpus to be one.
+
+    Raises:
+        UsageError, MissingEncoderError, UnsafeModelError: As `check_encoder`, or it needs one.
+    """
+    if name in LEARNT:
+        raise UsageError(
+            f"{name!r} is no encoder before it learnt its vocabulary from a corpus: take minilm, "
+            "a folder or a published name."
+        )
+    from sentemb_core.encoder.start import check_encoder
+
+    check_encoder(name)
+
+
 def starts_static(encoder: str) -> bool:
     """Whether a start encoder is a table of token vectors: fresh, of a folder, or word vectors."""
     if encoder == "static" or not Path(encoder).is_dir():
@@ -186,7 +203,7 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
     if wanted != left:
         raise RecipeError(
             f"{method.name} begins with the head of a Condenser stage, as it was trained: of "
-            f"{left.layers} layer(s), over the states of layer {left.below}. Found "
+            f"{counted(left.layers, 'layer')}, over the states of layer {left.below}. Found "
             f"training.method.head_layers {wanted.layers} and skip_from {wanted.below}: make them "
             f"equal (--set training.method.head_layers={left.layers} --set "
             f"training.method.skip_from={left.below})"

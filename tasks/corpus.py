@@ -45,7 +45,7 @@ def check_company(documents: ArtifactRef, config: RunConfig) -> None:
     from sentemb_core.corpus.documents import require_company
 
     told = json.loads((opened(documents) / "report.json").read_text("utf-8"))
-    counts = told["documents"], told["documents_with_pairs"]
+    counts = told["documents"], told["documents_with_pairs"], told["documents_with_counterpart"]
     for training in (config.training, *trainings(config)):  # whose method a person named, first
         entry = entry_of(training.method.name)
         if entry.pairs_sentences and not _keeps_the_query(training.method):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sentemb_core.configs import RunConfig
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport, StageTiming
-from sentemb_core.report.formats import change
+from sentemb_core.report.formats import change, counted
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.stages import flat
 from sentemb_core.types import ArtifactRef, Json
@@ -286,8 +286,9 @@ def gain_of(training: SelfTraining) -> str:
     """What was gained on which split, over what."""
     start, best = training.rows[0], training.rows[training.best]
     said = [
-        f"{best.label[0].upper()}{best.label[1:]} {standing(training)} {len(training.rows)} "
-        f"encoders (R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the "
+        f"{best.label[0].upper()}{best.label[1:]} {standing(training)} "
+        f"{counted(len(training.rows), 'encoder')} "
+        f"(R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the "
         f"test split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start "
         f"and is {recall(best.scores, 'test'):.3f} now{below_words(training)}."
     ]
@@ -334,8 +335,8 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     if (hits[0] == hits[1]).all():
         return [
             f"What self-annotation itself was worth: nothing that R@5 sees; {chosen.label} and its "
-            f"control, {what}, find the same {hits[0].sum():.0f} of {len(hits[0])} counterparts "
-            "of the test split."
+            f"control, {what}, find the same {hits[0].sum():.0f} of "
+            f"{counted(len(hits[0]), 'counterpart')} of the test split."
         ]
     gain = paired_difference(*hits, seed)
     meaning = "" if gain.low > 0 else ", which may be chance"

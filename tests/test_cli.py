@@ -62,7 +62,8 @@ def test_vectors_of_documents_and_of_sentences_go_to_a_file(call, model, corpus,
     code, said, _ = call("encode", model, corpus, str(out), *COLUMNS)
     assert (code, pq.read_table(out).num_rows) == (0, 8)
     assert said == f"8 vectors of 16 dimensions, one a document: {out}\n"
-    code, said, _ = call("encode", model, corpus, str(out), "--by", "sentence", "--json", *COLUMNS)
+    asked = ("encode", model, corpus, str(out), "--by", "sentence", "--overwrite", *COLUMNS)
+    code, said, _ = call(*asked, "--json")
     assert json.loads(said) == {"out": str(out), "rows": 24, "dim": 16, "by": "sentence"}
     table = pq.read_table(out)
     assert table.column_names == ["doc_id", "position", "sentence", "embedding"]
@@ -203,9 +204,28 @@ def test_vectors_never_take_the_place_of_their_documents(call, model, corpus, tm
     rows = [json.loads(line) for line in Path(corpus).read_text().splitlines()]
     pq.write_table(pa.Table.from_pylist(rows), documents)
     before = documents.read_bytes()
-    code, _, told = call("encode", model, str(documents), str(documents), *COLUMNS)
-    assert (code, "would be overwritten with their vectors" in told) == (2, True)
+    for asked in ((), ("--overwrite",)):
+        code, _, told = call("encode", model, str(documents), str(documents), *asked, *COLUMNS)
+        assert (code, "would be overwritten with their vectors" in told) == (2, True)
     assert documents.read_bytes() == before
+
+
+def test_one_vector_is_no_plural(call, model, tmp_path):
+    source, out = tmp_path / "one.jsonl", tmp_path / "vectors.parquet"
+    source.write_text('{"id": "a", "sentences": ["w5 w6", "w7"]}\n')
+    _, said, _ = call("encode", model, str(source), str(out), *COLUMNS)
+    assert said == f"1 vector of 16 dimensions, one a document: {out}\n"
+
+
+def test_an_index_that_is_served_is_replaced_on_request_alone(call, model, corpus, tmp_path):
+    out = tmp_path / "vectors.parquet"
+    out.write_bytes(b"what somebody serves")
+    code, said, told = call("encode", model, corpus, str(out), *COLUMNS)
+    assert (code, said, out.read_bytes()) == (2, "", b"what somebody serves")
+    assert f"E001 `encode` writes a new file, and {out} is there" in told
+    assert told.rstrip().endswith("or replace it with --overwrite.")
+    assert call("encode", model, corpus, str(out), "--overwrite", *COLUMNS)[0] == 0
+    assert pq.read_table(out).num_rows == 8
 
 
 def test_titles_of_one_sentence_each_are_encoded_and_found(call, model, tmp_path):
@@ -231,7 +251,7 @@ def test_refused_rows_lie_beside_the_vectors(call, model, tmp_path):
     assert f"3 of 9 rows refused, and why: {refused}" in words
     assert pq.read_table(refused)["reason"].to_pylist() == ["nul"] * 3
     source.write_text("".join(json.dumps(row) + "\n" for row in rows if row["text"] != "\0"))
-    code, _, _ = call("encode", model, str(source), str(out), *columns)
+    code, _, _ = call("encode", model, str(source), str(out), "--overwrite", *columns)
     assert (code, refused.exists()) == (0, False), "the refused rows of an earlier index"
 
 

@@ -245,7 +245,7 @@ class Reproduction(Config):
         Raises:
             UnreadableSourceError: E103, a corpus or a file of a judge is not in the folder.
         """
-        if absent := dict.fromkeys(map(folder_or_file, self.absent_files())):
+        if absent := dict.fromkeys(folder_or_file(one, self.data) for one in self.absent_files()):
             raise UnreadableSourceError(
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
@@ -302,6 +302,11 @@ def files_wanted(experiment: Experiment, budget: Budget) -> list[str]:
     return list(dict.fromkeys([base, *corpora, *pools, *judges]))
 
 
-def folder_or_file(wanted: str) -> str:
-    """What a person has to get: of a BEIR folder, or of folders in one, the outermost."""
-    return "/".join([*wanted.split("/")[:2], ""]) if "/" in wanted else wanted
+def folder_or_file(wanted: str, data: str | None = None) -> str:
+    """What a person has to get: the outermost BEIR folder that is not there, or the file."""
+    *above, _ = wanted.split("/")
+    for depth in range(2, len(above) + 1):
+        folder = "/".join(above[:depth])
+        if not data or not (Path(data) / folder).is_dir():
+            return f"{folder}/"
+    return wanted

@@ -26,6 +26,7 @@ from sentemb_core.idc.stats import (
     cluster_statistics,
     lexical_overlap,
 )
+from sentemb_core.report.formats import counted
 from sentemb_core.types import Json
 
 MIN_GIVING_SHARE = 0.02
@@ -145,7 +146,7 @@ def _require_pairs(total: ClusterStatistics) -> None:
         longest = max(total.document_sizes, default=0)
         raise EmptyPairsError(
             f"At least {needed} of the {documents} documents that are not held out must give a "
-            f"pair, {total.giving_documents} do; the longest has {longest} sentence(s). "
+            f"pair, {total.giving_documents} do; the longest has {counted(longest, 'sentence')}. "
             "Clustering needs min_distance + 1 sentences a document: check the sentence splitter, "
             "or lower annotation.min_distance where it is above 1."
         )

@@ -20,6 +20,7 @@ from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
+from sentemb_core.report.formats import counted
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +56,19 @@ class CorpusReport(BaseModel):
     def summary(self) -> str:
         """One line for the log."""
         bad = ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
+        read = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}"
+        again = counted(self.duplicate_documents, "document")
         return (
-            f"{self.documents:,} documents, {self.sentences:,} sentences from {self.rows_read:,} "
-            f"rows; quarantined: {bad or 'none'}; dropped: {self.duplicate_sentences:,} repeated "
-            f"and {self.counterpart_sentences:,} counterpart sentences; {self.left_out:,} too "
-            f"short, {self.not_drawn:,} not drawn; {self.duplicate_documents:,} documents repeat "
-            "an earlier one"
+            f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad or 'none'}; dropped: "
+            f"{self.duplicate_sentences:,} repeated and "
+            f"{counted(self.counterpart_sentences, 'counterpart sentence')}; {self.left_out:,} too "
+            f"short, {self.not_drawn:,} not drawn; {again} as an earlier one"
         )
 
     def told_refused(self) -> str:
         """How many rows were refused, before the place that says why."""
-        return f"{sum(self.quarantined.values()):,} of {self.rows_read:,} rows refused, and why"
+        refused = sum(self.quarantined.values())
+        return f"{refused:,} of {counted(self.rows_read, 'row')} refused, and why"
 
 
 def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> CorpusReport:
@@ -112,9 +115,10 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
     alone = report.documents - report.documents_with_pairs
     if report.documents_with_pairs < PAIRS_SHARE * report.documents:
         raise EmptyPairsError(
-            f"A pair needs a document of at least two sentences: {alone} of {report.documents} "
-            "documents have one. Check the text column and the splitter; texts that are one "
-            "sentence each are read by --splitter none, for methods that need no pairs."
+            f"A pair needs a document of at least two sentences: {alone} of "
+            f"{counted(report.documents, 'document')} {'has' if alone == 1 else 'have'} one. Check "
+            "the text column and the splitter; texts that are one sentence each are read by "
+            f"--splitter none, and want {_wanted_alone(report.documents_with_counterpart)}."
         )
     if alone:
         log.warning(
@@ -124,7 +128,9 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
         )  # fmt: skip
 
 
-def require_company(documents: int, with_pairs: int, method: str, positives: str) -> None:
+def require_company(
+    documents: int, with_pairs: int, with_counterpart: int, method: str, positives: str
+) -> None:
     """Refuse (E102) sentences that stand alone where a method pairs those of one document.
 
     `write_documents` lets them pass where no splitter looked for more.
@@ -133,9 +139,15 @@ def require_company(documents: int, with_pairs: int, method: str, positives: str
         raise EmptyPairsError(
             f"{method} learns from documents of at least two sentences ({positives}): "
             f"{documents - with_pairs} of {documents} have one. Give it longer documents, "
-            "check the splitter (--splitter), or take a method that learns from sentences alone, "
-            "as simcse (`sentemb methods`)."
+            f"check the splitter (--splitter), or take {_wanted_alone(with_counterpart)}."
         )
+
+
+def _wanted_alone(counterparts: int) -> str:
+    """What learns from single sentences and, where they have no counterparts, what judges it."""
+    method = "a method that learns from sentences alone, as simcse (`sentemb methods`)"
+    judges = "counterparts that judge it (--counterpart-column, or --labels)"
+    return method if counterparts else f"{method}, and {judges}"
 
 
 def _of_encoding(report: CorpusReport) -> str:

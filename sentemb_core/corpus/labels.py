@@ -28,6 +28,7 @@ from sentemb_core.errors import (
     MissingColumnError,
     UnknownLabelsError,
 )
+from sentemb_core.report.formats import counted
 
 log = logging.getLogger(__name__)
 
@@ -207,9 +208,12 @@ def _read_labels(
     if unknown and _are_of_a_sample(len(found), len(unknown), len(known), unread):
         del examples["unknown-id"]
         log.warning(
-            "%d labels of %d documents are left out: this run reads %d documents of the corpus "
-            "and leaves out %d (corpus.max_documents, corpus.min_sentences, refused rows)",
-            *(counts.refused["unknown-id"], len(unknown), len(known), unread),
+            "left out: %s of %s; this run reads %s of the corpus and leaves out %d "
+            "(corpus.max_documents, corpus.min_sentences, refused rows)",
+            counted(counts.refused["unknown-id"], "label"),
+            counted(len(unknown), "document"),
+            counted(len(known), "document"),
+            unread,
         )
     for reason, shown in examples.items():
         _check(counts, reason, list(shown), list(known)[:2])
@@ -268,7 +272,7 @@ def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str])
     """Refuse a file of which more than 1 % is bad for one reason; `known` are ids to show."""
     count, read = counts.refused[reason], counts.rows_read
     if count <= MOST_BAD * read:
-        log.warning("%d of %d labels refused: %s", count, read, REASONS[reason])
+        log.warning("%d of %s refused: %s", count, counted(read, "label"), REASONS[reason])
     elif reason == "unknown-id":
         raise UnknownLabelsError(
             f"{count} of {read} label ids are not in the corpus (first: "

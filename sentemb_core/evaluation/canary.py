@@ -20,6 +20,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.sentence_index import COLUMNS, opened_index
+from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder  # loads torch, which no comparison needs
@@ -89,8 +90,9 @@ def compare(canaries: Canaries, index: Path) -> Comparison:
         rows = rows_with(file, canaries.sentences)
         if not len(rows):
             raise UsageError(
-                f"None of the {len(canaries.sentences)} canaries is in {index}: it was built from "
-                "another corpus. Add their sentences to what `encode --by sentence` reads."
+                f"None of the {counted(len(canaries.sentences), 'canary')} is in {index}: it was "
+                "built from another corpus. Add their sentences to what `encode --by sentence` "
+                "reads."
             )
         table = taken(file, rows)
     return compared(canaries, table["sentence"].to_pylist(), vectors_in(table))
@@ -139,18 +141,19 @@ def compared(
     rows = [place[sentence] for sentence in sentences]
     expected, dim = canaries.vectors.shape[1], vectors.shape[1]
     if expected != dim:
-        reason = f"Another encoder: {expected} dimensions expected, {dim} found."
+        reason = f"Another encoder: {counted(expected, 'dimension')} expected, {dim} found."
         return Comparison(same=False, found=len(rows), least_cosine=None, reason=reason)
     stored, now = directions(canaries.vectors[rows]), directions(vectors)
     neither = ~(stored.any(axis=1) | now.any(axis=1))  # no known word, to one as to the other
     cosines = np.where(neither, 1, (stored * now).sum(axis=1))
     least = float(cosines.min())
+    looked_at = counted(len(set(rows)), "canary")
     return Comparison(
         same=least >= SAME,
         found=len(rows),
         least_cosine=least,
-        reason=f"{'The same' if least >= SAME else 'Another'} encoder: {len(set(rows))} canaries "
-        f"have a cosine of {least:.4f} or more; one encoder agrees with itself to {SAME}.",
+        reason=f"{'The same' if least >= SAME else 'Another'} encoder: {looked_at} with "
+        f"a cosine of {least:.4f} or more; one encoder agrees with itself to {SAME}.",
     )
 
 
@@ -164,7 +167,7 @@ def vectors_in(table: Any) -> Float32[np.ndarray, "rows dim"]:
     flat = column.flatten().to_numpy(zero_copy_only=False)
     if not len(column) or len(flat) % len(column):
         raise UsageError(
-            f"An index holds vectors of one length; found {len(flat)} numbers in {len(column)} "
-            "rows. Write it with `encode --by sentence`."
+            f"An index holds vectors of one length; found {counted(len(flat), 'number')} in "
+            f"{counted(len(column), 'row')}. Write it with `encode --by sentence`."
         )
     return flat.astype(np.float32).reshape(len(column), -1)

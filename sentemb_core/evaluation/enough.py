@@ -6,6 +6,7 @@ from pathlib import Path
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.benchmark import HELD_OUT_SHARE, BenchmarkReport, Split
 from sentemb_core.errors import NoQueriesError
+from sentemb_core.report.formats import counted
 
 
 def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -> None:
@@ -35,7 +36,7 @@ def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -
     )
     raise NoQueriesError(
         f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "
-        f"{sum(report.n_queries.values())} documents (validation.candidates allows "
+        f"{counted(sum(report.n_queries.values()), 'document')} (validation.candidates allows "
         f"{config.candidates}). {enough} are enough{f', or {ungated}' if gated else ''}."
     )
 

@@ -12,6 +12,7 @@ from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.evaluation.bootstrap import paired_difference
+from sentemb_core.report.formats import counted
 
 MARGIN = 0.01
 """One point of Recall@5: less is not worth re-encoding an index for."""
@@ -61,7 +62,7 @@ def gate(
     hits, rival_hits = (np.asarray(ranks <= DEPTH, np.float64) for ranks in (candidate, rival))
     gain = paired_difference(hits, rival_hits, seed)
     found = (
-        f"On the gate split ({'few: ' if len(hits) < FEW else ''}{len(hits)} queries) "
+        f"On the gate split ({'few: ' if len(hits) < FEW else ''}{counted(len(hits), 'query')}) "
         f"Recall@{DEPTH} is {hits.mean():.3f} against {rival_hits.mean():.3f} of {name}, a "
         f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
     )

@@ -14,6 +14,7 @@ from sentemb_core.heads.layers import token_table
 from sentemb_core.heads.mask_filler import MaskFiller, load_head
 from sentemb_core.methods.words import masking
 from sentemb_core.pairs.documents import Documents
+from sentemb_core.report.formats import counted
 from sentemb_core.views.batch import IGNORED, Draw
 from sentemb_core.views.masked import masked
 from sentemb_core.views.sentences import first
@@ -73,7 +74,8 @@ def masked_language(
     chosen = np.concatenate([row[row != IGNORED] for row in targets])
     if not len(chosen):
         raise BadDataError(
-            f"A masked loss needs masked tokens; {len(everything)} sentences at rate {RATE} gave "
+            f"A masked loss needs masked tokens; {counted(len(everything), 'sentence')} at rate "
+            f"{RATE} gave "
             "none: take more sentences."
         )
     late = condensed = 0.0

@@ -87,7 +87,7 @@ def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_h
         wrong = sorted(set(expected.items()) ^ set(found.items()))
         raise RecipeError(
             f"The head of a Condenser stage must fit the network that starts from it; "
-            f"{len(wrong)} parameter(s) differ, first {wrong[0]}: take the head that was trained "
-            "on this encoder, with the same head_layers."
+            f"parameters differ, first {wrong[0]}: take the head that was trained on this encoder, "
+            "with the same head_layers."
         )
     network.load_state_dict(head)

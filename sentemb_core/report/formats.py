@@ -20,6 +20,17 @@ def count(value: int | None) -> str:
     return ABSENT if value is None else f"{value:,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """1 vector, 2,000 vectors, 3 queries."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else many}"
+
+
+def are(number: int) -> str:
+    """The verb of so many."""
+    return "is" if number == 1 else "are"
+
+
 def duration(seconds: float | None) -> str:
     """Seconds as 0.42 s, 12.3 s, 3 min 20 s or 2 h 05 min."""
     if seconds is None:

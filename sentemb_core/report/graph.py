@@ -20,6 +20,7 @@ from sentemb_core.configs import AnnotationConfig
 from sentemb_core.idc import components
 from sentemb_core.idc.networks import Graph, kept_graph
 from sentemb_core.report.figures import HUES, INK, MUTED, drawable, house_style
+from sentemb_core.report.formats import counted
 
 LEGEND_WIDTH = 72
 LINE = 0.19
@@ -118,7 +119,7 @@ def _write_legend(axes: Any, clusters: Sequence[int], sentences: Sequence[str]) 
         text = f"{i + 1}  {drawable(shorten(sentences[i], LEGEND_WIDTH, placeholder=' …'))}"
         axes.text(0.04, line, text, fontsize=8, color=INK, va="center")
     if len(order) > len(shown):
-        rest = f"and {len(order) - len(shown)} sentences more"
+        rest = f"and {counted(len(order) - len(shown), 'sentence')} more"
         axes.text(0.04, len(shown), rest, fontsize=8, color=MUTED, va="center")
     axes.set_axis_off()
 

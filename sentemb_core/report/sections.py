@@ -19,7 +19,16 @@ from sentemb_core.report.data import (
     SentencePair,
 )
 from sentemb_core.report.figures import HUES, Drawing, seconds_by_stage
-from sentemb_core.report.formats import ABSENT, change, count, decimal, duration, letters, percent
+from sentemb_core.report.formats import (
+    ABSENT,
+    change,
+    count,
+    counted,
+    decimal,
+    duration,
+    letters,
+    percent,
+)
 from sentemb_core.report.legends import (
     ANNOTATION,
     BY_STAGE,
@@ -301,7 +310,7 @@ def data(report: RunReport, drawings: Drawings) -> Html:
             _refusals("row", report.quarantine)
             or _absent("No row was refused: the quarantine is empty."),
             _refusals("label", report.labels)
-            or _absent(f"None of the {count(report.labels.read)} labels was refused.")
+            or _absent(f"None of {counted(report.labels.read, 'label')} was refused.")
             if report.labels
             else "",
         ]
@@ -357,7 +366,8 @@ def timings(report: RunReport, drawings: Drawings) -> Html:
         [
             tag(
                 "p",
-                f"{hits.count(False)} stages ran in {duration(spent)}{found if any(hits) else ''}.",
+                f"{counted(hits.count(False), 'stage')} ran in {duration(spent)}"
+                f"{found if any(hits) else ''}.",
             ),
             _panel(
                 drawings.get("timings", ()),

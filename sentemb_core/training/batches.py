@@ -14,6 +14,7 @@ from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.sources import LEAST_SHARE, cluster_pairs
 from sentemb_core.pairs.table import Annotation, PairTable
+from sentemb_core.report.formats import counted
 from sentemb_core.views.batch import Batch, Draw, owners
 
 log = logging.getLogger(__name__)
@@ -236,8 +237,8 @@ def _check_documents(corpus: Documents, document: Int64[np.ndarray, " n"]) -> No
         longest = int(np.diff(corpus.offsets)[~corpus.held_out].max(initial=0))
         raise EmptyPairsError(
             f"At least {LEAST_SHARE:.0%} of the documents must give a pair; found {giving} of "
-            f"{usable}, the longest has {longest} sentence(s): check the sentence splitter, or "
-            "take a corpus of longer documents"
+            f"{usable}, the longest has {counted(longest, 'sentence')}: check the sentence "
+            "splitter, or take a corpus of longer documents"
         )
     if giving < 2:
         raise NoNegativesError(

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from sentemb_core.console import plain
 from sentemb_core.errors import UsageError
+from sentemb_core.report.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened
@@ -153,11 +154,13 @@ class Lead(Value):
     high: float | None = None
 
     def __str__(self) -> str:
-        told = f"{self.corpus}, {self.start}, {self.labels:,} labels: {self.best} less {self.other}"
+        where = f"{self.corpus}, {self.start}, {counted(self.labels, 'label')}"
+        told = f"{where}: {self.best} less {self.other}"
         if not self.seeds:
             return f"{told} have no seed in common"
         bounds = f"({self.low:+.3f} to {self.high:+.3f})"
-        return f"{told} {self.mean:+.3f} {bounds}, above in {self.above} of {self.seeds} seeds"
+        seeds = f"{self.above} of {counted(self.seeds, 'seed')}"
+        return f"{told} {self.mean:+.3f} {bounds}, above in {seeds}"
 
 
 def leads(cells: Sequence[Cell]) -> list[Lead]:

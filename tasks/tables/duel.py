@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
+from sentemb_core.report.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
@@ -119,7 +120,7 @@ def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
     won = {side: sum(row.verdict == side for row in rows) for side in ("first", "second")}
     by_chance = f": {len(rows) / 20:.1f} of these" if len(rows) >= MANY else ""
     return (
-        f"{first} is better on {won['first']} of {len(rows)} tasks, {second} on {won['second']}; "
-        "the others are not decided. Between two equal models one in twenty differences would look "
-        f"real{by_chance}."
+        f"{first} is better on {won['first']} of {counted(len(rows), 'task')}, {second} on "
+        f"{won['second']}; the others are not decided. Between two equal models one in twenty "
+        f"differences would look real{by_chance}."
     )

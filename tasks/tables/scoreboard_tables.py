@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
+from sentemb_core.report.formats import counted
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import diagnosis_of, overlaps_of
@@ -127,7 +128,7 @@ def fusion_points(board: Scoreboard) -> "list[Point]":
                 found = one.values[system]
                 points[task, name] = Point(
                     panel="Words and vectors together, times 100",
-                    task=f"{task} ({one.measure}, {one.queries:,} queries)",
+                    task=f"{task} ({one.measure}, {counted(one.queries, 'query')})",
                     system=name,
                     fixed=name == "BM25",
                     value=found.value,

@@ -225,5 +225,7 @@ def test_a_corpus_of_lone_sentences_cannot_give_pairs(tmp_path: Path) -> None:
     pair = [{"text": "One. Two."}]
     with pytest.raises(EmptyPairsError, match=r"E102 .* 99 of 100 documents have one"):
         read(jsonl(tmp_path / "a.jsonl", alone + pair))
+    with pytest.raises(EmptyPairsError, match=r"two sentences: 1 of 1 document has one\. Check"):
+        read(jsonl(tmp_path / "one.jsonl", alone[:1]))
     report, _, _ = read(jsonl(tmp_path / "b.jsonl", alone[:49] + pair))
     assert (report.documents, report.documents_with_pairs) == (50, 1)

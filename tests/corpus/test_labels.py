@@ -251,7 +251,7 @@ def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
     file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in range(100)))
     refused = write_with_labels(sampled, LabelsConfig(source=str(file)), sampled.with_name("out"))
     assert refused == 70
-    assert "70 labels of 70 documents are left out: this run reads 30 documents" in caplog.text
+    assert "left out: 70 labels of 70 documents; this run reads 30 documents of" in caplog.text
 
 
 @pytest.mark.parametrize(

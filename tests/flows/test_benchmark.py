@@ -642,13 +642,23 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         ("compare FILES/one FILES/one --data FILES/data", 2, "one is named 2 times: name it once"),
         ("compare BM25 BM25 --data FILES/data", 2, "E001 models: a table has each model once"),
         ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
+        ("compare FILES/one BM25 --tasks sts12 --data FILES/data", 2, "E001 BM25 can only retri"),
+        ("compare FILES/one nosuch --tasks sts12 --data FILES/data", 2, "'nosuch' is no folder"),
+        ("benchmark nosuch/name --tasks sts12 --data FILES/data", 2, "E401 An encoder is a folder"),
+        ("benchmark static --tasks sts12 --data FILES/data", 2, "E001 'static' is no encoder bef"),
+        (
+            "benchmark FILES/one --tasks sts12 --data FILES/data --out FILES/data/a_file.parquet",
+            2,
+            "E001 A table and its figure lie in a folder, and FILES/data/a_file.parquet cannot",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_one_line(files: Path, capsys, arguments: str, code: int, told: str):
+    (files / "data" / "a_file.parquet").touch()
     found = console.run(app, arguments.replace("FILES", str(files)).split())
     said, errors = capsys.readouterr()
     assert (found, said) == (code, "")
-    assert told in errors
+    assert told.replace("FILES", str(files)) in errors
     assert len(errors.splitlines()) == 1
 
 

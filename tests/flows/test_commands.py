@@ -207,6 +207,15 @@ def test_an_index_of_documents_is_refused_before_mlflow_is_loaded(tmp_path):
     assert "no column sentence: write it with `encode --by sentence`" in told
 
 
+def test_an_index_in_the_way_is_told_before_mlflow_is_loaded(corpus_file, tmp_path):
+    index = tmp_path / "index.parquet"
+    index.touch()
+    asked = ("encode", str(corpus_file), str(index), "--model", "models:/x@champion")
+    loaded, told = loaded_by(*asked)
+    assert loaded == "[]\n"
+    assert f"E001 `encode` writes a new file, and {index} is there" in told
+
+
 def test_a_file_of_word_vectors_searches_as_a_registered_model_does(call, corpus_file, tmp_path):
     words = tmp_path / "words.vec"
     words.write_text("2 3\nbudget 1 0 0\nbenefit 0 1 0\n")
@@ -300,7 +309,7 @@ def test_an_empty_store_is_whole_and_has_no_garbage(call):
     code, said, _ = call("gc")
     assert (code, said) == (
         0,
-        "Removed nothing: 0.0 MB; 0 artifacts stay. What is younger than an hour always does.\n",
+        "Removed nothing: 0.0 MB; 0 artifacts kept. What is younger than an hour always is.\n",
     )
 
 
@@ -411,7 +420,7 @@ def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file,
         "The encoder will be registered as models:/tiny (--name: another name)."
     )
     assert told.splitlines()[-2:] == [
-        "The 0 stages that are finished are kept, and a training up to its last checkpoint: "
+        "0 finished stages are kept, and a training up to its last checkpoint: "
         "`python -m flows resume half` goes on from there.",
         "error interrupted",
     ]

@@ -295,10 +295,11 @@ def test_the_registered_version_carries_canaries_that_know_its_encoder(first):
 def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     champion, index = "models:/tiny@champion", str(tmp_path / "index.parquet")
+    wanted = ("--by", "sentence", "--overwrite", *columns)
     start = str(Store.default().path(first.outcome.training.rows[0].encoder))
     source = first.config.corpus.source
     for model, code in ((champion, 0), (start, 3)):
-        assert call("encode", source, index, "--model", model, "--by", "sentence", *columns) == 0
+        assert call("encode", source, index, "--model", model, *wanted) == 0
         capsys.readouterr()
         assert call("canary", index, "--model", champion, "--json") == code
         told = json.loads(capsys.readouterr().out)

@@ -226,6 +226,22 @@ def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
         asked.check_files()
 
 
+def test_of_a_folder_that_is_there_in_part_what_it_lacks_is_named(tmp_path: Path):
+    asked = Reproduction(experiment="s002.bce_cqadupstack", data=str(tmp_path))
+    folders = {str(Path(file).parent) for file in asked.absent_files() if "stack" in file}
+    with pytest.raises(UnreadableSourceError, match=r"parquet, beir/cqadupstack/, and there is"):
+        asked.check_files()
+    for folder in folders - {"beir/cqadupstack/gis/qrels", "beir/cqadupstack/gis"}:
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    for file in asked.absent_files():
+        if "/gis/" not in file:
+            (tmp_path / file).touch()
+    (tmp_path / "beir/cqadupstack/unix/qrels/test.tsv").unlink()
+    lacks = r"reads beir/cqadupstack/gis/, beir/cqadupstack/unix/qrels/test\.tsv, and there"
+    with pytest.raises(UnreadableSourceError, match=lacks):
+        asked.check_files()
+
+
 def test_an_unknown_experiment_is_a_mistake_with_a_way_out(data: str):
     with pytest.raises(UsageError, match=r"did you mean 's000\.t1'"):
         checked_as(Reproduction, {"experiment": "s000.t1x", "data": data})

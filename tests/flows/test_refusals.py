@@ -77,7 +77,7 @@ TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1
         (
             "infocse_aux",
             TWO_LAYERED,
-            r"E303 infocse_aux begins .* 1 layer\(s\), .* Found .*head_layers 2 and .*make",
+            r"E303 infocse_aux begins .* 1 layer, .* Found .*head_layers 2 and .*make",
         ),
         (
             "infocse_aux",
@@ -179,6 +179,23 @@ def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_eac
     ):
         trained_once(run_on(one_sentence_each, "conpono"), lambda row: None)
     assert log.run.stages == []
+
+
+@pytest.mark.parametrize("splitter", ["regex", "none"])
+@pytest.mark.parametrize("column", ["title", "null"])
+def test_sentences_alone_are_told_all_that_they_want(
+    one_sentence_each: Path, splitter: str, column: str
+):
+    """Who only changes the splitter and the method meets no second refusal."""
+    options = f"corpus.splitter={splitter}", f"corpus.counterpart_column={column}"
+    with (
+        without_prefect(Store.default()),
+        recording(Store.default(), "one", [], {}),
+        pytest.raises(EmptyPairsError, match=r"E102 .* as simcse \(`sentemb methods`\)") as told,
+    ):
+        trained_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
+    judged = "and counterparts that judge it (--counterpart-column, or --labels)."
+    assert str(told.value).endswith(judged) is (column == "null")
 
 
 @pytest.mark.parametrize(
@@ -287,6 +304,26 @@ def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
     code, _, said = call("run", str(corpus_file), *columns, *options, *plan)
     assert (code, bool(re.search(told, said))) == (2, True), said
     assert last_runs(Store.default(), 5) == []
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "demo",
+        "reproduce few-shot",
+        "reproduce methods-small --data data --corpora blog_usgov",
+        "benchmark minilm --tasks sts12 --data DATA",
+        "compare minilm BM25 --tasks cranfield --data DATA",
+    ],
+)
+def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, verb: str):
+    for file in ("sts_sts12", "ir_cranfield_docs", "ir_cranfield_queries", "ir_cranfield_qrels"):
+        (tmp_path / f"{file}.parquet").touch()
+    monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
+    monkeypatch.setattr("flows.running.served", lambda _: pytest.fail("it began"))
+    code, said, told = call(*verb.replace("DATA", str(tmp_path)).split())
+    assert (code, said) == (2, "")
+    assert told.startswith("error E001 faiss-cpu and faiss-gpu own the same folder")
 
 
 def test_a_partition_needs_no_faiss(corpus_file: Path, monkeypatch):

@@ -324,7 +324,7 @@ def shot(config: FewShotTable) -> list[Cell]:
 
 LEAD = re.compile(
     r"blog_usgov, static, (\d+) labels: (.+) less (.+) ([+-]\d\.\d+) "
-    r"\([+-]\d\.\d+ to [+-]\d\.\d+\), above in [01] of 1 seeds"
+    r"\([+-]\d\.\d+ to [+-]\d\.\d+\), above in [01] of 1 seed"
 )
 
 
@@ -377,7 +377,7 @@ def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
     assert (above_c.seeds, above_c.mean) == (0, None)
     assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
     assert apart == "c, s, 100 labels: a less c have no seed in common"
-    assert line.endswith("), above in 1 of 1 seeds")
+    assert line.endswith("), above in 1 of 1 seed")
 
 
 def test_infocse_plus_meets_the_labels_in_either_cycle(data: str, monkeypatch):

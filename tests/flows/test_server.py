@@ -134,7 +134,7 @@ def test_a_terminated_group_says_at_once_how_to_go_on(tmp_path: Path, corpus_fil
     assert code == 143
     (run,) = (home / "runs").glob("*.json")
     assert told[-2:] == [
-        "The 8 stages that are finished are kept, and a training up to its last checkpoint: "
+        "8 finished stages are kept, and a training up to its last checkpoint: "
         f"`python -m flows resume {run.stem}` goes on from there.",
         "error interrupted",
     ]

@@ -1,6 +1,15 @@
 import pytest
 
-from sentemb_core.report.formats import change, count, decimal, duration, letters, percent
+from sentemb_core.report.formats import (
+    are,
+    change,
+    count,
+    counted,
+    decimal,
+    duration,
+    letters,
+    percent,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +40,21 @@ def test_numbers_keep_their_sign_and_their_thousands():
     assert decimal(-1.5) == "\N{MINUS SIGN}1.500"
     assert change(0.0567) == "+0.057"
     assert count(12_345) == "12,345"
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "words"),
+    [
+        (0, "stage", "0 stages"),
+        (1, "finished stage", "1 finished stage"),
+        (2, "query", "2 queries"),
+        (1, "query", "1 query"),
+        (12_345, "vector", "12,345 vectors"),
+    ],
+)
+def test_one_thing_is_no_plural(number, noun, words):
+    assert counted(number, noun) == words
+    assert are(number) == ("is" if words.startswith("1 ") else "are")
 
 
 def test_clusters_are_named_beyond_the_alphabet():

@@ -261,7 +261,7 @@ def test_an_empty_report_says_why_each_chapter_is_empty():
 
 def test_a_run_whose_labels_were_all_used_says_so():
     words = {"title": "t", "verdict": "v", "command": "c"}
-    said = "None of the 1,200 labels was refused"
+    said = "None of 1,200 labels was refused"
     assert said in Page(of(RunReport(**words, labels=Refusals(read=1200)))).text
     assert "labels was refused" not in Page(of(RunReport(**words))).text
 
