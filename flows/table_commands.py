@@ -72,7 +72,8 @@ def list_experiments(data: str | None, as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks."""
     from flows.experiments.index import ALSO, NOT_SERVED, folder_or_file
 
-    told = experiments_in(data or os.environ.get("SENTEMB_DATA"))
+    folder = data or os.environ.get("SENTEMB_DATA")
+    told = experiments_in(folder)
     if as_json:
         told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
         told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
