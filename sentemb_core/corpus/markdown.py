@@ -1,23 +1,48 @@
 """The words of Markdown files."""
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-_MARKDOWN: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\A---\n.*?\n---\n", re.DOTALL), ""),  # front matter
-    (re.compile(r"^(```|~~~).*?^\1.*?$", re.DOTALL | re.MULTILINE), ""),  # code
-    (re.compile(r"<!--.*?-->", re.DOTALL), ""),
-    (re.compile(r"!\[[^\]]*\]\([^)]*\)"), ""),  # images
-    (re.compile(r"\[([^\]]+)\](?:\([^)]*\)|\[[^\]]*\])"), r"\1"),  # links keep their words
-    (re.compile(r"^[ \t]*#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE), r"\n\1\n"),  # headings
-    (re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE), "\n"),  # a list item stands alone
-    (re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE), ""),  # quotes
-    (re.compile(r"(\*\*|__|`)(.+?)\1"), r"\2"),
-)
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_TAG = re.compile(r"<[^<>]*>")
+_COMMENT = "<!--", "-->"
 
 
 def plain_text(markdown: str) -> str:
-    """The words of a Markdown text: marks off, headings and list items as paragraphs."""
-    text = markdown.replace("\r\n", "\n")
-    for pattern, replacement in _MARKDOWN:
-        text = pattern.sub(replacement, text)
-    return text
+    """The words of a Markdown text, blank lines between headings, paragraphs, items and cells.
+
+    Code blocks, pictures, comments and front matter are left out; links and HTML keep their words.
+    """
+    text = _FRONT_MATTER.sub("", markdown.replace("\r\n", "\n").replace("\r", "\n"))
+    return "\n\n".join(filter(None, map(_words, _parser().parse(text))))
+
+
+def _words(block: "Token") -> str:
+    if block.type == "inline":
+        return "".join(map(_inline, block.children or ())).strip()
+    if block.type == "html_block":
+        begins, ends = _COMMENT
+        html = block.content.lstrip()
+        return _TAG.sub(" ", html.partition(ends)[2] if html.startswith(begins) else html).strip()
+    return ""
+
+
+def _inline(token: "Token") -> str:
+    if token.type in ("softbreak", "hardbreak"):
+        return "\n"
+    return token.content if token.type in ("text", "code_inline") else ""
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    """Indented lines are words, not code; a NUL stays one, so that its row can be refused."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("code")
+    parser.core.ruler.disable("normalize")
+    return parser

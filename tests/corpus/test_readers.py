@@ -160,7 +160,7 @@ def test_a_folder_of_texts_takes_paths_as_ids(tmp_path: Path) -> None:
     (folder / ".hidden" / "d.txt").write_text("not read")
     _, documents, _ = read(folder)
     assert [document.doc_id for document in documents] == ["a.md", "b.txt", "deep/c.TXT"]
-    assert documents[0].sentences == ["Head", "Some *words*.", "More linked words."]
+    assert documents[0].sentences == ["Head", "Some words.", "More linked words."]
     assert documents[1].sentences == ["One here.", "Two here."]
 
 
@@ -193,6 +193,33 @@ def test_markdown_loses_its_marks_and_keeps_its_words() -> None:
     )
     lines = [line for line in plain_text(text).splitlines() if line.strip()]
     assert lines == ["A head", "Words bold, code.", "item one", "item two", "A quote."]
+
+
+def test_markdown_is_read_as_its_readers_see_it() -> None:
+    text = (
+        'A head\n======\nA [link](a.html "title"), a [**named** one][n], ~~nothing~~.\n\n[n]: b\n\n'
+        "    Indented words.\n\n<div align=center>\nWords in <b>HTML</b>\n</div>\n\n"
+        "| one | two |\n|---|---|\n| three | four |\n\n"
+        "AT&amp;T says \\*hello\\*.<!-- gone --> A *b_c* d\n"
+    )
+    assert plain_text(text).split("\n\n") == [
+        *("A head", "A link, a named one, nothing.", "Indented words.", "Words in  HTML"),
+        *("one", "two", "three", "four", "AT&T says *hello*. A b_c d"),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["<!-- ", "![", "[a](", "**a ", "> ", "a <!-- b\n"])
+def test_markdown_of_marks_that_never_end_is_read_in_one_pass(mark: str) -> None:
+    """By patterns that look for each one's end, this took minutes."""
+    assert plain_text(f"{mark * 50_000}\n\nThe end.").endswith("The end.") is (mark != "<!-- ")
+
+
+def test_markdown_with_a_nul_is_refused_like_any_text(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "good.md").write_text("A text. Of two.")
+    (folder / "bad.md").write_text("A text.\0 Of two more.")
+    assert read(folder)[0].quarantined == {"nul": 1}
 
 
 def test_sentence_lists_are_kept_as_they_are(tmp_path: Path) -> None:
