@@ -25,7 +25,7 @@ from flows.reproduce import (
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
 from sentemb_core.experiments import Corpus
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.labels import draw_labels
 from tasks.rows import Labelled

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import emit, plain, show
-from sentemb_core.report.formats import are, counted
+from sentemb_core.formats import are, counted
 
 if TYPE_CHECKING:
     from sentemb_core.store.status import Status

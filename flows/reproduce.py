@@ -25,6 +25,7 @@ from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, TrainingConfig
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.experiments import Corpus
+from sentemb_core.formats import counted
 from sentemb_core.method_settings import (
     CONPONO,
     RTDMLM,
@@ -33,7 +34,6 @@ from sentemb_core.method_settings import (
     InfoCSEAux,
     InfoCSEIDCPairs,
 )
-from sentemb_core.report.formats import counted
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import draw_benchmark, tokenise_sentences

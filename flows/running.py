@@ -8,7 +8,7 @@ from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
-from sentemb_core.report.formats import are, counted
+from sentemb_core.formats import are, counted
 from tasks.checks import check_faiss
 
 

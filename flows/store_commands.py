@@ -9,7 +9,7 @@ from flows.records import outcome_of
 from flows.settings import checked
 from sentemb_core.console import emit, show
 from sentemb_core.errors import GateRefusedError
-from sentemb_core.report.formats import are, counted
+from sentemb_core.formats import are, counted
 from sentemb_core.types import ArtifactRef
 
 GARBAGE = {

@@ -10,6 +10,7 @@ from cyclopts import Parameter, validators
 from sentemb_core import console
 from sentemb_core.encoder.names import is_encoder, require_place
 from sentemb_core.errors import UsageError
+from sentemb_core.formats import counted
 from sentemb_core.options import (
     DEFAULTS,
     By,
@@ -24,7 +25,6 @@ from sentemb_core.options import (
     Top,
     to_be_made,
 )
-from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,8 +50,10 @@ Model = Annotated[
 
 
 LONGEST_TITLE = 120
-LONGEST_CELL = 300
 """Characters of a query above its hits."""
+
+LONGEST_CELL = 300
+"""Characters of a sentence or counterpart in their table."""
 
 MOST_SENTENCES = 200_000
 """That a map is fitted on: their vectors of 768 dimensions take 600 MB."""

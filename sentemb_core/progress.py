@@ -46,6 +46,6 @@ def lines_of_progress(label: str, total: int) -> Callable[[int], None]:
 
 def time_left(seconds: float, done: int, left: int) -> str:
     """`, about 3 min 20 s left` at the rate so far; nothing before there is one."""
-    from sentemb_core.report.formats import duration
+    from sentemb_core.formats import duration
 
     return f", about {duration(left * seconds / done)} left" if done and left else ""

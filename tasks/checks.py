@@ -17,6 +17,7 @@ from sentemb_core.configs import (
 )
 from sentemb_core.encoder.names import is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
+from sentemb_core.formats import counted
 from sentemb_core.idc.faiss_wheels import check_faiss
 from sentemb_core.method_settings import (
     RTDMLM,
@@ -34,7 +35,6 @@ from sentemb_core.methods.listing import (
     cluster_batch_refused,
     static_refused,
 )
-from sentemb_core.report.formats import counted
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder

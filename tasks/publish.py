@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
+from sentemb_core.formats import change, counted
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport, StageTiming
-from sentemb_core.report.formats import change, counted
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.stages import flat
 from sentemb_core.types import ArtifactRef, Json

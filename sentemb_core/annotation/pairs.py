@@ -19,6 +19,7 @@ from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.files import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.errors import EmptyPairsError
+from sentemb_core.formats import counted
 from sentemb_core.idc.pairs import Chunk, cluster_pairs, edge_pairs
 from sentemb_core.idc.stats import (
     KEPT_SHARE_WARNING,
@@ -26,7 +27,6 @@ from sentemb_core.idc.stats import (
     cluster_statistics,
     lexical_overlap,
 )
-from sentemb_core.report.formats import counted
 from sentemb_core.types import Json
 
 MIN_GIVING_SHARE = 0.02

@@ -20,7 +20,7 @@ from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from sentemb_core.errors import (
     MissingColumnError,
     UnknownLabelsError,
 )
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.sentence_index import COLUMNS, opened_index
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder  # loads torch, which no comparison needs

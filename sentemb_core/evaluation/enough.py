@@ -6,7 +6,7 @@ from pathlib import Path
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.benchmark import HELD_OUT_SHARE, BenchmarkReport, Split
 from sentemb_core.errors import NoQueriesError
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 
 
 def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Int64
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.evaluation.bootstrap import paired_difference
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 
 MARGIN = 0.01
 """One point of Recall@5: less is not worth re-encoding an index for."""

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
+from sentemb_core.formats import counted
 from sentemb_core.heads.layers import token_table
 from sentemb_core.heads.mask_filler import MaskFiller, load_head
 from sentemb_core.methods.words import masking
 from sentemb_core.pairs.documents import Documents
-from sentemb_core.report.formats import counted
 from sentemb_core.views.batch import IGNORED, Draw
 from sentemb_core.views.masked import masked
 from sentemb_core.views.sentences import first

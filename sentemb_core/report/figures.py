@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
+from sentemb_core.formats import percent
 from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.data import (
     ClusterSizes,
@@ -30,7 +31,6 @@ from sentemb_core.report.data import (
     Similarities,
     StageTiming,
 )
-from sentemb_core.report.formats import percent
 
 INK, MUTED, RULE = "#1c2329", "#5b6670", "#d9dee2"
 BLUE, VERMILLION, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"

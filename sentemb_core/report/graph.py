@@ -17,10 +17,10 @@ from rich.table import Table
 
 from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
+from sentemb_core.formats import counted
 from sentemb_core.idc import components
 from sentemb_core.idc.networks import Graph, kept_graph
 from sentemb_core.report.figures import HUES, INK, MUTED, drawable, house_style
-from sentemb_core.report.formats import counted
 
 LEGEND_WIDTH = 72
 LINE = 0.19

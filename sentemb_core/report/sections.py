@@ -7,6 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from sentemb_core.corpus.quarantine import REASONS
+from sentemb_core.formats import (
+    ABSENT,
+    change,
+    count,
+    counted,
+    decimal,
+    duration,
+    letters,
+    percent,
+)
 from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.data import (
     CUTOFFS,
@@ -19,16 +29,6 @@ from sentemb_core.report.data import (
     SentencePair,
 )
 from sentemb_core.report.figures import HUES, Drawing, seconds_by_stage
-from sentemb_core.report.formats import (
-    ABSENT,
-    change,
-    count,
-    counted,
-    decimal,
-    duration,
-    letters,
-    percent,
-)
 from sentemb_core.report.legends import (
     ANNOTATION,
     BY_STAGE,

@@ -8,13 +8,13 @@ from jaxtyping import Bool, Int64
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
+from sentemb_core.formats import counted
 from sentemb_core.method_settings import InfoCSEIDCPairs
 from sentemb_core.methods.listing import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.sources import LEAST_SHARE, cluster_pairs
 from sentemb_core.pairs.table import Annotation, PairTable
-from sentemb_core.report.formats import counted
 from sentemb_core.views.batch import Batch, Draw, owners
 
 log = logging.getLogger(__name__)

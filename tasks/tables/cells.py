@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sentemb_core.console import plain
 from sentemb_core.errors import UsageError
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened

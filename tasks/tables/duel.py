@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import plain
-from sentemb_core.report.formats import counted
+from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import diagnosis_of, overlaps_of

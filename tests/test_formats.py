@@ -1,6 +1,6 @@
 import pytest
 
-from sentemb_core.report.formats import (
+from sentemb_core.formats import (
     are,
     change,
     count,
