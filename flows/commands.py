@@ -19,7 +19,7 @@ from flows.table_commands import (
     table_plan,
 )
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
-from sentemb_core.console import emit, remark, show
+from sentemb_core.console import emit, log_to_stderr, remark, show
 from tasks.checks import check_run
 
 if TYPE_CHECKING:
@@ -118,7 +118,11 @@ def show_plans(configs: list[InfoCSEIDC], as_json: bool) -> int:
 
 
 def show_plan(config: AnyRun, as_json: bool) -> int:
-    """HIT, MISS (why) or 'after STAGE', by walking the flow itself."""
+    """HIT, MISS (why) or 'after STAGE', by walking the flow itself.
+
+    What is guessed of the source (columns, ids) is told on stderr, as a run tells it in its log.
+    """
+    log_to_stderr()
     examined(config)
     return show_told(plan_of(config), as_json)
 

@@ -295,6 +295,14 @@ def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_p
     assert not (tmp_path / "home" / "objects").exists()
 
 
+def test_a_dry_run_tells_what_is_guessed_of_the_source(call, tmp_path):
+    corpus = tmp_path / "tickets.csv"
+    corpus.write_text('id,body\n1,"One here. Two here."\n2,"Three here. Four here."\n')
+    code, _, told = call("run", str(corpus), "--dry-run")
+    assert code == 0
+    assert "text from column 'body' (guessed); ids: row numbers (--id-column id takes" in told
+
+
 def test_a_server_that_is_gone_is_told_and_stops_nothing(call, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://me:word@127.0.0.1:9/api")
     code, _, told = call("gc")
