@@ -33,6 +33,9 @@ from tests.tiny import static
 
 ROOT = Path(__file__).parents[2]
 
+NAMED = ("--id-column", "id", "--sentences-column", "sentences")
+"""What `corpus_file` has; where columns are guessed, a plan tells which."""
+
 
 @pytest.fixture(autouse=True)
 def _own_environment(tmp_path: Path):
@@ -73,7 +76,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
             2,
             """training.method.first is a list, even of one: --set 'training.method.first=["shuf""",
         ),
-        ("run CORPUS --encoder nosuch --dry-run", 2, "or set HF_HUB_OFFLINE=0"),
+        (f"run CORPUS --encoder nosuch {' '.join(NAMED)} --dry-run", 2, "or set HF_HUB_OFFLINE=0"),
         ("run CORPUS --encoder flows", 2, "flows has none. Check the path; a model pub"),
         ("run", 2, "python -m flows run documents.jsonl"),
         ("run --text-column body", 2, "python -m flows run documents.jsonl"),
@@ -170,7 +173,7 @@ def test_the_settings_are_told_without_loading_torch(arguments: tuple[str, ...])
 def test_a_dry_run_refuses_a_transformer_that_writes(call, corpus_file, tmp_path, kind):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
     (tmp_path / "model.safetensors").touch()
-    options = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run")
+    options = (*NAMED, "--dry-run")
     code, _, told = call("run", str(corpus_file), *options, "--encoder", str(tmp_path))
     assert code == 2
     assert "E001 A sentence encoder is a transformer that reads a sentence both ways" in told
@@ -187,7 +190,7 @@ def test_a_dry_run_refuses_a_transformer_that_writes(call, corpus_file, tmp_path
     ],
 )
 def test_a_dry_run_tells_what_a_t5_can_learn_by(call, corpus_file, tmp_path, method, code, told):
-    options = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run")
+    options = (*NAMED, "--dry-run")
     chosen = ("--encoder", str(t5(tmp_path / "t5")), "--method", method)
     found, _, said = call("run", str(corpus_file), *options, *chosen)
     assert (found, told in said) == (code, True)
@@ -233,8 +236,7 @@ def test_the_folder_of_an_encoder_is_told_without_loading_torch(tmp_path):
 
 
 def test_a_plan_waits_for_prefect_and_its_own_flow_alone(corpus_file):
-    columns = ("--id-column", "id", "--sentences-column", "sentences")
-    said, _ = loaded_by("run", str(corpus_file), *columns, "--dry-run", "--json")
+    said, _ = loaded_by("run", str(corpus_file), *NAMED, "--dry-run", "--json")
     assert said.splitlines()[-1] == "['prefect']"
 
 
@@ -251,7 +253,7 @@ def test_a_plan_waits_for_prefect_and_its_own_flow_alone(corpus_file):
 def test_a_rate_for_transformers_is_told_once_of_a_static_encoder(
     call, corpus_file, options: str, warned: int
 ):
-    columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
+    columns = (*NAMED, "--dry-run", "--json")
     code, _, told = call("run", str(corpus_file), *columns, *options.split())
     assert code == 0
     assert told.count("learning_rate is 5e-05, a rate for transformers") == warned
@@ -259,7 +261,7 @@ def test_a_rate_for_transformers_is_told_once_of_a_static_encoder(
 
 def test_a_static_encoder_in_a_folder_is_one_too(call, corpus_file, tmp_path):
     save_encoder(static(), tmp_path / "mine", "")
-    columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
+    columns = (*NAMED, "--dry-run", "--json")
     own = ("--encoder", str(tmp_path / "mine"), "--set", "training.learning_rate=5e-5")
     assert "a rate for transformers" in call("run", str(corpus_file), *columns, *own)[2]
 
@@ -270,7 +272,7 @@ def test_a_file_of_labels_that_nothing_learns_from_is_told(
 ):
     labels = tmp_path / "labels.jsonl"
     labels.write_text('{"doc_id": "d1", "counterpart": "a query"}\n')
-    columns = ("--id-column", "id", "--sentences-column", "sentences", "--dry-run", "--json")
+    columns = (*NAMED, "--dry-run", "--json")
     named = ("--labels", str(labels), *options.split())
     told = call("run", str(corpus_file), *columns, *named)[2]
     assert told.count("nothing learns from them") == warned
@@ -280,7 +282,7 @@ def test_a_file_of_labels_that_nothing_learns_from_is_told(
 def test_a_number_of_labels_that_nothing_learns_from_is_told(
     call, corpus_file, options: str, warned: int
 ):
-    columns = ("--id-column", "id", "--sentences-column", "sentences", "--counterpart-column")
+    columns = (*NAMED, "--counterpart-column")
     asked = ("title", "--label-count", "10", *options.split(), "--dry-run", "--json")
     code, _, told = call("run", str(corpus_file), *columns, *asked)
     assert code == 0
@@ -288,8 +290,7 @@ def test_a_number_of_labels_that_nothing_learns_from_is_told(
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):
-    columns = ("--id-column", "id", "--sentences-column", "sentences")
-    code, said, _ = call("run", str(corpus_file), *columns, "--dry-run", "--json")
+    code, said, _ = call("run", str(corpus_file), *NAMED, "--dry-run", "--json")
     plan = json.loads(said)
     assert (code, plan[0]["stage"], plan[0]["verdict"]) == (0, "read_corpus", "MISS")
     assert not (tmp_path / "home" / "objects").exists()
@@ -508,8 +509,7 @@ def test_a_home_without_runs_says_how_to_begin_one(call, tmp_path):
 
 
 def test_a_plan_says_whose_a_stage_is_and_how_much_would_run(call, corpus_file):
-    columns = ("--id-column", "id", "--sentences-column", "sentences")
-    _, said, _ = call("run", str(corpus_file), *columns, "--dry-run")
+    _, said, _ = call("run", str(corpus_file), *NAMED, "--dry-run")
     assert " after conpono  train_encoder " in said
     assert said.splitlines()[-1] == (
         "11 of 11 stages would run, and then what their results (scores, counts) decide."
