@@ -92,17 +92,24 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:
         remark(f"The encoder will be registered as models:/{config.name} (--name: another name).")
     with running():
         outcome = run_of(config)
-    from tasks.publish import gain_of, notes_of
     from tasks.tables.run_table import outcome_table
 
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
-        training, landing = outcome.training, outcome.landing
-        told = [gain_of(training), *notes_of(training, config.training.seed)]
-        told += [f"Registry: {landing.told}"] if landing else []
-        show(outcome_table(outcome), *told, f"Report: {outcome.report}")
+        show(outcome_table(outcome), *closing_words(outcome, config.training.seed))
     return 0
+
+
+def closing_words(outcome: "Outcome", seed: int) -> list[str]:
+    """Under the table of a run: what was gained, what was refused, where the encoder and all is."""
+    from tasks.corpus import refused_rows
+    from tasks.publish import gain_of, notes_of
+
+    training, landing = outcome.training, outcome.landing
+    told = [gain_of(training), *notes_of(training, seed), *refused_rows(training.texts.documents)]
+    told += [f"Registry: {landing.told}"] if landing else []
+    return [*told, f"Report: {outcome.report}"]
 
 
 def show_plans(configs: list[InfoCSEIDC], as_json: bool) -> int:

@@ -14,7 +14,7 @@ from tasks.walking import PENDING
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_corpus", version="1", ignore=("place",), libraries=("syntok",))
+@stage("read_corpus", version="1", ignore=("place",), libraries=("syntok", "markdown-it-py"))
 def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     """Usable documents as sentence lists, beside the quarantine and the counts.
 
@@ -24,14 +24,24 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
 
     read = working_folder()  # stays if the corpus is refused: the quarantine says why
     with silent("sentemb_core.corpus.columns"):  # `check_corpus` has told what it guessed
-        report = write_documents(config.model_copy(update={"source": place}), read)
+        write_documents(config.model_copy(update={"source": place}), read)
     with written("documents") as draft:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)
-    if report.quarantined:
-        kept = opened(draft.ref) / "quarantine.parquet"
-        log.warning("%s: %s", report.told_refused(), kept)
+    for told in refused_rows(draft.ref):
+        log.warning("%s", told)
     return draft.ref
+
+
+def refused_rows(documents: ArtifactRef) -> list[str]:
+    """A line that says how many rows of a corpus were refused, and where why; none if none was."""
+    from sentemb_core.corpus.documents import CorpusReport
+
+    folder = opened(documents)
+    report = CorpusReport.model_validate_json((folder / "report.json").read_text("utf-8"))
+    if not report.quarantined:
+        return []
+    return [f"{report.told_refused()}: {folder / 'quarantine.parquet'}"]
 
 
 def check_company(documents: ArtifactRef, config: RunConfig) -> None:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from flows.commands import closing_words
 from flows.settings import checked, settings
 from flows.train_method import train_method, trained_once
 from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
@@ -224,7 +225,8 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     source.write_text("\n".join([*lines, *bad]) + "\n", "utf-8")
     config = tiny_method(source)
     with caplog.at_level("INFO", logger="sentemb_core"):
-        report = full_report(outcome_of(trained(config)), config)
+        outcome = outcome_of(trained(config))
+        report = full_report(outcome, config)
     assert [(row.row - len(lines), row.reason) for row in report.quarantine.rows] == [
         (0, "duplicate-id"),
         (1, "bad-id"),
@@ -232,9 +234,9 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     ]
     assert report.quarantine.rows[1].excerpt == ""
     assert pq.read_table(report.quarantine.file).num_rows == 3
-    assert (
-        f"3 of {len(lines) + 3} rows refused, and why: {report.quarantine.file}" in caplog.messages
-    )
+    told = f"3 of {len(lines) + 3} rows refused, and why: {report.quarantine.file}"
+    assert told in caplog.messages
+    assert told in closing_words(outcome, seed=0), "a line among many is overlooked"
 
 
 def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(
