@@ -1,5 +1,6 @@
 """Where refused rows go: one table with the place, a reason code and an excerpt, counted."""
 
+import re
 import reprlib
 from collections import Counter
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ REASONS: dict[str, str] = {
 
 EXCERPT = 80
 FLUSH = 4_096
+
+_UNDECODED = re.compile("[\udc80-\udcff]")  # what `surrogateescape` makes of a byte
 
 
 class RefusedError(ValueError):
@@ -94,5 +97,6 @@ def excerpt(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with NUL and lone surrogates spelled out, so that it fits any file."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+    """The text with NUL, undecoded bytes and lone surrogates spelled out: it fits any file."""
+    bytes_told = _UNDECODED.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", text)
+    return bytes_told.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
