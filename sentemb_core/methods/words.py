@@ -72,9 +72,12 @@ def masking(encoder: Encoder, rate: float) -> Masking:
 
 
 def vocabulary(encoder: Encoder) -> list[str]:
-    """Pieces by their ids."""
+    """Pieces by their ids; an id that the vocabulary passes over has an empty one."""
     found = encoder.tokenizer.get_vocab()
-    return sorted(found, key=found.__getitem__)
+    pieces = [""] * (max(found.values(), default=-1) + 1)
+    for piece, number in found.items():
+        pieces[number] = piece
+    return pieces
 
 
 def begins_word(encoder: Encoder) -> Bool[np.ndarray, " vocabulary"]:

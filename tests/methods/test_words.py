@@ -7,7 +7,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.method_settings import CLMAutoencoder
 from sentemb_core.methods.autoencoders import clm_autoencoder
-from sentemb_core.methods.words import begins_word, texts_of
+from sentemb_core.methods.words import begins_word, texts_of, vocabulary
 from tests import tiny
 from tests.encoder.starting import start
 from tests.views.drawn import seen
@@ -31,6 +31,14 @@ def of_pieces(*pieces: str) -> Encoder:
 )
 def test_a_word_begins_where_the_marks_of_its_vocabulary_say(pieces, begins):
     assert begins_word(of_pieces(*pieces)).tolist() == begins
+
+
+def test_an_id_that_a_vocabulary_passes_over_moves_no_piece():
+    made = Tokenizer(models.WordLevel({"the": 0, "play": 1, "##ing": 3, "##ed": 4}, "the"))
+    table = StaticTable.random(5, 8, 0)
+    encoder = Encoder(table, made, pooling="mean", similarity="cosine", max_length=12)
+    assert vocabulary(encoder) == ["the", "play", "", "##ing", "##ed"]
+    assert begins_word(encoder).tolist() == [True, True, True, False, False]
 
 
 def test_the_noise_of_an_autoencoder_takes_whole_words():
