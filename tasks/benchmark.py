@@ -43,7 +43,7 @@ def placed(task: Task, folder: Path) -> Placed:
     return Placed(task=task, folder=str(folder), digests=digests, missing=missing)
 
 
-@stage("kept_encoder", version=1, ignore=("folder",))
+@stage("kept_encoder", version=2, ignore=("folder",))
 def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     """An encoder of any folder, as we save one; its settings stay.
 

@@ -8,7 +8,7 @@ from tasks.caching import stage
 from tasks.storing import opened, written
 
 
-@stage("start_encoder", version="2", ignore=("place",))
+@stage("start_encoder", version="3", ignore=("place",))
 def start_encoder(place: str, config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """The given encoder, or one from random weights whose vocabulary is learnt from the corpus.
 

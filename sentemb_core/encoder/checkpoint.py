@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from safetensors.torch import load_file, save
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
@@ -117,7 +117,15 @@ def _parts_of(folder: Path) -> Parts:
     with _quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         backbone = _read_backbone(folder)
-    return backbone, tokenizer.backend_tokenizer, tokenizer_settings(tokenizer)
+    cut = tokenizer.backend_tokenizer
+    if read_json(folder / "sentence_bert_config.json").get("do_lower_case"):
+        cut.normalizer = _after_lowercasing(cut.normalizer)
+    return backbone, cut, tokenizer_settings(tokenizer)
+
+
+def _after_lowercasing(normalizer: Any) -> Any:
+    """What sentence-transformers does before the tokenizer, as a part of it: so it is saved."""
+    return normalizers.Sequence([normalizers.Lowercase(), *([normalizer] if normalizer else [])])
 
 
 def tokenizer_settings(tokenizer: Any) -> Json:

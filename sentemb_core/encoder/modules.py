@@ -118,7 +118,8 @@ def settings_of(folder: Path) -> Settings:
         UsageError: The folder has modules that an `Encoder` has not.
     """
     stated = read_json(folder / "config_sentence_transformers.json")
-    dot = stated.get("similarity_fn_name") in ("dot", "dot_product")
+    normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
+    dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
     return Settings(
         pooling=_pooling_of(folder),
         similarity="dot" if dot else "cosine",

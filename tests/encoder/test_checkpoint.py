@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, models, normalizers
 from transformers import (
     AutoModel,
     AutoTokenizer,
@@ -152,6 +152,32 @@ def test_a_pickle_in_the_folder_is_refused_and_runs_nothing(name, tmp_path):
     with pytest.raises(UnsafeModelError, match="safetensors alone"):
         load_encoder(folder)
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_a_folder_that_normalises_is_read_so_though_it_compares_by_inner_products(
+    name, sentences, tmp_path
+):
+    save_encoder(start(name), tmp_path, "card")
+    stated = tmp_path / "config_sentence_transformers.json"
+    stated.write_text(json.dumps({"similarity_fn_name": "dot"}))
+    ours = embed_texts(load_encoder(tmp_path), sentences)
+    assert np.allclose(ours, peer_vectors(tmp_path, sentences), atol=1e-6)
+
+
+@pytest.mark.parametrize("own", [normalizers.BertNormalizer(lowercase=False), None])
+def test_a_folder_that_lowercases_before_its_tokenizer_is_read_so(own, sentences, tmp_path):
+    encoder = start("transformer")
+    encoder.tokenizer.normalizer = own
+    save_encoder(encoder, tmp_path, "card")
+    stated = tmp_path / "sentence_bert_config.json"
+    stated.write_text(json.dumps({"max_seq_length": encoder.max_length, "do_lower_case": True}))
+    loud = [text.upper() for text in sentences]
+    read = load_encoder(tmp_path)
+    assert np.allclose(embed_texts(read, loud), peer_vectors(tmp_path, loud), atol=1e-6)
+    save_encoder(read, tmp_path / "again", "card")
+    again = peer_vectors(tmp_path / "again", loud)
+    assert np.allclose(embed_texts(read, loud), again, atol=1e-6)
 
 
 def test_a_published_model_with_both_forms_is_read_from_safetensors(tmp_path):
