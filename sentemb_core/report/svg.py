@@ -12,6 +12,7 @@ _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}  # no 
 _LEFT_OUT = re.compile(
     r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL
 )
+_TAG = re.compile(r"<[^>]*>")
 _VARIABLES = {colour: f"var(--{name})" for name, colour in PALETTE.items()}
 
 
@@ -27,12 +28,17 @@ def inline_svg(figure: Figure, name: str, alt: str) -> Html:
     drawing = buffer.getvalue()
     drawing = drawing[drawing.index("<svg") :]
     drawing = _LEFT_OUT.sub("", drawing)
-    drawing = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{name}-", drawing.replace("xlink:", ""))
-    drawing = re.sub(r"#[0-9a-f]{6}\b", lambda hit: _VARIABLES.get(hit[0], hit[0]), drawing)
-    drawing = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", drawing)
+    drawing = _TAG.sub(lambda found: _of_the_page(found[0], name), drawing)
     box = re.search(r'viewBox="[^"]*"', drawing)
     inside = drawing[drawing.index(">") + 1 :]
     return Html(f'<svg {box[0] if box else ""} role="img" aria-label="{escaped(alt)}">{inside}')
+
+
+def _of_the_page(tag: str, name: str) -> str:
+    """One tag with the page's ids, colours and font; the words between tags stay as they are."""
+    tag = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{name}-", tag.replace("xlink:", ""))
+    tag = re.sub(r"#[0-9a-f]{6}\b", lambda hit: _VARIABLES.get(hit[0], hit[0]), tag)
+    return re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", tag)
 
 
 def png(figure: Figure) -> bytes:

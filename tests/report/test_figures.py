@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from sentemb_core.report.data import RoundRow, RunReport
+from sentemb_core.report.data import Curve, RoundRow, RunReport
 from sentemb_core.report.figures import (
     HUES,
     LONGEST_LABEL,
@@ -15,6 +15,7 @@ from sentemb_core.report.figures import (
     drawable,
     kept_share,
     shares,
+    training,
 )
 from sentemb_core.report.svg import inline_svg, png
 
@@ -81,6 +82,12 @@ def test_a_figure_takes_the_colours_and_the_font_of_the_page(drawings):
     assert not any(hue in drawing for hue in HUES)
     assert "http" not in drawing
     assert "<style" not in drawing
+
+
+def test_words_of_a_figure_that_look_like_its_markup_stay_as_they_are():
+    words = 'id="a" url(#b) #0072b2 xlink:'
+    drawn = training([Curve(label=words, step=[1], loss=[0.5], learning_rate=[0.1])], "loss")
+    assert f">{words}<" in inline_svg(drawn, "loss", "")
 
 
 def test_ids_of_two_figures_never_meet(drawings):
