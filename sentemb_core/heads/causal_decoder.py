@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.layers import (
     blind_to_the_future,
@@ -29,6 +30,9 @@ class CausalDecoder(nn.Module):
         encoder: Whose vectors it reads.
         layers: How many of its own, 2 in seed 002; none: the encoder's, all of them (TSDAE), so
             that the cross-attention and the language head alone are new.
+
+    Raises:
+        RecipeError: All are wanted, and they do not come apart as BERT's do.
     """
 
     def __init__(self, encoder: Encoder, layers: int | None = 2) -> None:
@@ -37,6 +41,12 @@ class CausalDecoder(nn.Module):
         super().__init__()
         shape = shape_of(encoder)
         count = len(layers_of(encoder)) if layers is None else layers
+        if layers is None and not hasattr(layers_of(encoder)[0], "feed_forward_chunk"):
+            raise RecipeError(
+                "A tied decoder reads the vector between attention and feed-forward of the "
+                f"encoder's own layers, which must come apart as BERT's do; those of "
+                f"{type(encoder.backbone).__name__} do not: leave method.tied out"
+            )
         self.layers = None if layers is None else new_layers(encoder, layers)
         self.memory = nn.ModuleList(
             BertAttention(shape, is_cross_attention=True) for _ in range(count)

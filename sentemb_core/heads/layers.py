@@ -49,11 +49,22 @@ def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
 
 
 def shape_of(encoder: Encoder) -> "BertConfig":
-    """Of a new BERT layer on top of this encoder: its width, heads, dropout and vocabulary."""
+    """Of a new BERT layer on top of this encoder: its width, heads, dropout and vocabulary.
+
+    Raises:
+        RecipeError: It is not BERT-like, or its token table has another width than its states.
+    """
     from transformers import BertConfig
 
     layers_of(encoder)
     config = cast(Any, encoder.backbone).config
+    if (width := token_table(encoder).shape[1]) != config.hidden_size:
+        raise RecipeError(
+            "Auxiliary networks tell tokens by the encoder's own table, whose rows must be as wide "
+            f"as its states; found {width} and {config.hidden_size} "
+            f"({type(encoder.backbone).__name__}): start from a transformer such as 'minilm', or "
+            "take a method without them"
+        )
     return cast(Any, BertConfig)(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from transformers import ElectraConfig, ElectraModel, MPNetConfig, MPNetModel
 
 from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.heads import sample_losses
 from sentemb_core.heads.causal_decoder import CausalDecoder
 from sentemb_core.heads.layers import token_table
@@ -16,6 +18,23 @@ IDS = torch.tensor([[2, 7, 8, 9, 10, 3], [2, 11, 12, 13, 14, 3]])
 @pytest.fixture(params=[2, None], ids=["own layers", "tied"])
 def decoder(request, encoder) -> CausalDecoder:
     return CausalDecoder(encoder, layers=request.param)
+
+
+SIZES = {"vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("backbone", "layers", "said"),
+    [
+        (lambda: MPNetModel(MPNetConfig(**SIZES)), None, "tied"),
+        (lambda: ElectraModel(ElectraConfig(**SIZES, embedding_size=8)), 2, "8 and 16"),
+    ],
+    ids=["layers that do not come apart", "a table of another width"],
+)
+def test_a_transformer_that_cannot_lend_its_parts_is_refused(encoder, backbone, layers, said):
+    encoder.backbone = backbone()
+    with pytest.raises(RecipeError, match=said):
+        CausalDecoder(encoder, layers)
 
 
 @pytest.mark.parametrize("changed", range(1, 6))
