@@ -242,6 +242,21 @@ def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
         table(data, methods=["simcsee"])
 
 
+@pytest.mark.parametrize("model", [MethodTable, FewShotTable, Reproduction])
+def test_what_is_named_twice_is_one(model):
+    """Else one training is two of a mean, and the deviation too small."""
+    named = {"experiment": "s000.t1"} if model is Reproduction else {}
+    asked = checked_as(model, {"data": "data", "seeds": [43, 42, 43]} | named)
+    assert asked.seeds == (43, 42)
+
+
+@pytest.mark.parametrize("model", [MethodTable, FewShotTable])
+def test_rows_that_are_asked_for_twice_are_one(model):
+    once = {"corpora": ("blog_usgov",), "encoders": ("static",), "methods": ("simcse",)}
+    asked = checked_as(model, {"data": "data"} | {name: 2 * v for name, v in once.items()})
+    assert asked.model_dump(include=set(once)) == once
+
+
 @pytest.mark.parametrize(
     ("model", "changes", "words"),
     [
