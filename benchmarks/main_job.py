@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tasks.publish import Outcome
@@ -70,13 +70,16 @@ def table(corpus: str, seeds: list[int], more: str) -> str:
     runs = [recalls(outcome_of(command(corpus, str(seed), more)), depths) for seed in seeds]
     ways = "document → counterpart", "counterpart → document"
     head = ["encoder", *(f"{way} R@{k}" for k in depths for way in ways)]
-    rows = [
-        [label, *(across(values) for values in zip(*of_label, strict=True))]
-        for label in dict.fromkeys(label for run in runs for label in run)
-        for of_label in [[run[label] for run in runs if label in run]]
-    ]
+    rows = [row(label, runs) for label in dict.fromkeys(label for run in runs for label in run)]
     said = f"Seeds {', '.join(map(str, seeds))}:"
     return "\n".join([markdown(head, rows), "", said, "", "```", command(corpus, "S", more), "```"])
+
+
+def row(label: str, runs: Sequence[Mapping[str, list[float]]]) -> list[str]:
+    """An encoder over the seeds; how many have it, where a run stopped before it."""
+    found = [run[label] for run in runs if label in run]
+    told = label if len(found) == len(runs) else f"{label} ({len(found)} of {len(runs)} seeds)"
+    return [told, *(across(values) for values in zip(*found, strict=True))]
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -11,13 +11,19 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sentemb_core.errors import SentembError
 
 MARK = "SENTEMB_SERVE"
+
+PORTS = Path("/proc/net/tcp")
+"""Which sockets there are, a line each (proc_pid_net(5)): address, state, inode."""
+
+LISTENS = "0A"
+"""The state of a socket that waits for calls."""
 
 GRACE = 10.0
 """Seconds between the polite signal and the other one."""
@@ -59,6 +65,12 @@ class Children:
                     "Its last lines:\n" + "\n".join(said)
                 )
 
+    def listens(self, port: int) -> bool:
+        """Whether they, or what they started, hold a port open; without /proc nobody can say no."""
+        if not PORTS.exists():
+            return True
+        return bool(listening(port) & {held for pid in marked(self.mark) for held in sockets(pid)})
+
     def stop(self) -> None:
         """End grandchildren (flow runs) first, then the children, the last one first."""
         own = {process.pid for process in self.processes.values()}
@@ -97,6 +109,24 @@ def marked(mark: str) -> list[int]:
             if wanted in path.read_bytes().split(b"\0"):
                 found.append(int(path.parent.name))
     return found
+
+
+def listening(port: int) -> set[str]:
+    """Inodes of the sockets that listen at a port of IPv4."""
+    rows = [line.split() for line in PORTS.read_text().splitlines()[1:]]
+    return {
+        row[9] for row in rows if row[3] == LISTENS and int(row[1].rpartition(":")[2], 16) == port
+    }
+
+
+def sockets(pid: int) -> Iterator[str]:
+    """Inodes of the sockets that a process has open."""
+    with suppress(OSError):  # it is gone
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed since it was listed
+                kind, _, inode = str(descriptor.readlink()).partition(":")
+                if kind == "socket":
+                    yield inode.strip("[]")
 
 
 def end(processes: Iterable[int]) -> None:

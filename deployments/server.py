@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -77,22 +78,34 @@ def free_port(port: int) -> int:
 
 
 def wait_for(url: str, children: Children) -> None:
-    """Wait until an address answers.
+    """Wait until a child answers at an address.
+
+    The port was free a while ago: who has taken it since may answer too, and the child that then
+    cannot have it ends.
 
     Raises:
-        SentembError: a child ended, or nothing answers in time.
+        SentembError: a child ended, or none answers in time.
     """
+    port = urlsplit(url).port
+    assert port, "an address of ours names its port"
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         children.require_alive()
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except urllib.error.HTTPError:
-            return  # an answer, if not a friendly one
-        except OSError:
-            time.sleep(0.2)
+        if answers(url) and children.listens(port):
+            return
+        time.sleep(0.2)
     raise SentembError(f"{url} did not answer in {PATIENCE:.0f} s; see {children.logs}.")
+
+
+def answers(url: str) -> bool:
+    """Whether anybody is at an address."""
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return True
+    except urllib.error.HTTPError:
+        return True  # an answer, if not a friendly one
+    except OSError:
+        return False
 
 
 def set_up(api: str, deployments: Iterable[Deployment]) -> None:

@@ -236,7 +236,7 @@ def reproduce(
     from flows.table_commands import list_experiments, reproduce_command
 
     if table == "list":
-        return list_experiments(options.data, json)
+        return list_experiments(vars(options) | {"markdown": markdown}, json)
     return reproduce_command(table, vars(options), markdown, dry_run=dry_run, as_json=json)
 
 

@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import Field, field_validator
 
 from flows.fine_tune import trained_on
-from flows.method_table import CORPORA, METHODS, MethodTable, Seed, Start, looked_for
+from flows.method_table import CORPORA, METHODS, MethodTable, Seeds, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
     Ground,
@@ -47,7 +47,7 @@ class FewShotTable(MethodTable):
     corpora: tuple[Corpus, ...] = ("blog_usgov",)
     encoders: tuple[Start, ...] = ("static",)
     methods: tuple[str, ...] = ("conpono", "infocse_idc")
-    seeds: tuple[Seed, ...] = Field(default=(42, 43, 44), min_length=1)
+    seeds: Seeds = Field(default=(42, 43, 44), min_length=1)
     counts: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         default=(100, 250, 1_000), min_length=1, description="Labels, ascending."
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from flows.presets import method_preset
 from flows.settings import nearest
@@ -24,7 +24,16 @@ from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.types import Json, Pooling, Similarity
 
 Start = Literal["transformer", "minilm", "static"]
+T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0)]
+
+
+def each_once(named: tuple[T, ...]) -> tuple[T, ...]:
+    """In their order. A training that counts twice in a mean makes its deviation too small."""
+    return tuple(dict.fromkeys(named))
+
+
+Seeds = Annotated[tuple[Seed, ...], AfterValidator(each_once)]
 
 TITLED: Json = {"id_column": "doc_id", "counterpart_column": "title", "max_sentences": 12}
 CORPORA: Mapping[Corpus, Json] = {
@@ -138,7 +147,7 @@ class MethodTable(Config):
     corpora: tuple[Corpus, ...] = DEFAULT_CORPORA
     encoders: tuple[Start, ...] = ("transformer", "minilm")
     methods: tuple[str, ...] = tuple(row for row in rows if row not in ON_REQUEST)
-    seeds: tuple[Seed, ...] = Field(default=(42,), min_length=1)
+    seeds: Seeds = Field(default=(42,), min_length=1)
     steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
     batch_size: int = Field(default=64, ge=2)
     dim: int = Field(
@@ -157,6 +166,11 @@ class MethodTable(Config):
             if name not in cls.rows:
                 raise ValueError(f"there is no method {name!r}{nearest(name, list(cls.rows))}")
         return methods
+
+    @field_validator("corpora", "encoders", "methods")
+    @classmethod
+    def _once(cls, named: tuple[str, ...]) -> tuple[str, ...]:
+        return each_once(named)
 
     @property
     def pool(self) -> ValidationConfig:

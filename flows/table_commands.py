@@ -68,11 +68,21 @@ OURS = {
 """Tables of no paper, of corpora that `--corpora` names."""
 
 
-def list_experiments(data: str | None, as_json: bool) -> int:
-    """What `reproduce` knows, and what of it the data folder lacks."""
+def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
+    """What `reproduce` knows, and what of it the data folder lacks.
+
+    Raises:
+        UsageError: an option that a table alone has.
+    """
     from flows.experiments.index import ALSO, NOT_SERVED, folder_or_file
 
-    folder = data or os.environ.get("SENTEMB_DATA")
+    foreign = [name for name, value in given.items() if value is not None and name != "data"]
+    if foreign:
+        raise UsageError(
+            f"--{foreign[0].replace('_', '-')} says how a table is made, and `list` makes none: "
+            "leave it out, or name a table."
+        )
+    folder = given["data"] or os.environ.get("SENTEMB_DATA")
     told = experiments_in(folder)
     if as_json:
         told += [{"id": name, "same_as": other} for name, other in ALSO.items()]

@@ -17,7 +17,7 @@ from flows.experiments import (
     seed_004_ablations,
 )
 from flows.experiments.shared_differences import with_shared
-from flows.method_table import CORPORA, Seed
+from flows.method_table import CORPORA, Seeds
 from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
 from flows.settings import nearest
 from sentemb_core.configs import (
@@ -82,9 +82,7 @@ class Reproduction(Config):
     experiment: str
     preset: Literal["small", "paper"] = "small"
     data: str = Field(description="Folder of the corpora and of the suite's files.")
-    seeds: tuple[Seed, ...] | None = Field(
-        default=None, min_length=1, description="None: the budget's."
-    )
+    seeds: Seeds | None = Field(default=None, min_length=1, description="None: the budget's.")
     steps: int | None = Field(default=None, ge=1, description="Of a training; None: the budget's.")
     candidates: int | None = Field(default=None, ge=2, description="None: the budget's.")
     max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")

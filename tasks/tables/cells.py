@@ -1,6 +1,6 @@
 """The cells of a table of methods: what each measured, as rows for people and for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from statistics import mean, stdev
@@ -94,11 +94,9 @@ def line_of(seeds: Sequence[Cell], columns: Sequence[str], *, labelled: bool) ->
     if codes:
         values[0] = " ".join([values[0], *codes]).strip()
     cell = seeds[0]
-    cost = (
-        [f"{cell.steps:,}", str(cell.batch_size), f"{mean(one.seconds for one in seeds):.0f}"]
-        if cell.steps
-        else ["", "", ""]
-    )
+    took = [one.seconds for one in seeds if not one.error]
+    seconds = f"{mean(took):.0f}" if took else ""
+    cost = [f"{cell.steps:,}", str(cell.batch_size), seconds] if cell.steps else ["", "", ""]
     labels = [f"{cell.labels:,}"] if labelled else []
     return [cell.corpus, cell.start, cell.method, *labels, *values, *cost]
 
@@ -169,13 +167,24 @@ def leads(cells: Sequence[Cell]) -> list[Lead]:
         return []
     told: list[Lead] = []
     for (corpus, start, labels), methods in sorted(hits_of(cells).items()):
-        means = {name: mean(hits.value for hits in of.values()) for name, of in methods.items()}
+        means = means_of(methods)
         best, *others = sorted(methods, key=lambda name: -means[name])
         for other in others:
             named = {"corpus": corpus, "start": start, "labels": labels, "best": best}
             gain = gain_of(methods[best], methods[other])
             told.append(Lead.model_validate(named | {"other": other} | gain))
     return told
+
+
+def means_of(methods: "Mapping[str, Hits]") -> dict[str, float]:
+    """Of each method, over the seeds that all have: another seed is another task.
+
+    Without any in common, over its own.
+    """
+    shared = set.intersection(*map(set, methods.values()))
+    return {
+        name: mean(hits[seed].value for seed in shared or hits) for name, hits in methods.items()
+    }
 
 
 def gain_of(one: "Hits", other: "Hits") -> Json:

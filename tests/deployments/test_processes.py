@@ -2,12 +2,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from deployments import processes
+from deployments import processes, server
 from deployments.processes import MARK, children, end, is_running, marked
+from deployments.server import free_port, wait_for
 from sentemb_core.errors import SentembError
 from tests.waiting import soon
 
@@ -66,6 +69,41 @@ def test_a_child_that_ends_by_itself_is_told_with_its_last_words(tmp_path):
         started.processes["talker"].wait()
         with pytest.raises(SentembError, match=r"(?s)talker ended with exit status 7.*no database"):
             started.require_alive()
+
+
+@pytest.fixture
+def stranger():
+    """Another service of this machine, which answers whatever it is asked: its port."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        yield service.server_port
+        service.shutdown()
+
+
+def test_the_answer_of_another_service_is_not_the_child_s(tmp_path, stranger, monkeypatch):
+    monkeypatch.setattr(server, "PATIENCE", 1.0)
+    with children(tmp_path) as started:
+        started.start("slow", ["sleep", "900"], os.environ)
+        with pytest.raises(SentembError, match="did not answer"):
+            wait_for(f"http://127.0.0.1:{stranger}/health", started)
+
+
+def test_a_child_that_finds_its_port_taken_is_told_with_its_last_words(tmp_path, stranger):
+    command = ["sh", "-c", f"sleep .5; {sys.executable} -m http.server {stranger}"]
+    with children(tmp_path) as started:
+        started.start("late", command, os.environ)
+        with pytest.raises(SentembError, match=r"(?s)late ended.*in use"):
+            wait_for(f"http://127.0.0.1:{stranger}/health", started)
+
+
+def test_a_child_of_a_child_may_be_the_one_that_answers(tmp_path):
+    port = free_port(0)
+    command = ["sh", "-c", f"{sys.executable} -m http.server -b 127.0.0.1 {port}; true"]
+    with children(tmp_path) as started:
+        started.start("family", command, os.environ)
+        wait_for(f"http://127.0.0.1:{port}/", started)
+        assert started.listens(port)
+        assert not started.listens(free_port(0))
 
 
 def test_processes_of_others_carry_no_mark_of_ours():

@@ -285,6 +285,13 @@ def test_without_a_data_folder_few_shot_alone_is_ready(call, monkeypatch):
     assert len(lists) == len(EXPERIMENTS) + 1
 
 
+@pytest.mark.parametrize("option", ["--steps", "--markdown"])
+def test_a_list_refuses_what_only_a_table_reads(call, option: str):
+    code, said, told = call("reproduce", "list", option, "3")
+    assert (code, said) == (UsageError.exit_code, "")
+    assert f"{option} says how a table is made" in told
+
+
 def test_what_is_asked_for_wins_over_the_preset(data: str):
     asked = Reproduction(experiment="s000.t1", data=data, seeds=(7,), steps=5, candidates=10)
     budget = asked.budget

@@ -242,6 +242,21 @@ def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
         table(data, methods=["simcsee"])
 
 
+@pytest.mark.parametrize("model", [MethodTable, FewShotTable, Reproduction])
+def test_what_is_named_twice_is_one(model):
+    """Else one training is two of a mean, and the deviation too small."""
+    named = {"experiment": "s000.t1"} if model is Reproduction else {}
+    asked = checked_as(model, {"data": "data", "seeds": [43, 42, 43]} | named)
+    assert asked.seeds == (43, 42)
+
+
+@pytest.mark.parametrize("model", [MethodTable, FewShotTable])
+def test_rows_that_are_asked_for_twice_are_one(model):
+    once = {"corpora": ("blog_usgov",), "encoders": ("static",), "methods": ("simcse",)}
+    asked = checked_as(model, {"data": "data"} | {name: 2 * v for name, v in once.items()})
+    assert asked.model_dump(include=set(once)) == once
+
+
 @pytest.mark.parametrize(
     ("model", "changes", "words"),
     [
@@ -289,6 +304,13 @@ def test_where_one_seed_failed_its_code_stands_beside_the_mean(monkeypatch):
     monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
     told = [measured("a", 1), measured("a", 2, error="E302 Training met a loss of nan.")]
     assert lines(told)[0][3] == "0.500 E302"
+
+
+def test_a_seed_that_failed_took_no_seconds_of_a_training(monkeypatch):
+    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
+    failed = measured("a", 2, seconds=1.0, error="E302 Training met a loss of nan.")
+    assert lines([measured("a", 1, seconds=99.0), failed])[0][-1] == "99"
+    assert lines([failed])[0][-3:] == ["1,000", "64", ""]
 
 
 def test_the_document_keeps_everything_outside_the_marks(tmp_path: Path):
@@ -378,6 +400,19 @@ def test_a_lead_is_of_the_seeds_that_both_have(monkeypatch):
     assert line.startswith("c, s, 100 labels: a less b +0.500 (+0.3")
     assert apart == "c, s, 100 labels: a less c have no seed in common"
     assert line.endswith("), above in 1 of 1 seed")
+
+
+def test_the_best_of_a_number_of_labels_is_the_best_of_the_same_seeds(monkeypatch):
+    """Seed 2 is hard, and the first method has no number there."""
+
+    def hits(count: int) -> TaskResult:
+        found = np.repeat([1.0, 0.0], [count, 40 - count])
+        return TaskResult("title", "R@5", {"R@5": count / 40}, found[:, None])
+
+    methods = {"lucky": {1: hits(30)}, "better": {1: hits(40), 2: hits(10)}}
+    monkeypatch.setattr("tasks.tables.cells.hits_of", lambda cells: {("c", "s", 100): methods})
+    (lead,) = leads([measured("better", 1, labels=100)])
+    assert (lead.best, lead.other, lead.mean) == ("better", "lucky", 0.25)
 
 
 def test_infocse_plus_meets_the_labels_in_either_cycle(data: str, monkeypatch):
