@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.main_job import RESULTS
-from flows.experiments.index import EXPERIMENTS, Reproduction
+from flows.experiments import index
+from flows.experiments.index import Reproduction
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.tables.cells import around_marks, write_between_marks
@@ -28,7 +29,7 @@ def tables(reports: Path) -> Iterator[Json]:
     """Experiments that have run as RESULTS.md has them; what older versions had is passed over."""
     for file in sorted(reports.glob("s00*/table.json")):
         table = json.loads(file.read_text("utf-8"))
-        if table["experiment"] not in EXPERIMENTS:
+        if table["experiment"] not in index.EXPERIMENTS:
             continue
         if Reproduction.model_validate(table["asked"]).name == table["experiment"]:
             yield table
@@ -60,7 +61,7 @@ def experiment_of(row: str) -> str:
 
 def place(row: str) -> int:
     """Where the row's experiment stands in `reproduce list`."""
-    return list(EXPERIMENTS).index(experiment_of(row))
+    return list(index.EXPERIMENTS).index(experiment_of(row))
 
 
 if __name__ == "__main__":
