@@ -26,7 +26,11 @@ SCORED = {"encoder": REF, "digests": (), "folder": ""}
     ("stage", "arguments", "more"),
     [
         (word_vectors, {"documents": REF, "benchmark": None, "seed": 1}, {"gensim"}),
-        (read_corpus, {"place": "x", "config": CorpusConfig(source="s")}, {"syntok"}),
+        (
+            read_corpus,
+            {"place": "x", "config": CorpusConfig(source="s")},
+            {"syntok", "markdown-it-py"},
+        ),
         (bm25_scores, {"documents": REF, "benchmark": REF}, {"bm25s"}),
         (score_transfer, SCORED | {"task": PROBE}, {"scikit-learn"}),
         (score_retrieval, SCORED | {"task": COLLECTION, "vectors": "text"}, {"syntok"}),
