@@ -54,7 +54,7 @@ def serve(
     with alone(home), until_told(), children(home / "logs") as started:
         command = prefect("server", "start", "--host", LOOPBACK, "--port", port)
         started.start("prefect-server", command, settings)  # server.log is a run's own server's
-        wait_for(f"{api}/health", started)
+        wait_for(api, started)
         set_up(api, DEPLOYMENTS)
         crash_orphans(api)
         started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
@@ -89,7 +89,7 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     started.start("mlflow", command, {**settings, **own})
-    wait_for(f"{url}/health", started)
+    wait_for(url, started)
     return url
 
 

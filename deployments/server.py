@@ -3,8 +3,6 @@
 import os
 import socket
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
@@ -31,6 +29,7 @@ from deployments.limits import ONE_AFTER_THE_OTHER, RUNS_AT_ONCE
 from deployments.processes import Children
 from deployments.production import Deployment
 from sentemb_core.errors import SentembError, UsageError
+from tasks.artifacts import answers
 
 POOL = "sentemb"
 
@@ -91,21 +90,10 @@ def wait_for(url: str, children: Children) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         children.require_alive()
-        if answers(url) and children.listens(port):
+        if answers(url, patience=2) and children.listens(port):
             return
         time.sleep(0.2)
     raise SentembError(f"{url} did not answer in {PATIENCE:.0f} s; see {children.logs}.")
-
-
-def answers(url: str) -> bool:
-    """Whether anybody is at an address."""
-    try:
-        with urllib.request.urlopen(url, timeout=2):
-            return True
-    except urllib.error.HTTPError:
-        return True  # an answer, if not a friendly one
-    except OSError:
-        return False
 
 
 def set_up(api: str, deployments: Iterable[Deployment]) -> None:

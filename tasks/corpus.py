@@ -1,7 +1,7 @@
 """Documents, the benchmark drawn from them, and their tokens: each read once, cached for all."""
 
-import json
 import logging
+from typing import TYPE_CHECKING
 
 from sentemb_core.configs import CorpusConfig, RunConfig, ValidationConfig
 from sentemb_core.method_settings import ICT, MethodSettings
@@ -10,6 +10,9 @@ from tasks.caching import stage, working_folder
 from tasks.checks import entry_of, silent, trainings
 from tasks.storing import opened, written
 from tasks.walking import PENDING
+
+if TYPE_CHECKING:
+    from sentemb_core.corpus.documents import CorpusReport
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -35,13 +38,17 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
 
 def refused_rows(documents: ArtifactRef) -> list[str]:
     """A line that says how many rows of a corpus were refused, and where why; none if none was."""
-    from sentemb_core.corpus.documents import CorpusReport
-
-    folder = opened(documents)
-    report = CorpusReport.model_validate_json((folder / "report.json").read_text("utf-8"))
+    report = corpus_report(documents)
     if not report.quarantined:
         return []
-    return [f"{report.told_refused()}: {folder / 'quarantine.parquet'}"]
+    return [f"{report.told_refused()}: {opened(documents) / 'quarantine.parquet'}"]
+
+
+def corpus_report(documents: ArtifactRef) -> "CorpusReport":
+    """What became of every row."""
+    from sentemb_core.corpus.documents import CorpusReport
+
+    return CorpusReport.model_validate_json((opened(documents) / "report.json").read_text("utf-8"))
 
 
 def check_company(documents: ArtifactRef, config: RunConfig) -> None:
@@ -54,8 +61,8 @@ def check_company(documents: ArtifactRef, config: RunConfig) -> None:
         return
     from sentemb_core.corpus.documents import require_company
 
-    told = json.loads((opened(documents) / "report.json").read_text("utf-8"))
-    counts = told["documents"], told["documents_with_pairs"], told["documents_with_counterpart"]
+    told = corpus_report(documents)
+    counts = told.documents, told.documents_with_pairs, told.documents_with_counterpart
     for training in (config.training, *trainings(config)):  # whose method a person named, first
         entry = entry_of(training.method.name)
         if entry.pairs_sentences and not _keeps_the_query(training.method):

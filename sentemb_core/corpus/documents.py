@@ -62,7 +62,7 @@ class CorpusReport(BaseModel):
             f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad or 'none'}; dropped: "
             f"{self.duplicate_sentences:,} repeated and "
             f"{counted(self.counterpart_sentences, 'counterpart sentence')}; {self.left_out:,} too "
-            f"short, {self.not_drawn:,} not drawn; {again} as an earlier one"
+            f"short, {self.not_drawn:,} not drawn; {again} equal to an earlier one"
         )
 
     def told_refused(self) -> str:

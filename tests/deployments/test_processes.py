@@ -85,7 +85,7 @@ def test_the_answer_of_another_service_is_not_the_child_s(tmp_path, stranger, mo
     with children(tmp_path) as started:
         started.start("slow", ["sleep", "900"], os.environ)
         with pytest.raises(SentembError, match="did not answer"):
-            wait_for(f"http://127.0.0.1:{stranger}/health", started)
+            wait_for(f"http://127.0.0.1:{stranger}", started)
 
 
 def test_a_child_that_finds_its_port_taken_is_told_with_its_last_words(tmp_path, stranger):
@@ -93,7 +93,7 @@ def test_a_child_that_finds_its_port_taken_is_told_with_its_last_words(tmp_path,
     with children(tmp_path) as started:
         started.start("late", command, os.environ)
         with pytest.raises(SentembError, match=r"(?s)late ended.*in use"):
-            wait_for(f"http://127.0.0.1:{stranger}/health", started)
+            wait_for(f"http://127.0.0.1:{stranger}", started)
 
 
 def test_a_child_of_a_child_may_be_the_one_that_answers(tmp_path):
@@ -101,7 +101,7 @@ def test_a_child_of_a_child_may_be_the_one_that_answers(tmp_path):
     command = ["sh", "-c", f"{sys.executable} -m http.server -b 127.0.0.1 {port}; true"]
     with children(tmp_path) as started:
         started.start("family", command, os.environ)
-        wait_for(f"http://127.0.0.1:{port}/", started)
+        wait_for(f"http://127.0.0.1:{port}", started)
         assert started.listens(port)
         assert not started.listens(free_port(0))
 
