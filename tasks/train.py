@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sentemb_core.methods.method import Learner
 
 
-@stage("train_encoder", version=4, numeric=("threads", "device"))
+@stage("train_encoder", version=5, numeric=("threads", "device"))
 def train_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from sentemb_core.encoder.dense import require_dense
+from sentemb_core.encoder.packed import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, mean_pool, two_layer_mean
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import RecipeError
@@ -156,10 +157,15 @@ class Encoder(nn.Module):
 
         Args:
             ids: Token ids, padded at the right.
-            mask: 1 on real tokens; none when all rows have exactly this length, which spares
-                the attention its mask.
+            mask: 1 on real tokens; none when all rows have exactly this length. Where the backbone
+                allows it, padding is never computed (`packed`).
         """
-        return self.read(ids, mask).pooled
+        if mask is None or not packs(self.backbone):
+            return self.read(ids, mask).pooled
+        rows = packed(ids, mask, self.pad_id)
+        runs = read_packed(self.backbone, rows, layers=self.pooling in TWO_LAYERS)
+        pooled = torch.cat([self._pooled(states, None) for states in runs])
+        return self.finished(pooled[rows.rows.argsort()])
 
     def read(
         self,

@@ -206,7 +206,17 @@ def plainly(
     layers: bool,
 ) -> Reading:
     """The reader of views that name none."""
-    return learner.encoder.read(ids, mask, layers=layers)
+    return read_by(learner.encoder, ids, mask, layers)
+
+
+def read_by(
+    encoder: Encoder,
+    ids: Int[Tensor, "rows time"],
+    mask: Int[Tensor, "rows time"] | None,
+    layers: bool,
+) -> Reading:
+    """What an encoder makes of some rows, unperturbed: without their padding, unless by layers."""
+    return encoder.read(ids, mask, layers=True) if layers else Reading(encoder(ids, mask))
 
 
 def loss_of(

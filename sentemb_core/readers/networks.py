@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.encoder.pooling import mean_pool
-from sentemb_core.methods.method import Learner, Reader
+from sentemb_core.methods.method import Learner, Reader, read_by
 
 
 def by_network(name: str) -> Reader:
@@ -16,7 +16,7 @@ def by_network(name: str) -> Reader:
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         with torch.no_grad():
-            return _frozen(learner, name).read(ids, mask, layers=layers)
+            return read_by(_frozen(learner, name), ids, mask, layers)
 
     return reader
 
@@ -26,7 +26,7 @@ def by_twin(name: str) -> Reader:
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         twin = cast(Encoder, learner.networks[name])
-        return twin.train(learner.encoder.training).read(ids, mask, layers=layers)
+        return read_by(twin.train(learner.encoder.training), ids, mask, layers)
 
     return reader
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from pydantic import ValidationError
 from safetensors.torch import load, save
 
+from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
@@ -161,12 +162,16 @@ def test_gradients_reach_the_declared_roles_and_no_others(recipe, tmp_path):
 
 
 @steady_recipe
-def test_padding_changes_neither_loss_nor_gradient(recipe, doubled, monkeypatch):
+@pytest.mark.parametrize("packing", [True, False])
+def test_padding_changes_neither_loss_nor_gradient(recipe, packing, doubled, monkeypatch):
+    """Every length by itself; then all rows at once: in one row, or padded to the longest."""
     method, learner, batch = doubled(recipe)
     found = []
-    for slack in (0, 10**6):  # every length by itself; all rows padded to the longest
+    for slack in (0, 10**6):
         monkeypatch.setattr(gradients, "TRANSFORMER_SLACK", slack)
         found.append(step_of(method, learner, batch))
+        if not packing:
+            monkeypatch.setattr(encoders, "packs", lambda _: False)
     assert_same_step(*found, within=REGROUPED)
 
 
@@ -277,11 +282,18 @@ def batch_of(name, settings=None, *, documents=None, known=None):
 
 
 def assert_alike(one, other, batch, *, dropout=False, of=""):
-    """Two (method, learner) of the same weights take the same step."""
+    """Two (method, learner) of the same weights take the same step, unrounded as by `doubled`."""
+    modules = [module for _, learner in (one, other) for module in learner.modules]
     for _, learner in (one, other):
         without_dropout(learner)
         learner.encoder.train(dropout)
-    assert_same_step(step_of(*one, batch), step_of(*other, batch), of=of)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch.Tensor, "float", torch.Tensor.double)
+        for module in modules:
+            module.double()
+        assert_same_step(step_of(*one, batch), step_of(*other, batch), of=of)
+    for module in modules:
+        module.float()
 
 
 def simcse_under(head):

@@ -365,14 +365,14 @@ def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(error, tmp_path, mo
     config = config_of(method="conpono", steps=6, chunk=None)
     roomy, expected = trained(config, tmp_path / "roomy", encoder=tiny.bert(dropout=0.0))
     encoder = tiny.bert(dropout=0.0)
-    read = encoder.read
+    forward = encoder.forward
 
-    def cramped(ids, mask=None, **options):
+    def cramped(ids, mask=None):
         if len(ids) > 5 and torch.is_grad_enabled():
             raise error
-        return read(ids, mask, **options)
+        return forward(ids, mask)
 
-    monkeypatch.setattr(encoder, "read", cramped)
+    monkeypatch.setattr(encoder, "forward", cramped)
     with caplog.at_level(logging.WARNING):
         _, report = trained(config, tmp_path / "cramped", encoder=encoder)
     assert report.chunk == 4
@@ -409,10 +409,10 @@ def test_chunks_of_a_view_that_is_read_at_once_are_refused_before_a_step(tmp_pat
 def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
     encoder = tiny.bert()
 
-    def broken(ids, mask=None, **options):
+    def broken(ids, mask=None):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
-    monkeypatch.setattr(encoder, "read", broken)
+    monkeypatch.setattr(encoder, "forward", broken)
     with pytest.raises(RuntimeError, match="shapes"):
         trained(config_of(), tmp_path, encoder=encoder)
 
@@ -420,9 +420,9 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(tmp_path, monkeypatch):
 def test_a_single_sentence_that_does_not_fit_is_an_error(tmp_path, monkeypatch):
     encoder = tiny.bert()
 
-    def full(ids, mask=None, **options):
+    def full(ids, mask=None):
         raise MemoryError
 
-    monkeypatch.setattr(encoder, "read", full)
+    monkeypatch.setattr(encoder, "forward", full)
     with pytest.raises(MemoryError):
         trained(config_of(), tmp_path, encoder=encoder)
