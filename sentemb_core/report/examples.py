@@ -1,6 +1,6 @@
 """Texts of a run to read: one document before and after, and the queries that went wrong."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
 
@@ -45,8 +45,7 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
     readable = readable_documents(corpus)
     if not views or not len(readable):
         return None
-    before, *others = views.values()
-    after = views.get(run.rounds[run.best].label, others[-1] if others else before)
+    before, after = first_and_best(views, run.rounds[run.best].label)
     step = max(1, len(readable) // LOOKED_AT)
     document = max(
         readable[::step].tolist(),
@@ -59,6 +58,13 @@ def document_before_and_after(run: RunFolders, corpus: TokenCorpus) -> DocumentC
         sentences=corpus.texts(rows),
         rounds=[Labelling(label=label, clusters=view(rows)) for label, view in views.items()],
     )
+
+
+def first_and_best(views: Mapping[str, View], best: str) -> tuple[View, View]:
+    """The last for the best where the first is the best itself, or none is known by that name."""
+    first, *others = views
+    after = best if best in others else [first, *others][-1]
+    return views[first], views[after]
 
 
 def readable_documents(corpus: TokenCorpus) -> Int64[np.ndarray, " documents"]:

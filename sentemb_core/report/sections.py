@@ -112,10 +112,11 @@ def before_and_after(report: RunReport, drawings: Drawings) -> Html:
                 numeric=False,
             ),
             _caption(
-                "Of a hundred documents the one that the first and the best encoder see most "
-                "differently. A letter is a cluster, the numbers beside it are the other sentences "
-                "in it; letters start anew in every column. A bold ring marks a sentence whose "
-                "company changed since the column before."
+                "Of a hundred documents the one that the first and the best encoder (the last, "
+                "where the first is the best) see most differently. A letter is a cluster, the "
+                "numbers beside it are the other sentences in it; letters start anew in every "
+                "column. A bold ring marks a sentence whose company changed since the column "
+                "before."
             ),
         ]
     )
@@ -497,10 +498,11 @@ def _rule(report: RunReport) -> str:
 
 
 def _control_of_the_best(rows: Sequence[RoundRow]) -> list[RoundRow]:
-    """The control with as many steps as the best round."""
+    """The control with as many steps as the best round; as the last one, if none is the best."""
     rounds = [row for row in rows if row.kind == "round"]
-    number = next((place for place, row in enumerate(rounds) if row.best), 0)
-    return [row for row in rows if row.kind == "control"][number : number + 1]
+    controls = [row for row in rows if row.kind == "control"]
+    beside = [control for row, control in zip(rounds, controls, strict=False) if row.best]
+    return beside or controls[-1:]
 
 
 def _recall_table(report: RunReport, split: str, caption: str) -> Html:

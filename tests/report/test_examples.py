@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from sentemb_core import schemas
 from sentemb_core.annotation.embeddings import Embeddings
@@ -12,7 +13,7 @@ from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
-from sentemb_core.report.examples import partition_by
+from sentemb_core.report.examples import first_and_best, partition_by
 
 
 def stored(folder: Path, vectors: np.ndarray) -> Embeddings:
@@ -44,3 +45,13 @@ def test_neighbours_that_are_no_partners_are_not_joined(tmp_path: Path):
     view, rows = stored(tmp_path, vectors), np.arange(4)
     assert partition_by(view, AnnotationConfig())(rows) == [0, 0, 0, 0]
     assert partition_by(view, AnnotationConfig(min_distance=2))(rows) == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("best", "after"),
+    [("round 1", "round 1"), ("round 2", "round 2"), ("start", "round 2"), ("unseen", "round 2")],
+)
+def test_the_first_encoder_is_never_held_against_itself(best, after):
+    views = {label: lambda rows: [] for label in ("start", "round 1", "round 2")}
+    assert first_and_best(views, best) == (views["start"], views[after])
+    assert first_and_best({"start": views["start"]}, best) == (views["start"], views["start"])

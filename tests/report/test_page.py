@@ -336,3 +336,17 @@ def test_values_that_were_never_checked_are_checked_before_writing(tmp_path):
     loose = plain.model_copy(update={"title": "evil \u202e name"})
     written = write_report(loose, tmp_path).read_text("utf-8")
     assert "\u202e" not in written
+
+
+@pytest.mark.parametrize(("best", "shown"), [(1, 1), (2, 2), (0, 2)])
+def test_the_tile_of_a_control_is_the_best_rounds_or_the_last(best, shown):
+    kinds = ["start", "round", "round", "control", "control"]
+    labels = ["start", "round 1", "round 2", "control 1", "control 2"]
+    scores = {"validation": {"forward": {5: 0.5}}}
+    rows = [
+        RoundRow(label=label, kind=kind, best=place == best, **scores)
+        for place, (label, kind) in enumerate(zip(labels, kinds, strict=True))
+    ]
+    found = of(RunReport(title="t", verdict="v", command="c", rounds=rows))
+    tiles = re.search('class="tiles">(.*?)</dl>', found, re.DOTALL)[1]
+    assert re.findall(r"control \d", tiles) == [f"control {shown}"]
