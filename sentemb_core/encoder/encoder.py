@@ -157,15 +157,15 @@ class Encoder(nn.Module):
 
         Args:
             ids: Token ids, padded at the right.
-            mask: 1 on real tokens; none when all rows have exactly this length. Where the backbone
-                allows it, padding is never computed (`packed`).
+            mask: 1 on real tokens; none when all rows have exactly this length. On a CPU, and where
+                the backbone allows it, padding is never computed (`packed`).
         """
-        if mask is None or not packs(self.backbone):
+        if mask is None or ids.device.type != "cpu" or not packs(self.backbone):
             return self.read(ids, mask).pooled
-        rows = packed(ids, mask, self.pad_id)
-        runs = read_packed(self.backbone, rows, layers=self.pooling in TWO_LAYERS)
+        batch = packed(ids, mask, self.pad_id)
+        runs = read_packed(self.backbone, batch, layers=self.pooling in TWO_LAYERS)
         pooled = torch.cat([self._pooled(states, None) for states in runs])
-        return self.finished(pooled[rows.rows.argsort()])
+        return self.finished(pooled[batch.rows.argsort()])
 
     def read(
         self,

@@ -1,7 +1,8 @@
 """Texts of many lengths through a transformer as one row of tokens: no padding, one pass.
 
 Matrix products, norms and dropout see all tokens of a batch at once; attention stays inside each
-text, equal lengths together.
+text, equal lengths together. Measured on CPUs alone (`benchmarks/training.py --peers`): to a GPU
+attention length by length is many small calls, so it reads padded rows.
 """
 
 from collections.abc import Generator, Sequence
