@@ -52,6 +52,7 @@ from sentemb_core.evaluation.retrieval import rank_benchmark
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.table import PairTable
+from sentemb_core.store.disk import replacing
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.types import Json, Precision
@@ -296,7 +297,8 @@ def computed(folder: Path, ground: Ground, variant: str | None, seed: int) -> di
     file = folder / name.replace(" ", "_").replace("/", "_")
     if not file.exists():
         made = cell(ground, variant, seed)
-        file.write_text(json.dumps(made))
+        with replacing(file) as draft:
+            draft.write_text(json.dumps(made))
         print(f"{ground.name}: {variant or 'start'}, seed {seed}: {made['seconds']:.0f} CPU-s",
               flush=True)  # fmt: skip
     return json.loads(file.read_text())

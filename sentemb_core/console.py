@@ -100,9 +100,11 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
 def misused(error: CycloptsError) -> str:
     """What a verb wants or does not take; places are called as `--help` calls them."""
     verb = " ".join(error.command_chain or ())
-    place = error.argument.field_info if error.argument else None
-    if isinstance(error, MissingArgumentError) and place and place.is_positional:
-        return f"`{verb}` wants {place.name.upper()}: see `{verb} --help`."
+    place = error.argument
+    if isinstance(error, MissingArgumentError) and place and place.field_info.is_positional:
+        meaning = (place.parameter.help or "").split(". ")[0].removesuffix(".")
+        told = f"{meaning}. See" if meaning else "see"
+        return f"`{verb}` wants {place.field_info.name.upper()}: {told} `{verb} --help`."
     if isinstance(error, UnusedCliTokensError):
         return f"`{verb}` takes no {', '.join(error.unused_tokens or ())}: see `{verb} --help`."
     return str(error)

@@ -350,7 +350,7 @@ def test_methods_are_listed_without_waiting_for_torch():
         ("search MODEL word CORPUS --top 0", 2, "--top. Must be >= 1"),
         ("search MODEL word CORPUS --on-duplicate erorr", 2, 'Did you mean "error"'),
         ("search MODEL word CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
-        ("search MODEL", 2, "`search` wants QUERY: see `search --help`"),
+        ("search MODEL", 2, "`search` wants QUERY: What to look for. See `search --help`"),
         ("methods simcse", 2, "`methods` takes no simcse: see `methods --help`"),
         ("search nosuch word CORPUS", 2, "E401 "),
         ("search /nosuch word CORPUS", 2, "'/nosuch' is a path, and there is no folder"),
