@@ -1,11 +1,18 @@
 """The tables of RESULTS.md: from runs of all seeds, and of experiments that there are."""
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from benchmarks import main_job
 from benchmarks.claims import tables
+from flows import commands
+from flows.__main__ import app
+from flows.demo import WAYS
 from flows.experiments.index import Reproduction
+from tests.repository import ROOT
 
 
 def test_a_row_that_not_every_seed_has_says_how_many_have_it(monkeypatch):
@@ -31,3 +38,20 @@ def test_a_report_of_an_experiment_that_is_no_more_is_passed_over(tmp_path: Path
         (tmp_path / name).mkdir()
         (tmp_path / name / "table.json").write_text(json.dumps(table))
     assert [table["experiment"] for table in tables(tmp_path)] == ["s000.t1"]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
+def test_the_rows_of_the_demo_are_runs_as_the_demo_makes_them(way, monkeypatch):
+    results = (ROOT / "RESULTS.md").read_text("utf-8")
+    options = re.findall(r"^<!-- main-job demo(.*):begin -->$", results, re.MULTILINE)
+    assert all(f"\n{main_job.command('demo', 'S', more)}\n" in results for more in options)
+
+    runs = []
+    monkeypatch.setattr(commands, "prepare", lambda: None)
+    monkeypatch.setattr(commands, "run_config", lambda config, as_json: runs.append(config))
+    monkeypatch.chdir(ROOT)
+    for more in options:
+        typed = main_job.command("demo", str(way.training.seed), more)
+        app(typed.removeprefix("python -m flows "), result_action="return_value")
+    (run,) = (one for one in runs if one.encoder.name == way.encoder.name)
+    assert run.model_copy(update={"name": way.name}) == way
