@@ -1,8 +1,61 @@
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from sentemb_core.idc import faiss_wheels
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
-from tasks.doctor import orphans
+from tasks import doctor
+from tasks.doctor import findings, orphans
+from tests.repository import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _room(monkeypatch):
+    monkeypatch.setattr(doctor, "FREE_GB", 0.0)
+
+
+def wrong(home: Path) -> dict[str, str]:
+    """What of this machine is not as it must be, and what was found."""
+    return {told.what.strip(): told.found for told in findings(home) if not told.ok}
+
+
+def test_the_pins_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extra = map(Requirement, project["optional-dependencies"]["flows"])
+    pins = {name: SpecifierSet(bounds) for name, (bounds, _) in doctor.PINS.items()}
+    assert pins == {wanted.name: wanted.specifier for wanted in extra}
+
+
+@pytest.mark.parametrize("name", doctor.PINS)
+@pytest.mark.parametrize("outside", ["0.1", "99.1", None])
+def test_a_version_outside_its_pin_is_told_with_the_way_out(
+    home, monkeypatch, name: str, outside: str | None
+):
+    installed = doctor.installed
+    monkeypatch.setattr(doctor, "installed", lambda one: outside if one == name else installed(one))
+    bounds, why = doctor.PINS[name]
+    assert wrong(home) == {
+        f"{name} {bounds}": outside or "not installed",
+        name: f"install the locked version: {why}",
+    }
+
+
+def test_the_first_fastapi_that_breaks_the_server_is_outside(monkeypatch):
+    found = {"fastapi": "0.151.0", "sqlalchemy": "2.1.0"}
+    monkeypatch.setattr(doctor, "version", lambda name: found.get(name) or metadata.version(name))
+    bad = {told.found for told in doctor.versions() if not told.ok}
+    assert bad > {"0.151.0", "2.1.0"}
+
+
+@pytest.mark.parametrize(("version", "told"), [("1.15", "faiss-cpu, faiss-gpu"), (None, "none")])
+def test_two_faiss_wheels_or_none_are_told(home, monkeypatch, version: str | None, told: str):
+    monkeypatch.setattr(faiss_wheels, "_version", lambda wheel: version)
+    assert wrong(home) == {"exactly one faiss": told}
 
 
 def process(folder: Path, pid: int, *environment: str) -> None:
