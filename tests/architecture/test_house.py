@@ -130,13 +130,6 @@ def test_the_repository_ships_only_data_it_may_ship():
     assert [name for name in shipped if not name.startswith(allowed)] == []
 
 
-def test_no_stage_is_a_bare_prefect_task():
-    """`@task(cache_policy=INPUTS)` shares records between different tasks of equal inputs."""
-    for path in [*ROOT.glob("tasks/**/*.py"), *ROOT.glob("flows/*.py")]:
-        if path.name != "caching.py":
-            assert "cache_policy" not in path.read_text(), path
-
-
 @pytest.mark.parametrize("door", ["sentemb_core.cli", "flows"])
 def test_help_imports_nothing_heavy(door: str):
     code = (
