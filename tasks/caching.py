@@ -49,7 +49,8 @@ def stage(
     """A function as a cached task (arguments as of `Stage`); `.stage` is what the core knows of it.
 
     Imports of core modules belong into the body: they, and nothing else of `tasks`, are its code
-    fingerprint beside its own source.
+    fingerprint beside its own source. A helper of another module of `tasks` is not seen: a test
+    lists those that may be used, since they change no result (`tests/architecture/test_stages.py`).
     """
 
     def wrap(function: Callable[P, R]) -> StageTask[P, R]:

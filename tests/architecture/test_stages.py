@@ -1,10 +1,17 @@
 """A stage is cached by `@stage` alone, by a key that sees the code it runs."""
 
 import ast
+import inspect
+import pkgutil
+import symtable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import tasks
+from sentemb_core.store.fingerprint import bound_names, used_names
+from tasks.caching import STAGES
 from tests.repository import ROOT, repository_files
 
 FLOORS = ("sentemb_core", "tasks", "flows", "deployments")
@@ -12,6 +19,21 @@ DECORATOR = Path("tasks/caching.py")
 """Where a Prefect task is made, with our policy and storage."""
 
 MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
+
+UNSEEN = {
+    "tasks.benchmark.kept_json": "a value that the core computed, as JSON; what there is stays "
+    "readable, or its stages take another version",
+    "tasks.caching.working_folder": "a killed training ends in the same bits",
+    "tasks.checks.silent": "what a log leaves out changes no result",
+    "tasks.following.step_logger": "MLflow is told, and nothing comes back",
+    "tasks.progress.progress": "how far a stage is changes nothing of it",
+    "tasks.rows.Labelled": "a record of another shape is no hit",
+    "tasks.rows.Trained": "a record of another shape is no hit",
+    "tasks.rows.Value": "strict and frozen; the fields stand with the stage",
+    "tasks.storing.opened": "where an artifact lies does not change it",
+    "tasks.storing.written": "where an artifact lies does not change it",
+}
+"""What stages use of other modules of `tasks`, which no fingerprint follows, and why it may be."""
 
 
 def bare_tasks(code: str) -> list[str]:
@@ -73,3 +95,58 @@ def test_no_stage_is_a_bare_prefect_task():
         if file.parts[0] in FLOORS and (bare := bare_tasks((ROOT / file).read_text("utf-8")))
     }
     assert list(found) == [DECORATOR], found
+
+
+def helpers(code: str, function: str) -> set[str]:
+    """What a function, and what it uses of its own module, takes from other modules of `tasks`."""
+    top = ast.parse(code).body
+    known = {name: node for node in top for name in bound_names(node)}
+    origins = dict(one for node in top for one in imports(node))
+    scopes = {one.get_name(): one for one in symtable.symtable(code, "", "exec").get_children()}
+    found: set[str] = set()
+    todo, done = [function], set()
+    while todo:
+        name = todo.pop()
+        if name in done or name not in known:
+            continue
+        done.add(name)
+        if name in origins:
+            found.add(origins[name])
+            continue
+        found |= {origin for node in ast.walk(known[name]) for _, origin in imports(node)}
+        isolated = isinstance(known[name], ast.FunctionDef)
+        todo += global_names(scopes[name]) if isolated else used_names(known[name])
+    return {name for name in found if name.startswith("tasks.")}
+
+
+def global_names(scope: symtable.SymbolTable) -> list[str]:
+    """Those of its module that a function, and functions in it, read; no argument is one."""
+    own = [symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()]
+    return own + [name for inner in scope.get_children() for name in global_names(inner)]
+
+
+def test_helpers_of_other_modules_are_seen_through_functions_and_constants():
+    code = """
+from tasks.far import LIMIT, beyond, unused, named
+BOUND = LIMIT + 1
+def near(x):
+    from tasks.farther import deep
+    return lambda: beyond(x, BOUND)
+def body(named):
+    from sentemb_core.idc import pruning
+    return near(named)
+"""
+    assert helpers(code, "body") == {"tasks.far.LIMIT", "tasks.far.beyond", "tasks.farther.deep"}
+
+
+def test_what_a_stage_runs_and_its_fingerprint_does_not_follow_changes_no_result():
+    for module in pkgutil.walk_packages(tasks.__path__, "tasks."):
+        import_module(module.name)
+    stages = [one.function for one in STAGES.values() if one.function.__module__[:6] == "tasks."]
+    used = {
+        helper: stage.__qualname__
+        for stage in stages
+        for helper in helpers(Path(inspect.getfile(stage)).read_text("utf-8"), stage.__name__)
+    }
+    assert {name: stage for name, stage in used.items() if name not in UNSEEN} == {}
+    assert UNSEEN.keys() == used.keys()
