@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 
 from tests.repository import ROOT, repository_files
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -25,6 +26,15 @@ def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
 def test_an_arrow_between_the_floors_points_down_only():
     linted = run(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")
     assert linted.returncode == 0, linted.stdout
+
+
+def test_the_whole_ground_floor_touches_no_file_and_no_clock():
+    told = {
+        one["name"].partition(":")[0]: one for one in SETTINGS["tool"]["importlinter"]["contracts"]
+    }
+    ground = told["The floors of the core"]["layers"][-1].split(" : ")
+    held = told["The ground floor touches no file and no clock"]["source_modules"]
+    assert held == [f"sentemb_core.{module}" for module in ground]
 
 
 def wheel_in(folder: Path) -> Path:
