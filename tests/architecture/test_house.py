@@ -17,6 +17,10 @@ from tests.repository import ROOT, repository_files
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
+CONTRACTS = {
+    contract["name"].partition(":")[0]: contract
+    for contract in SETTINGS["tool"]["importlinter"]["contracts"]
+}
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -29,11 +33,8 @@ def test_an_arrow_between_the_floors_points_down_only():
 
 
 def test_the_whole_ground_floor_touches_no_file_and_no_clock():
-    told = {
-        one["name"].partition(":")[0]: one for one in SETTINGS["tool"]["importlinter"]["contracts"]
-    }
-    ground = told["The floors of the core"]["layers"][-1].split(" : ")
-    held = told["The ground floor touches no file and no clock"]["source_modules"]
+    ground = CONTRACTS["The floors of the core"]["layers"][-1].split(" : ")
+    held = CONTRACTS["The ground floor touches no file and no clock"]["source_modules"]
     assert held == [f"sentemb_core.{module}" for module in ground]
 
 
@@ -129,8 +130,23 @@ def tool(command: str) -> str:
 
 
 @pytest.mark.parametrize("folder", ["flows", "tasks", "sentemb_core", "deployments", "tests"])
-def test_every_floor_has_its_readme(folder: str):
-    assert (ROOT / folder / "README.md").stat().st_size > 200
+def test_the_readme_of_a_floor_says_what_lives_there_what_never_does_and_why(folder: str):
+    text = (ROOT / folder / "README.md").read_text("utf-8")
+    told, _, decisions = text.partition("\n## Decisions\n")
+    assert told.startswith(f"# {folder}: ")
+    for part in ("What never lives here", r"Adding an? [a-z]+"):
+        assert re.search(rf"^\*\*{part}:\*\* \S.{{40}}", told, re.MULTILINE), part
+    lines = decisions.splitlines()
+    assert lines
+    assert all(re.match(r"- \*20\d\d-[01]\d-[0-3]\d\* .{40}", line) for line in lines), lines
+
+
+def test_the_readme_of_the_core_has_its_floors_as_the_contract_has_them():
+    text = (ROOT / "sentemb_core" / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\|[^|]+\| `([^`]+)` \|[^|]+\|$", text, re.MULTILINE)
+    told = [{name.removesuffix("/").removesuffix(".py") for name in row.split()} for row in rows]
+    layers = CONTRACTS["The floors of the core"]["layers"]
+    assert told == [set(layer.split(" : ")) for layer in layers]
 
 
 def test_the_repository_ships_only_data_it_may_ship():
