@@ -63,7 +63,7 @@ class Run:
     def child(self, name: str) -> "Run":
         """A run nested in this one; the same one whenever it is asked for by this name.
 
-        A round, which Prefect calls `round-1`, is `round 1` in a report: both are one child.
+        A round is `round 1` in Prefect and in a report, and `round-1` in MLflow.
         """
         child = Run(self.spool, self.sender, plain(name).replace(" ", "-"))
         child.begin(child.name)
