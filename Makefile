@@ -45,7 +45,7 @@ audit: $(READY)          ## known vulnerabilities of the locked versions; asks P
 	test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/pip install --quiet pip-audit; }
 	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps -r requirements.lock
 
-clean:                   ## the environment, the store and all caches
+clean:                   ## the environment, .sentemb (store, reports, registry) and all caches
 	rm -rf $(VENV) $(HOME_FOLDER) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
