@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 def hicl(settings: HiCL, encoder: Encoder) -> Method:
     """Alpha local + (1 - alpha) global, where global is the base method on summed segments.
 
-    With `beta` it is HiCLv2: every segment also chooses its own text.
+    With `beta` it is HiCLv2: every segment also chooses its own text, under the same dropout.
     """
     require_transformer(encoder, "hicl")
     if (held := segment_tokens(settings, encoder)) < settings.segment:
@@ -44,7 +44,7 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
         averaged=settings.denominator == "average",
     )
     entailment = contrast(
-        segmented("anchor"), "positive", settings.base.temperature, encoder.similarity
+        segmented("anchor"), "anchor", settings.base.temperature, encoder.similarity
     )
     rest = 1 - settings.alpha - settings.beta
     return replace(

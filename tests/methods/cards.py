@@ -256,12 +256,12 @@ def hicl(scene: Scene) -> Tensor:
         ]
 
     anchors, positives, texts = under_tanh(
-        scene, read(scene, one), read(scene, other), summed("positive")
+        scene, read(scene, one), read(scene, other), summed("anchor")
     )
     views = scene.view(one), scene.view(other)
     averaged = settings.denominator == "average"
     local = slow_segments(anchors, positives, *views, based.how, settings.siblings, averaged)
-    entailment = one_way(based, anchors, texts, (one, "positive"))
+    entailment = one_way(based, anchors, texts, (one, "anchor"))
     rest = 1 - settings.alpha - settings.beta
     return settings.alpha * local + settings.beta * entailment + rest * base(based, summed)
 

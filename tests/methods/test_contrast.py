@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from sentemb_core.methods.contrast import all_pairs, contrast
-from sentemb_core.views.batch import owners
 from tests.methods.fixed import (
     GOLDEN,
     A,
@@ -206,12 +205,3 @@ def test_conpono_maps_its_context():
     term = contrast("anchor", "positive", 1.0, "dot", bilinear=True)
     found = value(term, context, targets, rows=rows, who=learner(bilinear=linear))
     assert found == pytest.approx(GOLDEN["conpono_bilinear"], abs=1e-9)
-
-
-def test_entailment_is_a_choice_of_segments_among_sequences():
-    segments = view([0, 0, 1], group=[0, 0, 1], text=[0, 0, 1], owner=[0, 0, 1])
-    h = torch.tensor([[1, 0], [0, 1], [0.6, 0.8]], dtype=torch.float64)
-    sequences = torch.tensor([[0.8, 0.2, 0], [0, 0, 1]], dtype=torch.float64) @ h
-    rows = batch(anchor=segments, positive=owners(segments))
-    found = value(contrast("anchor", "positive", 0.05, "cosine"), h, sequences, rows=rows)
-    assert found == pytest.approx(GOLDEN["hicl_entail"], abs=1e-9)

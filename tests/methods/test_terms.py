@@ -10,12 +10,15 @@ from torch import nn
 
 from sentemb_core.errors import NoNegativesError
 from sentemb_core.heads.copies import FrozenCopy
+from sentemb_core.method_settings import HiCL
 from sentemb_core.methods.contrast import contrast
+from sentemb_core.methods.hicl import hicl
 from sentemb_core.methods.method import Learner
 from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
 from sentemb_core.methods.terms.logistic import binary, mutual_information, tension
 from sentemb_core.methods.terms.margins import soft_negative
 from sentemb_core.methods.terms.segments import segment_contrast
+from sentemb_core.views.batch import owners
 from tests import tiny
 from tests.methods.fixed import (
     GOLDEN,
@@ -69,17 +72,39 @@ def test_a_segment_chooses_itself_among_segments_of_other_sequences(seed, siblin
     assert_same(term, slow, vectors, rows)
 
 
+H = torch.tensor([[1, 0], [0, 1], [0.6, 0.8]], dtype=torch.float64)
+OTHER = torch.tensor([[0.8, 0.6], [0.6, 0.8], [1, 0]], dtype=torch.float64)
+SUMS = torch.tensor([[0.8, 0.2, 0], [0, 0, 1]], dtype=torch.float64)
+TWO_TEXTS = view([0, 0, 1], group=[0, 0, 1], text=[0, 0, 1], owner=[0, 0, 1])
+
+
+def values_of_hicl(**settings) -> dict[str, tuple[float, float]]:
+    """Weight and value of each term that a recipe joins, on the golden example."""
+    method = hicl(HiCL(**settings), tiny.bert())
+    vectors = {"anchor": SUMS @ H, "positive": SUMS @ OTHER}
+    vectors |= {"anchor segments": H, "positive segments": OTHER}
+    rows = batch(
+        **{"anchor": owners(TWO_TEXTS), "positive": owners(TWO_TEXTS)},
+        **{"anchor segments": TWO_TEXTS, "positive segments": replace(TWO_TEXTS)},
+    )
+    return {
+        name: (weight, term(vectors, rows, learner())[0].item())
+        for name, (weight, term) in method.terms.items()
+    }
+
+
 def test_hicl_has_its_golden_values():
-    h = torch.tensor([[1, 0], [0, 1], [0.6, 0.8]], dtype=torch.float64)
-    other = torch.tensor([[0.8, 0.6], [0.6, 0.8], [1, 0]], dtype=torch.float64)
-    sliced = view([0, 0, 1], group=[0, 0, 1], text=[0, 0, 1], owner=[0, 0, 1])
-    rows = batch(anchor=sliced, positive=replace(sliced))
-    how = ("anchor", "positive", 0.05, "cosine")
-    vectors = {"anchor": h, "positive": other}
-    local, _ = segment_contrast(*how)(vectors, rows, learner())
-    harder, _ = segment_contrast(*how, siblings="negative")(vectors, rows, learner())
-    assert local.item() == pytest.approx(GOLDEN["hicl_local"], abs=1e-9)
-    assert harder.item() == pytest.approx(GOLDEN["hicl_local_same_sequence_negative"], abs=1e-9)
+    found = values_of_hicl(alpha=0.05)
+    assert found.pop("local") == pytest.approx((0.05, GOLDEN["hicl_local"]), abs=1e-9)
+    assert list(found.values()) == [pytest.approx((0.95, GOLDEN["hicl_global"]), abs=1e-9)]
+    _, harder = values_of_hicl(siblings="negative")["local"]
+    assert harder == pytest.approx(GOLDEN["hicl_local_same_sequence_negative"], abs=1e-9)
+
+
+def test_hicl_v2_has_its_golden_entailment():
+    """Segments choose among the sums of their own view."""
+    found = values_of_hicl(beta=0.1)
+    assert found["entailment"] == pytest.approx((0.1, GOLDEN["hicl_entail"]), abs=1e-9)
 
 
 @seeds
