@@ -11,25 +11,18 @@ import argparse
 import os
 from pathlib import Path
 
-import numpy as np
-
 from flows.environment import prepare
 from flows.experiments.index import Reproduction
 from flows.experiments.learning import base_of
+from flows.method_table import of_stsb
 from flows.steps import documents_of
-from sentemb_core.configs import CorpusConfig
-from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.checkpoint import load_encoder
-from sentemb_core.evaluation.masked_language import MaskedLanguage, masked_language
-from sentemb_core.heads.stored_head import head_in, head_shape
+from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.store.objects import Store
-from sentemb_core.types import Json
 from tasks.corpus import tokenise_sentences
-from tasks.storing import opened
 from tasks.tables.cells import write_between_marks
+from tasks.validate import language_of, measure_language
 from tasks.walking import without_prefect
 
-UNSEEN: Json = {"text_column": "sentence1", "splitter": "none"}
 RESULTS = Path(__file__).parent.parent / "RESULTS.md"
 
 
@@ -39,17 +32,9 @@ def losses(data: str) -> MaskedLanguage:
     with without_prefect(Store.default()):
         base = base_of(asked)
         documents = documents_of(asked.corpus(asked.budget.base.corpus))
-        corpus = TokenCorpus.open(opened(tokenise_sentences(documents, None, base.encoder)))
-        other = documents_of(CorpusConfig(source=f"{data}/stsb_dev.parquet", **UNSEEN))
-        unseen = TokenCorpus.open(opened(tokenise_sentences(other, None, base.encoder)))
-    encoder = load_encoder(opened(base.encoder))
-    folder = opened(base.encoder)
-    head, shape = head_in(folder), head_shape(folder)
-    assert head, "a Condenser stage leaves its head"
-    assert shape, "and tells of it"
-    read = corpus.tokens(np.arange(len(corpus)))
-    counts = np.bincount(np.concatenate(read), minlength=encoder.tokenizer.get_vocab_size())
-    return masked_language(encoder, head, shape.below, unseen, counts)
+        other = documents_of(of_stsb(data))
+        read, unseen = (tokenise_sentences(one, None, base.encoder) for one in (documents, other))
+        return language_of(measure_language(base.encoder, read, unseen))
 
 
 def table(found: MaskedLanguage) -> str:

@@ -122,7 +122,20 @@ WORDS = "word_vectors"
 RESCORED = "bm25_rescored"
 """Row, on request, of BM25's first documents, rescored by the start encoder's cosines."""
 
-ON_REQUEST = (*VARIANTS, RESCORED)
+LITERAL_BM25 = "bm25_seed_002"
+"""Row, on request, of BM25 as the thesis prints it (erratum E25)."""
+
+OF_TITLES = (RESCORED, LITERAL_BM25)
+"""Rows of what titles find, and so of no corpus without them."""
+
+ON_REQUEST = (*VARIANTS, *OF_TITLES)
+
+
+def of_stsb(data: str) -> CorpusConfig:
+    """Sentences that no table learns from: the first ones of STS-B's dev pairs."""
+    source = f"{data}/{STS['STS-B dev']}.parquet"
+    return CorpusConfig(source=source, text_column="sentence1", splitter="none")
+
 
 UNLEARNT: Mapping[str, Unlearnt] = {
     "cls_before_pooler": Unlearnt("cls_before_pooler"),
@@ -141,7 +154,7 @@ class MethodTable(Config):
     """A table of methods in cells of equal budget."""
 
     title: ClassVar[str] = "methods-small"
-    rows: ClassVar[tuple[str, ...]] = (WORDS, RESCORED, *UNLEARNT, *METHODS)
+    rows: ClassVar[tuple[str, ...]] = (WORDS, *OF_TITLES, *UNLEARNT, *METHODS)
 
     data: str = Field(description="Folder of the corpora and the STS files.")
     corpora: tuple[Corpus, ...] = DEFAULT_CORPORA
@@ -190,10 +203,17 @@ class MethodTable(Config):
         return tuple(dict.fromkeys((*self.corpora, *own)))
 
     def methods_on(self, corpus: Corpus) -> tuple[str, ...]:
-        """All, but on a corpus that was not asked for: there those whose own it is."""
-        if corpus in self.corpora:
-            return self.methods
-        return tuple(row for row in self.methods if OWN_CORPUS.get(row) == corpus)
+        """All, but on a corpus that was not asked for: there those whose own it is.
+
+        HiCL wants whole texts: of single sentences few are longer than a segment, and the others
+        would be its base's.
+        """
+        if corpus not in self.corpora:
+            return tuple(row for row in self.methods if OWN_CORPUS.get(row) == corpus)
+        whole = looked_for(corpus)
+        return tuple(
+            row for row in self.methods if whole or METHODS.get(row, {}).get("name") != "hicl"
+        )
 
     def file(self, name: str) -> Path:
         return Path(self.data) / f"{name}.parquet"
@@ -201,6 +221,15 @@ class MethodTable(Config):
     def corpus(self, name: Corpus) -> CorpusConfig:
         sample = {"source": str(self.file(name)), "max_documents": self.max_documents}
         return CorpusConfig.model_validate(CORPORA[name] | sample)
+
+    def unseen(self, name: Corpus) -> CorpusConfig:
+        """Sentences that nothing learns from: a corpus's titles, else STS-B's."""
+        if not looked_for(name):
+            return of_stsb(self.data)
+        titles = CORPORA[name]["counterpart_column"]
+        return CorpusConfig(
+            source=str(self.file(name)), text_column=titles, splitter="none", max_documents=3_000
+        )
 
     def training(self, method: str, start: Start, seed: int) -> TrainingConfig:
         """The preset of the start encoder with the table's budget."""

@@ -10,9 +10,10 @@ from flows.annotation import annotation_of
 from flows.attempt import attempted
 from flows.method_table import (
     ANNOTATIONS,
+    LITERAL_BM25,
     METHODS,
     OF_OWN_GROUND,
-    RESCORED,
+    OF_TITLES,
     STS,
     UNLEARNT,
     WORDS,
@@ -22,7 +23,7 @@ from flows.method_table import (
 )
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
-from sentemb_core.configs import AnnotationConfig, TrainingConfig
+from sentemb_core.configs import AnnotationConfig, CorpusConfig, TrainingConfig
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.experiments import Corpus
 from sentemb_core.formats import counted
@@ -45,7 +46,11 @@ from tasks.tables.cells import Cell
 from tasks.train import train_encoder
 from tasks.validate import (
     bm25_scores,
+    bm25_sts,
+    literal_bm25_scores,
+    measure_language,
     random_scores,
+    random_sts,
     rescored_scores,
     score_sts,
     validate_encoder,
@@ -53,7 +58,9 @@ from tasks.validate import (
 
 log = logging.getLogger("sentemb_core.run")
 
-UNTIMED = ("validate_encoder", "score_sts")
+AFTER_CONDENSER = (InfoCSEAux, DiffCSE, RTDMLM)
+
+UNTIMED = ("validate_encoder", "score_sts", "measure_language")
 """Stages of a cell that are no part of its training."""
 
 
@@ -69,6 +76,8 @@ class Ground(Value):
     benchmark: ArtifactRef | None
     sts: dict[str, tuple[str, str]]
     """Set -> (file, SHA-256 of its bytes)."""
+    unseen: CorpusConfig
+    """Sentences that no method learns from, for a Condenser's loss."""
     annotation: AnnotationConfig = AnnotationConfig()
 
 
@@ -128,6 +137,7 @@ def ground_of(
         documents=documents,
         sentences=tokenise_sentences(documents, benchmark, encoder),
         benchmark=benchmark,
+        unseen=table.unseen(corpus),
         sts={name: (str(file), file_digest(file)) for name, file in files.items()},
         annotation=ANNOTATIONS.get(method, AnnotationConfig()),
     )
@@ -141,12 +151,16 @@ def ground_of_row(
 
 
 def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
-    """Rows that no method moves: chance and words alone where there are queries, and the start."""
+    """Rows that no method moves: chance, words alone, and the start."""
     if ground.benchmark:
-        random = random_scores(ground.sentences, ground.benchmark, cell.seed)
-        bm25 = bm25_scores(ground.documents, ground.benchmark)
-        yield cell.model_copy(update={"method": "random vectors", "scores": random})
-        yield cell.model_copy(update={"method": "BM25", "scores": bm25})
+        random = {"scores": random_scores(ground.sentences, ground.benchmark, cell.seed)}
+        bm25 = {"scores": bm25_scores(ground.documents, ground.benchmark)}
+    else:
+        sets = {name: ([place], [digest]) for name, (place, digest) in ground.sts.items()}
+        random = {"sts": {name: random_sts(*files, cell.seed) for name, files in sets.items()}}
+        bm25 = {"sts": {name: bm25_sts(*files) for name, files in sets.items()}}
+    yield cell.model_copy(update={"method": "random vectors", **random})
+    yield cell.model_copy(update={"method": "BM25", **bm25})
     yield judged(ground.start, ground, cell.model_copy(update={"method": "start encoder"}))
 
 
@@ -163,8 +177,8 @@ def unlearnt(label: str, cell: Cell, ground: Ground) -> Cell:
         words = word_vectors(ground.documents, ground.benchmark, cell.seed)
         sentences = tokenise_sentences(ground.documents, ground.benchmark, words)
         return judged(words, ground.model_copy(update={"sentences": sentences}), cell)
-    if cell.method == RESCORED:
-        return rescored(cell, ground)
+    if cell.method in OF_TITLES:
+        return of_titles(cell, ground)
     row = UNLEARNT[cell.method]
     encoder = pooled_as(ground.start, row.pooling)
     if row.map:
@@ -177,18 +191,27 @@ def finished(label: str, cell: Cell, training: TrainingConfig, ground: Ground) -
     """Train and judge."""
     share = segmented_share(training.method, ground.sentences, ground.start)
     trained = learnt(training, cell.start, ground)
-    return judged(trained, ground, cell.model_copy(update={"segmented": share}))
+    language = None
+    if isinstance(training.method, AFTER_CONDENSER):
+        unseen = tokenise_sentences(documents_of(ground.unseen), None, ground.start)
+        language = measure_language(condenser_stage(training, ground), ground.sentences, unseen)
+    return judged(
+        trained, ground, cell.model_copy(update={"segmented": share, "language": language})
+    )
 
 
-def rescored(cell: Cell, ground: Ground) -> Cell:
-    """Words and the start encoder together; alpha is the validation split's best."""
+def of_titles(cell: Cell, ground: Ground) -> Cell:
+    """Words otherwise weighted, or rescored by the start encoder: validation chooses alpha."""
     if not ground.benchmark:
         raise NoQueriesError(
-            f"{RESCORED} rescores what titles find, and {cell.corpus} has none: leave it out."
+            f"{cell.method} is of what titles find, and {cell.corpus} has none: leave it out."
         )
-    found = rescored_scores(
-        ground.start, ground.sentences, ground.documents, ground.benchmark, None
-    )
+    if cell.method == LITERAL_BM25:
+        found = literal_bm25_scores(ground.documents, ground.benchmark)
+    else:
+        found = rescored_scores(
+            ground.start, ground.sentences, ground.documents, ground.benchmark, None
+        )
     return cell.model_copy(update={"scores": found})
 
 
@@ -208,18 +231,29 @@ def learnt(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
     match training.method:
         case InfoCSEIDCPairs(temperature=temperature):
             return initialised(training, CONPONO(temperature=temperature), start, ground)
-        case InfoCSEAux(random_head=False) | DiffCSE(random_head=False) | RTDMLM():
+        case method if isinstance(method, AFTER_CONDENSER):
             return condensed(training, ground)
         case _:
             return train_encoder(ground.start, ground.sentences, training).model
 
 
 def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
-    """Half of the steps on a Condenser stage, the rest with the head that it leaves (seed 001)."""
-    training = training.model_copy(update={"steps": max(1, training.steps // 2)})
-    stage = training.model_copy(update={"method": Condenser()})
-    first = train_encoder(ground.start, ground.sentences, stage)
-    return train_encoder(first.model, ground.sentences, training).model
+    """Half of the steps on a Condenser stage, the rest with the head that it leaves (seed 001).
+
+    The ablation goes on from the same encoder, beside a head of random weights.
+    """
+    stage = condenser_stage(training, ground)
+    return train_encoder(stage, ground.sentences, halved(training)).model
+
+
+def condenser_stage(training: TrainingConfig, ground: Ground) -> ArtifactRef:
+    """What the first half of such a training leaves."""
+    stage = halved(training).model_copy(update={"method": Condenser()})
+    return train_encoder(ground.start, ground.sentences, stage).model
+
+
+def halved(training: TrainingConfig) -> TrainingConfig:
+    return training.model_copy(update={"steps": max(1, training.steps // 2)})
 
 
 def initialised(
@@ -228,7 +262,7 @@ def initialised(
     """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
     if start == "minilm":
         return self_annotated(training, ground.start, ground)
-    half = training.model_copy(update={"steps": max(1, training.steps // 2)})
+    half = halved(training)
     neighbours = half.model_copy(update={"method": first})
     annotator = train_encoder(ground.start, ground.sentences, neighbours).model
     return self_annotated(half, annotator, ground)

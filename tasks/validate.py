@@ -1,6 +1,6 @@
 """Validation: what an encoder reaches on the benchmark, the fixed rows, and diagnostics."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
@@ -10,8 +10,10 @@ from tasks.storing import opened, written
 from tasks.walking import PENDING
 
 if TYPE_CHECKING:
+    from sentemb_core.evaluation.masked_language import MaskedLanguage
     from sentemb_core.evaluation.scores import Scores
     from sentemb_core.evaluation.sts import StsScores
+    from sentemb_core.pairs.documents import Documents
 
 
 def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
@@ -57,6 +59,22 @@ def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     pool = Benchmark.open(opened(benchmark))
     with written("scores") as draft:
         write_scores(pool, bm25_scorers(*benchmark_texts(opened(documents), pool)), draft.path)
+    return draft.ref
+
+
+@stage("literal_bm25_scores", version=1)
+def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
+    """The row of BM25 as seed 002 prints it, without the same stop words."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.evaluation.retrieval import bm25_scorers
+    from sentemb_core.evaluation.scores import write_scores
+    from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.retrieval.bm25 import SEED_002
+
+    pool = Benchmark.open(opened(benchmark))
+    scorers = bm25_scorers(*benchmark_texts(opened(documents), pool), SEED_002)
+    with written("scores") as draft:
+        write_scores(pool, scorers, draft.path)
     return draft.ref
 
 
@@ -115,9 +133,60 @@ def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> Ar
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.sts import read_sts, spearman_of
 
-    found = spearman_of(load_encoder(opened(encoder)), read_sts(*map(Path, places)))
+    return kept_sts(spearman_of(load_encoder(opened(encoder)), read_sts(*map(Path, places))))
+
+
+@stage("random_sts", version=1, ignore=("places",))
+def random_sts(places: list[str], digests: list[str], seed: int) -> ArtifactRef:
+    """The row of chance on such a set: a random direction for every text."""
+    from pathlib import Path
+
+    from sentemb_core.evaluation.sts import random_similarities, read_sts, sts_scores
+
+    pairs = read_sts(*map(Path, places))
+    return kept_sts(sts_scores(random_similarities(pairs, seed), pairs))
+
+
+@stage("bm25_sts", version=1, ignore=("places",), libraries=("bm25s",))
+def bm25_sts(places: list[str], digests: list[str]) -> ArtifactRef:
+    """The row of words alone on such a set: BM25 between the sentences of a pair."""
+    from pathlib import Path
+
+    from sentemb_core.evaluation.sts import read_sts, sts_scores, word_similarities
+
+    pairs = read_sts(*map(Path, places))
+    return kept_sts(sts_scores(word_similarities(pairs), pairs))
+
+
+def kept_sts(found: "StsScores") -> ArtifactRef:
+    """As an artifact."""
     with written("sts") as draft:
         (draft.path / "sts.json").write_text(found.model_dump_json(), encoding="utf-8")
+    return draft.ref
+
+
+@stage("measure_language", version=1, numeric=("device",))
+def measure_language(
+    model: ArtifactRef, sentences: ArtifactRef, unseen: ArtifactRef
+) -> ArtifactRef:
+    """What a Condenser stage tells of the masked tokens of sentences that it did not read."""
+    import numpy as np
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.masked_language import masked_language
+    from sentemb_core.heads.stored_head import head_in, head_shape
+
+    folder = opened(model)
+    encoder, head, shape = load_encoder(folder), head_in(folder), head_shape(folder)
+    assert head, "a Condenser stage leaves its head"
+    assert shape, "and tells of it"
+    corpus, other = (TokenCorpus.open(opened(one)) for one in (sentences, unseen))
+    read = np.concatenate(corpus.tokens(np.arange(len(corpus))))
+    counts = np.bincount(read, minlength=encoder.tokenizer.get_vocab_size())
+    found = masked_language(encoder, head, shape.below, cast("Documents", other), counts)
+    with written("language") as draft:
+        (draft.path / "language.json").write_text(found.model_dump_json(), encoding="utf-8")
     return draft.ref
 
 
@@ -188,6 +257,13 @@ def sts_of(artifact: ArtifactRef) -> "StsScores":
     from sentemb_core.evaluation.sts import StsScores
 
     return StsScores.model_validate_json((opened(artifact) / "sts.json").read_bytes())
+
+
+def language_of(artifact: ArtifactRef) -> "MaskedLanguage":
+    """What `measure_language` wrote."""
+    from sentemb_core.evaluation.masked_language import MaskedLanguage
+
+    return MaskedLanguage.model_validate_json((opened(artifact) / "language.json").read_bytes())
 
 
 def recall_at_5(artifact: ArtifactRef) -> float:

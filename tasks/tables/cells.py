@@ -14,7 +14,7 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened
-from tasks.validate import scores_of, sts_of
+from tasks.validate import language_of, scores_of, sts_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,7 +32,7 @@ class Cell(Value):
 
     `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed;
     `labels` counts the pairs that it was fine-tuned on at last; `segmented` is the share of texts
-    that HiCL cut.
+    that HiCL cut; `language` is what the Condenser stage before it learnt.
     """
 
     corpus: str
@@ -46,6 +46,7 @@ class Cell(Value):
     sts: dict[str, ArtifactRef] = Field(default_factory=dict[str, ArtifactRef])
     seconds: float = 0.0
     segmented: float | None = None
+    language: ArtifactRef | None = None
     error: str = ""
 
 
@@ -60,8 +61,13 @@ def numbers_of(cell: Cell) -> dict[str, float]:
 
 def cells_json(cells: Sequence[Cell]) -> list[Json]:
     """Every cell with its numbers."""
-    refs = {"scores", "sts"}
-    return [cell.model_dump(mode="json", exclude=refs) | numbers_of(cell) for cell in cells]
+    refs = {"scores", "sts", "language"}
+    return [
+        cell.model_dump(mode="json", exclude=refs)
+        | numbers_of(cell)
+        | ({"language": language_of(cell.language).model_dump()} if cell.language else {})
+        for cell in cells
+    ]
 
 
 def header(cells: Sequence[Cell]) -> list[str]:
@@ -221,17 +227,37 @@ def hits_of(cells: Sequence[Cell]) -> "dict[tuple[str, str, int], dict[str, Hits
 
 
 def notes(cells: Sequence[Cell]) -> list[str]:
-    """How many texts had segments, and why cells have no numbers: one line for all that agree."""
+    """How many texts had segments, what a Condenser stage learnt, why cells have no numbers.
+
+    One line for all that agree.
+    """
     where: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.segmented is not None:
-            told = f"{cell.segmented:.1%} of the texts have more than one segment"
-            where.setdefault(told, []).append(f"{cell.method} on {cell.corpus} from {cell.start}")
-    for cell in cells:
-        if cell.error:
-            named = f"{cell.method} on {cell.corpus} from {cell.start}"
-            where.setdefault(cell.error.splitlines()[0], []).append(named)
+    for told_of in (segments_of, condenser_of, error_of):
+        for cell in cells:
+            if told := told_of(cell):
+                named = f"{cell.method} on {cell.corpus} from {cell.start}"
+                where.setdefault(told, []).append(named)
     return [f"- {', '.join(dict.fromkeys(names))}: {told}" for told, names in where.items()]
+
+
+def segments_of(cell: Cell) -> str:
+    if cell.segmented is None:
+        return ""
+    return f"{cell.segmented:.1%} of the texts have more than one segment"
+
+
+def condenser_of(cell: Cell) -> str:
+    if not cell.language:
+        return ""
+    found = language_of(cell.language)
+    return (
+        f"the Condenser stage before it tells a masked token of unseen texts at {found.late:.2f} "
+        f"nats, its head at {found.condensed:.2f}; by the tokens' shares alone {found.unigram:.2f}"
+    )
+
+
+def error_of(cell: Cell) -> str:
+    return cell.error.splitlines()[0] if cell.error else ""
 
 
 def around_marks(file: Path, name: str) -> tuple[str, str]:

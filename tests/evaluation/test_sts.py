@@ -24,11 +24,13 @@ from sentemb_core.evaluation.random_encoder import random_vectors, text_hashes
 from sentemb_core.evaluation.sts import (
     StsPairs,
     cosines,
+    random_similarities,
     read_sts,
     spearman,
     spearman_of,
     sts_result,
     sts_scores,
+    word_similarities,
 )
 from tests import tiny
 from tests.parquet import write
@@ -84,6 +86,25 @@ def test_a_constant_encoder_scores_nothing_and_a_random_one_next_to_nothing():
         random_vectors(text_hashes(texts), 32, 0) for texts in (told.first, told.second)
     )
     assert abs(sts_scores(cosines(first, second), told).all) < 0.15
+
+
+def test_random_directions_are_alike_where_texts_are():
+    told = StsPairs(["a b", "a b", "c"], ["a b", "b a", "d"], np.zeros(3), ["s"] * 3)
+    same, *others = random_similarities(told, seed=1)
+    assert same == 1
+    assert max(map(abs, others)) < 0.3
+    assert (random_similarities(told, seed=2)[1:] != others).all()
+
+
+def test_words_alone_tell_pairs_by_what_they_share_either_way():
+    first = ["tax forms of 2024", "a dog runs", "rivers", *(["filler text"] * 600)]
+    second = ["the tax forms", "a cat sleeps", "rivers rivers", *(["other words"] * 600)]
+    told = StsPairs(first, second, np.zeros(603), ["s"] * 603)
+    found = word_similarities(told)
+    assert found[0] > 0 < found[2]
+    assert found[[1, *range(3, 603)]].tolist() == [0.0] * 601
+    turned = StsPairs(second, first, told.gold, told.subset)
+    assert word_similarities(turned) == pytest.approx(found)
 
 
 def test_a_zero_vector_has_cosine_zero_with_everything():

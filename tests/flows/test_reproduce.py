@@ -16,7 +16,7 @@ from flows import few_shot as shots
 from flows import reproduce
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
-from flows.method_table import METHODS, RESCORED, VARIANTS, MethodTable
+from flows.method_table import LITERAL_BM25, METHODS, OF_TITLES, VARIANTS, MethodTable
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
@@ -85,7 +85,7 @@ def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: st
     assert [(cell.corpus, cell.method) for cell in cells] == [
         *(("blog_usgov", fixed) for fixed in ("random vectors", "BM25", "start encoder")),
         *(("blog_usgov", method) for method in ("conpono", "infocse_idc", "simcse", "infocse_aux")),
-        ("plain_sentences", "start encoder"),
+        *(("plain_sentences", fixed) for fixed in ("random vectors", "BM25", "start encoder")),
         *(
             ("plain_sentences", method)
             for method in ("conpono", "infocse_idc", "simcse", "infocse_aux")
@@ -96,7 +96,7 @@ def test_every_cell_has_numbers_or_a_code_and_a_second_run_runs_no_body(data: st
         "infocse_idc": "E102",
     }
     told = [set(numbers_of(cell)) for cell in cells if not cell.error]
-    assert told == [{"R@1", "R@5", "R@10"}] * 7 + [{"STS-B dev", "SICK-R test"}] * 3
+    assert told == [{"R@1", "R@5", "R@10"}] * 7 + [{"STS-B dev", "SICK-R test"}] * 5
     assert all(cell.seconds > 0 for cell in cells if cell.steps and not cell.error)
 
     assert made(table(data)) == cells
@@ -135,10 +135,46 @@ def test_variants_on_request_are_trained_as_their_settings_say(data: str):
     assert asked.training(dot, "transformer", 42).method.temperature == 1
 
 
-def test_a_rescored_row_wants_titles(data: str):
-    *_, blog, _, plain = made(table(data, methods=[RESCORED]))
+@pytest.mark.parametrize("row", OF_TITLES)
+def test_a_row_of_titles_wants_titles(data: str, row: str):
+    cells = made(table(data, methods=[row]))
+    blog, plain = (cell for cell in cells if cell.method == row)
     assert set(numbers_of(blog)) == {"R@1", "R@5", "R@10"}
     assert (blog.steps, plain.error[:4]) == (0, "E502")
+
+
+def test_the_thesis_has_a_bm25_of_its_own(data: str):
+    _, words, _, literal = made(table(data, corpora=["blog_usgov"], methods=[LITERAL_BM25]))
+    assert words.scores != literal.scores
+
+
+def test_rows_behind_a_condenser_stage_differ_by_its_head_alone_and_tell_what_it_learnt(data: str):
+    rows = ["infocse_aux", "infocse_aux_random_head", "simcse"]
+    first, ablated, plain = made(table(data, corpora=["blog_usgov"], methods=rows))[-3:]
+    assert first.language == ablated.language
+    assert plain.language is None
+    trained = {
+        one.key for one in last_runs(Store.default())[0].stages if one.stage == "train_encoder"
+    }
+    assert len(trained) == 4, "one stage for both, and one training for each row"
+    told = cells_json([first])[0]["language"]
+    assert told["unigram"] < told["condensed"], "two steps teach nothing"
+    said = f"of unseen texts at {told['late']:.2f} nats, its head at {told['condensed']:.2f}"
+    assert said in cells_markdown([first])
+    assert cells_json([plain])[0].get("language") is None
+
+
+def test_a_condenser_of_single_sentences_is_asked_for_others(data: str):
+    *_, cell = made(table(data, corpora=["plain_sentences"], methods=["rtd_mlm"]))
+    assert cell.error == ""
+    assert cells_json([cell])[0]["language"]["tokens"] > 0
+
+
+def test_hicl_does_not_train_on_single_sentences():
+    """Of which few have two segments; it would be its base."""
+    default = MethodTable(data="")
+    assert {"hicl", "hicl_v2"} < set(default.methods_on("blog_usgov"))
+    assert set(default.methods) - set(default.methods_on("plain_sentences")) == {"hicl", "hicl_v2"}
 
 
 def test_declutr_alone_has_a_corpus_of_long_documents_beside_the_default_ones():
@@ -184,7 +220,7 @@ def test_a_resumed_table_is_one_record_and_counts_the_seconds_of_before(data: st
 def test_a_plan_tells_of_every_cell(data: str):
     with making_plan(Store.default()) as plan:
         cells = list(reproduce.cells(table(data)))
-    assert (len(cells), plan.undecided) == (12, False)
+    assert (len(cells), plan.undecided) == (14, False)
 
 
 def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeypatch):
@@ -280,7 +316,7 @@ def test_products_are_judged_as_plain_sentences_are(tmp_path: Path):
     pq.write_table(pa.table(products), tmp_path / "product_abt_buy.parquet")
     asked = table(str(tmp_path), corpora=["product_abt_buy"], methods=["simcse"])
     asked.check_files()
-    assert [set(numbers_of(cell)) for cell in made(asked)] == [{"STS-B dev", "SICK-R test"}] * 2
+    assert [set(numbers_of(cell)) for cell in made(asked)] == [{"STS-B dev", "SICK-R test"}] * 4
     (tmp_path / "stsb_dev.parquet").unlink()
     with pytest.raises(UnreadableSourceError, match=r"wants stsb_dev\.parquet"):
         asked.check_files()
