@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.environment import prepare
 from flows.plan_table import goes_on, show_told
-from flows.presets import slow_trainings
+from flows.presets import slow_products, slow_trainings
 from flows.records import found_run, unfinished_run, waiting_run
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
@@ -80,7 +80,7 @@ def labels_unlearnt(config: AnyRun) -> list[str]:
 def examined(config: AnyRun) -> None:
     """Refuse what cannot work (`check_run`); say what will work otherwise than it may look."""
     check_run(config)
-    for warning in [*slow_trainings(config), *labels_unlearnt(config)]:
+    for warning in [*slow_trainings(config), *slow_products(config), *labels_unlearnt(config)]:
         remark(f"warning {warning}")
 
 

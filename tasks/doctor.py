@@ -12,6 +12,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from sentemb_core.idc.faiss_wheels import installed_faiss
+from sentemb_core.store.machine import fast_precision
 
 PINS = {
     "fastapi": (">=0.139,<0.151", "newer ones break the server of prefect 3.8"),
@@ -83,6 +84,7 @@ def device() -> list[Finding]:
         Finding("torch", torch.__version__),
         Finding("CUDA device", cuda),
         Finding("CPU threads", f"{torch.get_num_threads()} of {os.cpu_count()}"),
+        Finding("fastest products", fast_precision()),
     ]
 
 

@@ -9,8 +9,6 @@ import hashlib
 import inspect
 import logging
 import math
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -28,6 +26,7 @@ from sentemb_core.errors import BadEmbeddingError, UsageError
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
 from sentemb_core.store.locks import file_lock
+from sentemb_core.store.machine import default_device, processors
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.records import Miss, Record, refs_in
 from sentemb_core.types import ArtifactRef, Json
@@ -291,21 +290,10 @@ def threads(arguments: Mapping[str, Any]) -> int:
     return _setting("threads", arguments) or processors()
 
 
-def processors() -> int:
-    """Those that this process may use, which on a shared machine are not all."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
 def device(arguments: Mapping[str, Any]) -> str:
     """Kind of device: of the argument or config field `device`, else what the machine has."""
     named = _setting("device", arguments)
     return str(named).partition(":")[0] if named else default_device()
-
-
-def default_device() -> str:
-    """`cuda` where a driver is loaded and not hidden, else `cpu`; asked without importing torch."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
-    return "cuda" if Path("/dev/nvidiactl").exists() and not hidden else "cpu"
 
 
 def _setting(name: str, arguments: Mapping[str, Any]) -> Any:

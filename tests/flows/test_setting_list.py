@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
+from flows.presets import PRETRAINED
 from flows.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
 from flows.setting_table import typed
 from flows.settings import COUNTED, ROUNDS, AnyRun, kind_of, settings, tables_of
@@ -125,7 +126,8 @@ def test_a_setting_says_whose_runs_have_it():
     assert told("simcse").keys().isdisjoint({"control", "annotator.name", "cycles.patience"})
 
 
-def test_a_path_narrows_the_table(call):
+def test_a_path_narrows_the_table(call, monkeypatch):
+    monkeypatch.setitem(PRETRAINED["annotation"], "dtype", "bfloat16")
     code, said, errors = call("settings", "annotation")
     assert (code, errors) == (0, "")
     rows = [line.split()[0] for line in said.splitlines() if line.startswith("annotation")]

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.presets import PRETRAINED, STATIC, slow_trainings
+from flows import presets
+from flows.presets import PRETRAINED, STATIC, slow_products, slow_trainings
 from flows.settings import by_path, settings
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import UsageError
+from sentemb_core.store.machine import fast_precision
 from sentemb_core.store.stages import flat
 
 
@@ -144,6 +146,24 @@ def test_a_static_encoder_in_a_folder_has_the_rates_of_a_table_and_no_initialise
     assert run.initialiser is None
     assert run.training.learning_rate == STATIC["training"]["learning_rate"]
     assert not slow_trainings(run)
+
+
+def test_bfloat16_is_warned_of_where_it_is_emulated(monkeypatch):
+    asked = made("annotation.dtype=bfloat16", "training.dtype=bfloat16")
+    monkeypatch.setattr(presets, "FAST", "float32")
+    annotation, training = slow_products(asked)
+    assert annotation.startswith("annotation.dtype is bfloat16, which this machine has no units")
+    assert training.endswith("set training.dtype=float32.")
+    assert slow_products(made("annotation.dtype=float32", "training.dtype=float32")) == []
+    monkeypatch.setattr(presets, "FAST", "bfloat16")
+    assert slow_products(asked) == []
+
+
+def test_presets_of_transformers_compute_as_fast_as_the_machine_can():
+    for encoder in ("transformer", "minilm"):
+        told = settings(None, {"corpus.source": "SOURCE", "encoder.name": encoder}, [])
+        assert {told.training.dtype} == {presets.FAST} == {fast_precision()}
+    assert made(**{"encoder.name": "static"}).training.dtype == "float32"
 
 
 def test_without_a_source_the_way_out_is_shown():

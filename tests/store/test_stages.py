@@ -14,8 +14,9 @@ from pydantic import BaseModel
 
 from sentemb_core.errors import UsageError
 from sentemb_core.store import stages
+from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import canonical
-from sentemb_core.store.stages import Stage, normal, processors, running, threads
+from sentemb_core.store.stages import Stage, normal, running, threads
 from sentemb_core.types import ArtifactRef
 
 REF = ArtifactRef(kind="graph", digest="a" * 64, size=3)

@@ -8,8 +8,8 @@ import torch
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.method_settings import CONPONO
+from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
-from sentemb_core.store.stages import processors
 from sentemb_core.training.log import LossLog
 from tasks.corpus import tokenise_sentences
 from tasks.train import train_encoder
