@@ -90,7 +90,8 @@ def main() -> bool:
     options = parser.parse_args()
     vectors, offsets = corpus(options.documents, options.sentences, options.dim, seed=0)
     print(f"{options.documents:,} documents, {len(vectors):,} sentences, {options.dim} dimensions")
-    return all([compare(vectors, offsets, top_k) for top_k in (1, 2)])
+    held = [compare(vectors, offsets, top_k) for top_k in (1, 2)]
+    return all(held)
 
 
 def compare(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> bool:

@@ -43,7 +43,8 @@ def one(arguments: list[str]) -> float:
 def main() -> bool:
     seconds = {name: cpu_seconds(arguments) for name, arguments in COMMANDS.items()}
     print(f"bare interpreter: {seconds.pop('bare interpreter'):.2f}")
-    return all([kept(name, spent, at_most=0.4) for name, spent in seconds.items()])
+    held = [kept(name, spent, at_most=0.4) for name, spent in seconds.items()]
+    return all(held)
 
 
 if __name__ == "__main__":

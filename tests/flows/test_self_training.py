@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
 from flows.annotation import annotation_of as annotated
 from flows.infocse_idc import neighbours_only, self_train
+from flows.presets import FAST
+from flows.settings import settings
 from flows.steps import begun
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError
@@ -109,6 +112,24 @@ def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):
     config = tiny_run(corpus_file)
     seeds = [neighbours_only(config, number).seed for number in (1, 2)]
     assert len({*seeds, config.training.seed, config.initialiser.seed}) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.weights
+def test_minilm_goes_through_a_round_as_its_preset_says(corpus_file: Path):
+    source = tiny_run(corpus_file).corpus.model_dump(exclude_none=True)
+    given = {f"corpus.{name}": value for name, value in source.items()}
+    short = {"training.steps": 2, "training.batch_size": 8, "rounds.max_rounds": 1}
+    config = settings(None, given | short | {"encoder.name": "minilm", "name": "minilm"}, [])
+    assert config.training.dtype == config.annotation.dtype == FAST
+    run = trained(config)
+    start, first = run.rows
+    assert start.encoder != first.encoder
+    assert [row.label for row in (start, first)] == ["start", "round 1"]
+    for row in (start, first):
+        assert scores_of(row.scores)["test"].document_to_counterpart.recall_at_10 > 0.2
+    encoder = SentenceTransformer(str(opened(first.encoder)), device="cpu")
+    assert encoder.encode(["Pay the tax by form."]).shape == (1, 384)
 
 
 @pytest.mark.parametrize(
