@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sentemb_core.types import Json
 
-_SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0}
+_SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0, "evaluate_every": 125}
 _FLOAT32: Json = {**_SIMCSE, "batch_size": 256, "dtype": "float32"}
 _SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments a text: 8,704 rows in both views
 _CONSERT: Json = {"batch_size": 96, "warmup": 0.1, "evaluate_every": 200, "patience": 10}
@@ -153,7 +153,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     },
     "bce": {"paper": {"batch_size": 64, "learning_rate": 3e-5}},
     "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
-    "is_bert": {"paper": {"batch_size": 32}},
+    "is_bert": {"paper": {"batch_size": 32, "evaluate_every": 1_000}},
     "sg_opt": {
         "paper": {
             "batch_size": 16,

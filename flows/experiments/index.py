@@ -72,6 +72,9 @@ NOT_SERVED: Mapping[str, str] = {
 }
 """Experiments of the papers that no data of ours can serve, and what comes nearest."""
 
+STOPS = {"evaluate_every", "patience"}
+"""Settings of a training that keep its best step, or end it before its last."""
+
 ALSO: Mapping[str, str] = {"s002.alpha": "s002.rescore", "s004.t14": "s004.t9"}
 """Further names of what another experiment holds: the curve of alpha, that of beta."""
 
@@ -195,11 +198,13 @@ class Reproduction(Config):
     ) -> TrainingConfig:
         """One training: the budget, its method's preset, the table's and the arm's own settings.
 
-        The later one wins. The method stays the arm's: a preset says how to train it.
+        The later one wins. The method stays the arm's: a preset says how to train it, but not when
+        it is judged. An arm ends with its last step, unless the table stops all of its trainings.
         """
         budget = self.budget
         told = budget.model_dump(include={"batch_size", "learning_rate", "dtype", "threads"})
-        told |= trained_by(method.name, *budget.presets) | budget.stated
+        preset = trained_by(method.name, *budget.presets)
+        told |= {name: preset[name] for name in preset.keys() - STOPS} | budget.stated
         own: Json = {"batch_size": batch_size} if batch_size else {}
         steps = max(1, round(budget.steps * times))
         return TrainingConfig.model_validate(

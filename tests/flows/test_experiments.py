@@ -10,7 +10,14 @@ import pytest
 from flows import experiment as running
 from flows.experiment import experiment
 from flows.experiments import index, learning
-from flows.experiments.index import ALSO, EXPERIMENTS, NOT_SERVED, Reproduction, files_wanted
+from flows.experiments.index import (
+    ALSO,
+    EXPERIMENTS,
+    NOT_SERVED,
+    STOPS,
+    Reproduction,
+    files_wanted,
+)
 from flows.experiments.shared_differences import (
     AT_MASK,
     CONVOLUTIONS,
@@ -365,18 +372,22 @@ def test_with_the_papers_preset_each_method_is_trained_its_own_way(
 
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 def test_every_training_of_the_papers_preset_is_of_its_methods_preset(what: Experiment, data: str):
-    """But for what the paper says of its whole table, and what the arm itself is about."""
+    """But for what the paper says of its whole table, what the arm itself is about, and its end."""
     asked = Reproduction(experiment=what.id, data=data, preset="paper")
     budget = asked.budget
     for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
         made = asked.training(step.method, 42, step.times, step.batch_size)
         told = {"method", "steps", *budget.stated, *(("batch_size",) if step.batch_size else ())}
+        told |= STOPS
         presets = PRESETS[step.method.name]
         preset = next(presets[name] for name in budget.presets if name in presets)
         for name in preset.keys() - told:
             assert getattr(made, name) == preset[name], name
         for name in budget.stated.keys() - {"steps", "batch_size"}:
             assert getattr(made, name) == budget.stated[name], name
+        assert [getattr(made, name) for name in STOPS] == [
+            budget.stated.get(name) for name in STOPS
+        ]
         assert made.batch_size == step.batch_size or "batch_size" in budget.stated.keys() | preset
 
 
