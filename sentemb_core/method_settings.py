@@ -201,7 +201,8 @@ class FineTune(Settings):
     )
     temperature: Temperature = Field(
         default=0.05,
-        description="Divides the similarity, as in self-training (seed 000, section 3.3).",
+        description="Divides the similarity. Ours, .05 as in self-training, whose loss it is (seed "
+        "000, section 3.3).",
     )
 
 
