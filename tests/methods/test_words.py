@@ -1,5 +1,6 @@
 """What recipes ask of a tokenizer."""
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
 
@@ -7,9 +8,13 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.method_settings import CLMAutoencoder
 from sentemb_core.methods.autoencoders import clm_autoencoder
+from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.words import begins_word, texts_of, vocabulary
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.views.batch import IGNORED
 from tests import tiny
-from tests.encoder.starting import start
+from tests.encoder.starting import invented, start
+from tests.methods.recipes import NEW_HEAD, SPANS, config_of
 from tests.views.drawn import seen
 
 
@@ -52,3 +57,29 @@ def test_the_noise_of_an_autoencoder_takes_whole_words():
     words = texts[0].split()
     assert all(text.split() == [word for word in words if word in text.split()] for text in left)
     assert len(set(left)) > 20
+
+
+MASKED = [
+    ("simcse", {"mlm": 0.1}),
+    ("declutr", SPANS),
+    ("condenser", {}),
+    ("infocse_aux", NEW_HEAD),
+    ("diffcse", NEW_HEAD),
+    ("rtd_mlm", NEW_HEAD),
+    ("mlm_autoencoder", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), MASKED, ids=[name for name, _ in MASKED])
+def test_no_special_token_is_ever_one_that_has_to_be_told(name, settings):
+    encoder = start("transformer", vocabulary=64)
+    corpus = tiny.corpus([4] * 16)
+    corpus.sentences = encoder.tokenise([f"{text} ☃" for text in invented(64, 12, seed=2)])
+    config = config_of(name, settings | {"mask_rate": 0.9})
+    batch = sampler_for(config, method_for(config.method, encoder), corpus).batch(0)
+    views = [view for view in batch.views.values() if view.targets]
+    targets = np.concatenate([row for view in views for row in view.targets])
+    special = [encoder.tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]", "[PAD]", "[UNK]")]
+    assert np.isin(special[-1], np.concatenate([row for view in views for row in view.tokens]))
+    assert (targets != IGNORED).mean() > 0.5
+    assert not np.isin(targets, special).any()
