@@ -49,6 +49,7 @@ class Recipe:
 
 MOMENTUM = ("networks.momentum.",)
 LOWER = ("networks.auxiliary.lower.",)
+START = (EMBEDDINGS, "networks.start.")
 EDITOR = ("networks.discriminator.edit.",)
 
 RECIPES = (
@@ -67,6 +68,7 @@ RECIPES = (
     Recipe("esimcse", fixed=MOMENTUM),
     Recipe("sncse", PROMPT),
     Recipe("consert", perturbed=True),
+    Recipe("consert", {"first": (), "second": ()}),
     Recipe("consert", {"first": ("adversarial",), "second": ()}),
     Recipe("mirror_bert"),
     Recipe("mirror_bert", {"drophead": 0.2}, perturbed=True),
@@ -77,7 +79,8 @@ RECIPES = (
     Recipe("bce"),
     Recipe("ct", neighbourly=True),
     Recipe("is_bert"),
-    Recipe("sg_opt", {"width": 32, "l2": 0.0}, fixed=(EMBEDDINGS, "networks.start.")),
+    Recipe("sg_opt", {"width": 32}, fixed=START),
+    Recipe("sg_opt", {"width": 32, "l2": 0.0}, fixed=START),
     Recipe("clm_autoencoder"),
     Recipe("clm_autoencoder", {"noise": 0.6, "tied": True, "per": "target"}),
     Recipe("clm_autoencoder", {"simcse": 1.0, "weight": 0.1}),

@@ -112,12 +112,18 @@ def step_of(method, learner, batch, *, step=0, chunk=None):
 
 
 def second_step(recipe):
-    """Method, learner and batch once a first step has filled what is remembered."""
+    """Method, learner and batch once a first step has filled what is remembered.
+
+    The encoder has left what its copies began with, as it would have.
+    """
     method, learner = made(recipe.name, **recipe.settings)
     config = config_of(recipe.name, recipe.settings)
     sampler = sampler_of(config, method)
     if method.after_step is not None:
         method.after_step(learner, step_of(method, learner, sampler.batch(0))[2])
+    with torch.no_grad():
+        for weight in learner.encoder.parameters():
+            weight.mul_(1.01)
     return method, learner, sampler.batch(1)
 
 
