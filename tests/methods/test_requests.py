@@ -377,6 +377,13 @@ def test_dropout_is_on_unless_a_method_makes_its_views_otherwise():
     assert trains_with_it(Recipe("consert", {"dropout": True}))
 
 
+@pytest.mark.parametrize("name", ["infocse_aux", "diffcse", "rtd_mlm"])
+def test_both_views_of_a_sentence_hide_tokens_of_their_own(name):
+    step = step_of(name, NEW_HEAD)
+    pairs = zip(step.view("anchor").targets, step.view("positive").targets, strict=True)
+    assert np.mean([np.array_equal(one == IGNORED, other == IGNORED) for one, other in pairs]) < 0.1
+
+
 def test_a_queue_remembers_what_the_momentum_encoder_made_of_the_anchors_under_the_head():
     step = step_of("esimcse", {"momentum": 0.5, "momentum_init": "random", "queue": 60})
     who, momentum = step.who, step.who.networks["momentum"]
