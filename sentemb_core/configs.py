@@ -210,9 +210,11 @@ class TrainingConfig(Config):
     method: MethodSettings = Field(
         default=InfoCSEIDCPairs(),
         description="The recipe: which texts are positives, and the loss. A name, or a name with "
-        "what it lets you set.",
+        "what it lets you set. Seed 000's, unless told.",
     )
-    steps: int = Field(default=400, ge=1, description="Optimiser steps at most.")
+    steps: int = Field(
+        default=400, ge=1, description="Optimiser steps at most. Ours, for two CPU cores."
+    )
     batch_size: int = Field(
         default=128,
         ge=2,
@@ -221,35 +223,48 @@ class TrainingConfig(Config):
     chunk: int | None = Field(
         default=None,
         ge=1,
-        description="Sentences encoded at once: gradient cache for any batch size.",
+        description="Sentences encoded at once: gradient cache for any batch size. None, which is "
+        "ours: the whole batch, halved where memory runs out.",
     )
     learning_rate: float = Field(
         default=2e-5, gt=0, description="Behind the warm-up. Seed 000, appendix C: 2e-5."
     )
     optimizer: Literal["adam", "adamw"] = Field(default="adamw", description="Seed 000: Adam.")
-    weight_decay: float = Field(default=0.01, ge=0, description="AdamW only.")
+    weight_decay: float = Field(
+        default=0.01,
+        ge=0,
+        description="AdamW only. Ours, PyTorch's own; the codes of ConSERT, Mirror-BERT and "
+        "Condenser have it, too.",
+    )
     schedule: Literal["constant", "linear", "slanted"] = Field(
         default="linear", description="After the warm-up; seed 000 states none (constant)."
     )
     warmup: float = Field(
-        default=0.05, ge=0, lt=1, description="Share of the steps, in which the rate grows."
+        default=0.05, ge=0, lt=1, description="Share of the steps, in which the rate grows. Ours."
     )
-    clip: float | None = Field(default=1.0, gt=0, description="Gradient norm (SimCSE's 1.0).")
+    clip: float | None = Field(
+        default=1.0, gt=0, description="Gradient norm; 1.0 in SimCSE's code."
+    )
     dtype: Precision = Field(
         default="float32",
-        description="Autocast of the forward.",
+        description="Autocast of the forward. Ours; many codes take half precision.",
     )
     evaluate_every: int | None = Field(
-        default=None, ge=1, description="Steps between validations; none: at the end alone."
+        default=None,
+        ge=1,
+        description="Steps between validations; none, which is ours: the last step is kept.",
     )
     patience: int | None = Field(
-        default=None, ge=1, description="Validations without growth before stopping."
+        default=None,
+        ge=1,
+        description="Validations without growth before stopping; none, which is ours: all steps.",
     )
-    checkpoint_every: int = Field(default=100, ge=1, description="Steps between checkpoints.")
+    checkpoint_every: int = Field(default=100, ge=1, description="Steps between checkpoints. Ours.")
     threads: int | None = Field(
         default=None,
         ge=1,
-        description="CPU threads; part of the cache key, since sums depend on it.",
+        description="CPU threads; part of the cache key, since sums depend on it. None, which is "
+        "ours: as PyTorch finds them.",
     )
     seed: int = Field(
         default=42, ge=0, description="Batches, dropout, samples (seed 000, appendix C: 42)."

@@ -51,7 +51,9 @@ SOURCE = re.compile(r"\b([Ss]eed 00\d|erratum E\d+|[Pp]aper|code|ORQA|[Oo]urs)\b
 """A paper, its code, what docs/errata.md makes of them, or nobody's but our own."""
 
 
-@every_method
+@pytest.mark.parametrize(
+    "settings", [*get_args(AnyMethod), TrainingConfig], ids=[*METHOD_NAMES, "training"]
+)
 def test_every_default_says_whose_it_is(settings):
     fields = settings.model_fields.items()
     told = {name: field.description for name, field in fields if name != "name"}
