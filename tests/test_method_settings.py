@@ -218,7 +218,7 @@ def test_every_method_has_its_entry_in_the_paper_index():
 
 
 RESULTS = INDEX.parents[2] / "RESULTS.md"
-QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+|E\d+) \(`(.+?)`, ([\w.-]+)\)")
+QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+) \(`(.+?)`, ([\w.-]+)\)")
 """Column, number, row and table."""
 
 
