@@ -134,6 +134,8 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         "tsdae": {
             "batch_size": 8,
             "learning_rate": 3e-5,
+            "schedule": "constant",
+            "warmup": 0.0,
             "weight_decay": 0.0,
             "method": {"noise": 0.6, "tied": True, "per": "target"},
         },
