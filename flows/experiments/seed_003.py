@@ -158,7 +158,7 @@ POSITIVES = Experiment(
     columns=FOUR,
     claims=(
         Claim(
-            text="Four positives are better than one (the paper sees little difference)",
+            text="(ours) Four positives are better than one (the paper sees little difference)",
             better="4",
             than=("1",),
         ),

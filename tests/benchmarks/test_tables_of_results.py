@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_a_report_of_an_experiment_that_is_no_more_is_passed_over(tmp_path: Path
         (tmp_path / name).mkdir()
         (tmp_path / name / "table.json").write_text(json.dumps(table))
     assert [table["experiment"] for table in tables(tmp_path)] == ["s000.t1"]
+
+
+def test_the_summary_counts_the_claims_of_the_table():
+    results = (ROOT / "RESULTS.md").read_text("utf-8")
+    table = results.partition("<!-- claims:begin -->")[2].partition("<!-- claims:end -->")[0]
+    claims = re.findall(r"^\| s0\S+ \| (.+?) \| \*\*(.+?)\*\* \|", table, re.MULTILINE)
+    fates = Counter(fate for text, fate in claims if not text.startswith("(ours)"))
+    summary = results.partition("\n## ")[0]
+    assert f"**Of {fates.total()} claims of the papers**" in summary
+    told = f"{fates['holds']} hold, {fates['does not hold']} do not, {fates['not decided']} are not"
+    assert told in summary
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
