@@ -68,7 +68,7 @@ NOT_SERVED: Mapping[str, str] = {
     "s004.t5": "a training on WikiText-103 beside a million sentences of Wikipedia, neither of "
     "which is at hand: `run wikitext.txt --method hicl` trains on a file of yours",
     "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
-    "--seeds 1 2 3 4 5` takes such an encoder where one is at hand",
+    "--seeds 1 2 3 4 5` makes those of BERT-base where it is at hand, and no preset has the others",
 }
 """Experiments of the papers that no data of ours can serve, and what comes nearest."""
 

@@ -261,6 +261,19 @@ def test_an_experiment_that_nothing_serves_says_why_and_what_comes_nearest(data:
             checked_as(Reproduction, {"experiment": name, "data": data})
 
 
+def test_five_seeds_of_other_encoders_than_bert_are_not_promised(data: str):
+    """No option of a table chooses its encoder."""
+    assert "of BERT-base where it is at hand" in NOT_SERVED["s004.t15"]
+    asked = Reproduction(experiment="s004.t1", data=data, preset="paper", seeds=(1, 2, 3, 4, 5))
+    assert asked.budget.base.encoder.name == "bert-base-uncased"
+
+
+def test_rows_that_word_vectors_cannot_have_are_told_to_be_left_out():
+    told = r"SimCSE.* left out: word vectors have no "
+    for name in ("s000.t2", "s000.t3d"):
+        assert re.search(told, EXPERIMENTS[name].small.differs)
+
+
 def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
     assert not ALSO.keys() & (EXPERIMENTS.keys() | NOT_SERVED.keys())
     for name, other in ALSO.items():
