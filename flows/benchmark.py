@@ -28,6 +28,7 @@ from tasks.benchmark import (
     kept_encoder,
     measure_overlap,
     placed,
+    result_of,
 )
 from tasks.encode import start_encoder
 from tasks.following import recorded
@@ -251,12 +252,12 @@ def comparable(config: Benchmark) -> list[Placed]:
 def compared_averages(
     tasks: Sequence[Placed], pairs: Mapping[str, tuple[ArtifactRef, ArtifactRef]]
 ) -> list[ArtifactRef]:
-    """The difference of each group's average, where several tasks make one."""
+    """The difference of each group's average, where several tasks of one measure make one."""
     averaged = {
         group: [name for name in averaged_tasks(tasks, group) if name in pairs] for group in GROUPS
     }
     return [
         compare_results(f"{group}, average of {len(names)}", [pairs[name] for name in names])
         for group, names in averaged.items()
-        if len(names) > 1
+        if len(names) > 1 and len({result_of(pairs[name][0]).main for name in names}) == 1
     ]

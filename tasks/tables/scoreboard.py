@@ -131,8 +131,13 @@ def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
 
 
 def averages(board: Scoreboard, cells: Sequence[Cell], group: Group) -> dict[str, float]:
-    """Plain mean over a group's averaged tasks, of the systems that have them all."""
+    """Plain mean over a group's averaged tasks, of the systems that have them all.
+
+    Empty where these are of several measures: a correlation and a share have no mean.
+    """
     wanted = averaged_tasks(board.tasks, group)
+    if len({cell.measure for cell in cells if cell.task in wanted}) > 1:
+        return {}
     values = {(cell.system, cell.task): cell.value for cell in cells}
     return {
         system: mean(values[system, task] for task in wanted)

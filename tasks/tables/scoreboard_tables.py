@@ -253,8 +253,7 @@ def lines_of(board: Scoreboard, cells: Sequence[Cell], group: Group) -> list[lis
         about = [one.measure, f"{one.units:,}"] if one else [absent.get(name, ""), ""]
         found.append([plain(name), *about, *shown(board, values)])
     names = averaged_tasks(board.tasks, group)
-    if len(names) > 1:
-        means = averages(board, cells, group)
+    if len(names) > 1 and (means := averages(board, cells, group)):
         found.append(["average", f"of {len(names)}", "", *shown(board, means)])
     return found
 

@@ -44,6 +44,7 @@ from tasks.tables.scoreboard_tables import board_json, scoreboard_tables, write_
 from tasks.walking import making_plan, without_prefect
 from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
+from tests.parquet import write
 
 TASKS = ["cranfield", "sts12", "sts13", "sts-b-dev", "tree_depth"]
 MODELS = ["one", "two", "three"]
@@ -120,6 +121,20 @@ def test_only_sets_of_the_papers_are_averaged_and_a_system_must_have_them_all(bo
     )
     partly = [cell for cell in cells if (cell.task, cell.system) != ("beir", "two")]
     assert set(averages(board, partly, "retrieval")) == {*FIXED, "one", "three"}
+
+
+def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path, capsys):
+    first, second = ["w4 w5", "w6 w7", "w8"], ["w4 w9", "w6 w10", "w8 w11"]
+    pairs = {"sentence1": first, "sentence2": second, "score": [5.0, 5.0, 1.0]}
+    write(tmp_path / "stsb_test.parquet", **pairs)
+    write(tmp_path / "product_abt_buy.parquet", title1=first, title2=second, label=[1, 1, 0])
+    config = asked(files, "one", "two", data=str(tmp_path), tasks=["STS-B-retrieval", "Abt-Buy"])
+    board = board_of(config)
+    cells = cells_of(board)
+    assert {cell.measure for cell in cells} == {"R@5", "R_cap@10"}
+    assert averages(board, cells, "retrieval") == {}
+    assert "average" not in shown(capsys, *scoreboard_tables(board))
+    assert duel_of(config).averages == []
 
 
 def test_a_second_run_runs_no_body_and_gives_the_same(files: Path, board: Scoreboard):
