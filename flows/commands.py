@@ -67,6 +67,13 @@ def train_command(
 def labels_unlearnt(config: AnyRun) -> list[str]:
     """A warning where labels were named or counted, and no training reads them."""
     source, count = config.labels.source, config.labels.count
+    if isinstance(config, InfoCSEPlus) and not config.uses_labels:
+        zero = "labels.count (--label-count)" if count == 0 else "cycles.max_cycles (--cycles)"
+        kept = f"{config.validation.label_share:.0%} of the counterparts, which cycles would learn"
+        return [
+            f"{zero} is 0: this is self-training alone, and nothing learns from labels. "
+            f"{kept} from, are still not looked for: set validation.label_share=0 to judge by all."
+        ]
     if isinstance(config, InfoCSEPlus | FineTuneRun) or (source is None and count is None):
         return []
     found = (

@@ -48,7 +48,7 @@ class FewShotTable(MethodTable):
     encoders: tuple[Start, ...] = ("static",)
     methods: tuple[str, ...] = ("conpono", "infocse_idc")
     seeds: Seeds = Field(default=(42, 43, 44), min_length=1)
-    counts: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+    counts: tuple[Annotated[int, Field(ge=2)], ...] = Field(
         default=(100, 250, 1_000), min_length=1, description="Labels, ascending."
     )
     labels: LabelsConfig = SMALL_EPOCHS

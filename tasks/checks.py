@@ -53,7 +53,7 @@ def check_run(config: RunConfig) -> None:
     Raises:
         RecipeError: E303, a method and the start encoder do not go together.
         NoNegativesError: E301, a batch in which nothing can contrast.
-        UsageError: it shall learn from labels, and none are named; both faiss wheels are
+        UsageError: it shall learn from labels, and none or one is named; both faiss wheels are
             installed, or none where k-means clusters.
         UnreadableSourceError, MissingColumnError: E103, E104, of the corpus or the labels.
         MissingEncoderError: E401.
@@ -101,6 +101,11 @@ def check_corpus(config: CorpusConfig) -> None:
 
 def check_labels(config: RunConfig) -> None:
     """Open the file of labels, if there is one, and look for its columns."""
+    if learns_from_labels(config) and config.labels.count == 1:
+        raise UsageError(
+            "Fine-tuning contrasts labels of two documents at least, and labels.count "
+            "(--label-count) is 1: take more."
+        )
     if config.labels.source:
         from sentemb_core.corpus.labels import check_label_file
 

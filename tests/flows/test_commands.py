@@ -20,7 +20,7 @@ from flows.commands import plan_of
 from flows.infocse_idc import self_train
 from flows.settings import PATHS, settings
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.errors import RecipeError
+from sentemb_core.errors import RecipeError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
@@ -287,6 +287,27 @@ def test_a_number_of_labels_that_nothing_learns_from_is_told(
     code, _, told = call("run", str(corpus_file), *columns, *asked)
     assert code == 0
     assert told.count("nothing learns from labels, of which") == warned
+
+
+@pytest.mark.parametrize(
+    ("options", "zero"),
+    [("--cycles 0", "--cycles"), ("--cycles 2 --label-count 0", "--label-count"), ("", None)],
+)
+def test_cycles_that_learn_no_label_are_told_to_be_self_training(
+    call, corpus_file, options: str, zero: str | None
+):
+    asked = (*NAMED, "--counterpart-column", "title", *options.split(), "--dry-run", "--json")
+    code, _, told = call("run", str(corpus_file), *asked)
+    assert (code, "this is self-training alone" in told) == (0, zero is not None)
+    assert zero is None or f"({zero}) is 0" in told
+
+
+@pytest.mark.parametrize("options", ["--method fine_tune", "--cycles 1"])
+def test_a_single_label_is_refused_before_anything_runs(call, corpus_file, options: str):
+    asked = (*NAMED, "--counterpart-column", "title", *options.split(), "--label-count", "1")
+    code, _, told = call("run", str(corpus_file), *asked)
+    assert (code, last_runs(Store.default())) == (UsageError.exit_code, [])
+    assert "two documents at least, and labels.count (--label-count) is 1" in told
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(call, corpus_file, tmp_path):

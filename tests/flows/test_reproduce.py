@@ -299,7 +299,7 @@ def test_rows_that_are_asked_for_twice_are_one(model):
         (MethodTable, {"seeds": [-1]}, r"seeds\.0.*greater than or equal to 0, found -1"),
         (MethodTable, {"seeds": []}, "seeds.*at least 1 item"),
         (FewShotTable, {"seeds": [1, -1]}, r"seeds\.1.*greater than or equal to 0, found -1"),
-        (FewShotTable, {"counts": [-5]}, r"counts\.0.*greater than or equal to 1, found -5"),
+        (FewShotTable, {"counts": [-5]}, r"counts\.0.*greater than or equal to 2, found -5"),
         (FewShotTable, {"corpora": ["plain_sentences"]}, "labels are titles, and plain_sent.*elif"),
         (Reproduction, {"seeds": [-1]}, r"seeds\.0.*greater than or equal to 0, found -1"),
     ],
