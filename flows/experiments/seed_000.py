@@ -226,6 +226,7 @@ PLUS_PLUS = Experiment(
     labels=True,
     small=WORDS,
     paper=PAPER,
+    differs="The second cycle has one round, not rounds until R@5 stops growing.",
 )
 
 CLUSTERING = Experiment(
