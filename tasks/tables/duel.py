@@ -16,6 +16,7 @@ from tasks.tables.scoreboard import (
     refused,
     refused_together,
 )
+from tasks.tables.scoreboard_lines import fixed_lines
 from tasks.tables.scoreboard_tables import empty_table, overlap_json, overlap_tables
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         *([conclusion(rows, first, second)] if rows else []),
         *models_told(duel.models),
         *filter(None, [lengths_note(duel.encoders)]),
+        *fixed_lines(duel.models.keys() - duel.encoders.keys()),
         *overlap_tables(duel.overlap),
     ]
 

@@ -1,6 +1,6 @@
 """What a benchmark found beside its scores, as the lines of a table, for a terminal and a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sentemb_core.suite import Group
 from sentemb_core.types import ArtifactRef
@@ -37,6 +37,18 @@ def diagnosis_lines(
         for measure in MEASURES
     ]
     return [head, *rows]
+
+
+def fixed_lines(fixed: Iterable[str]) -> list[str]:
+    """Which BM25 it was, if it is among the rows: others differ by points."""
+    from sentemb_core.retrieval.bm25 import ENGLISH, K3, LUCENE
+
+    if "bm25" not in {name.lower() for name in fixed}:
+        return []
+    return [
+        f"BM25: k1 {LUCENE.k1:g}, b {LUCENE.b:g}, k3 {K3:g}; title and text as one field, words "
+        f"lowercased and not stemmed, {len(ENGLISH)} English stop words left out."
+    ]
 
 
 def subset_lines(cells: Sequence[Cell]) -> list[str]:

@@ -18,6 +18,7 @@ from tasks.tables.scoreboard import (
 from tasks.tables.scoreboard_lines import (
     TITLES,
     diagnosis_lines,
+    fixed_lines,
     fusion_lines,
     overlap_lines,
     subset_lines,
@@ -39,7 +40,12 @@ def write_page(
     panels = [
         Panel(
             "At a glance",
-            [f"Models: {models}.", lengths_note(board.encoders), *absences(board)],
+            [
+                f"Models: {models}.",
+                lengths_note(board.encoders),
+                *fixed_lines(board.fixed),
+                *absences(board),
+            ],
             drawing,
             "A mark is a system's score times 100, its bar the 95 % interval; grey is what no "
             "training moves.",

@@ -30,6 +30,7 @@ from tasks.tables.scoreboard_lines import (
     TITLES,
     Lines,
     diagnosis_lines,
+    fixed_lines,
     fusion_lines,
     overlap_lines,
     subset_lines,
@@ -192,6 +193,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models),
         lengths_note(board.encoders),
+        *fixed_lines(board.fixed),
         *(f"{where}: {error}" for where, error in refused_together(board.scores).items()),
     ]
     for sample in board.diagnoses:

@@ -123,6 +123,12 @@ def test_only_sets_of_the_papers_are_averaged_and_a_system_must_have_them_all(bo
     assert set(averages(board, partly, "retrieval")) == {*FIXED, "one", "three"}
 
 
+def test_a_table_with_bm25_says_which_it_is(board: Scoreboard, tmp_path: Path, capsys):
+    told = "BM25: k1 1.2, b 0.75, k3 8; title and text as one field, words lowercased and not "
+    assert told in shown(capsys, *scoreboard_tables(board))
+    assert told in (write_board(board, tmp_path) / "page.html").read_text("utf-8")
+
+
 def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path, capsys):
     first, second = ["w4 w5", "w6 w7", "w8"], ["w4 w9", "w6 w10", "w8 w11"]
     pairs = {"sentence1": first, "sentence2": second, "score": [5.0, 5.0, 1.0]}
@@ -454,6 +460,7 @@ def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
     assert "bm25 is better on" in said
     assert "bm25 and Constant can only retrieve: STS12, STS13, STS-B-dev, tree_depth." in said
     assert "one in twenty differences would look real.\n" in said  # too few for a number
+    assert "BM25: k1 1.2, b 0.75, k3 8; " in said
     told = duel_json(duel)
     assert told["tasks"][0]["better"] == "bm25"
     assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
