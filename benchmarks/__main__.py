@@ -10,9 +10,9 @@ training.py  pair batches against sentence-transformers' loss; cluster batches a
 heap.py      a training step on the warm heap against glibc's own
 starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 
-Started by themselves: `stream_corpus.py` (4 GB of input, flat memory; an hour), and what writes
-tables of RESULTS.md: `main_job.py`, `annotation_study.py`, `adaptation.py`, `condenser.py`,
-`claims.py`, `learning_rates.py`.
+Started by themselves: `stream_corpus.py` and `stream_run.py` (4 GB of input, flat memory: stage by
+stage, and in one run; an hour each), and what writes tables of RESULTS.md: `main_job.py`,
+`annotation_study.py`, `adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`.
 """
 
 import os

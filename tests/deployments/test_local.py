@@ -34,10 +34,20 @@ ONE_ROUND = {"rounds": {"max_rounds": 1, "patience": 1}, "control": False}
 
 
 def call(url, body=None):
+    """An answer of Prefect's API; 503 is its busy database, where its own clients ask again."""
     data = None if body is None else json.dumps(body).encode()
-    headers = {"content-type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=LONG) as answer:
-        return json.load(answer)
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+
+    def answer():
+        try:
+            with urllib.request.urlopen(request, timeout=LONG) as answered:
+                return json.load(answered)
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            return None
+
+    return soon(answer, lambda answered: answered is not None)
 
 
 def processes_of(home):
