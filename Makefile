@@ -13,13 +13,20 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
 
-.PHONY: demo test check fix ui bench lock audit clean
+WHOLE_RUNS := tests/deployments tests/faults tests/flows
+
+.PHONY: demo test test-runs test-parts check fix ui bench lock audit clean
 
 demo: $(READY)           ## documents in, a better encoder out, on the shipped corpus
 	$(BIN)/python -m flows demo
 
-test: $(READY)           ## the whole test suite
-	$(BIN)/python -m pytest
+test: test-runs test-parts ## the whole test suite; its halves go side by side with --jobs=2
+
+test-runs: $(READY)      ## flows, services and kills, which wait for processes as much as they compute
+	$(BIN)/python -m pytest $(WHOLE_RUNS)
+
+test-parts: $(READY)     ## all other tests
+	$(BIN)/python -m pytest $(WHOLE_RUNS:%=--ignore=%)
 
 check: $(READY)          ## lint, types, floors
 	$(BIN)/ruff check .
