@@ -1,12 +1,22 @@
 """A candidate before the gate: registered, compared on the gate's own split, promoted or not."""
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
-from tasks.registry import ModelVersion, Promotion, fingerprint_of, promote, register, resolve
+from tasks.mlflow_model import model_ref
+from tasks.registry import (
+    ModelVersion,
+    Promotion,
+    fingerprint_of,
+    promote,
+    register,
+    resolve,
+    versions,
+)
 from tasks.rows import Row, SelfTraining, Texts, Value
 from tasks.storing import opened
 from tasks.validate import scores_of, validate_encoder
@@ -93,7 +103,7 @@ def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) 
             "parent": start.encoder.digest,
             "round": best.label,
             "documents": training.texts.documents.digest,
-            LABEL_SHARE: config.validation.label_share if learnt_labels(training) else 0.0,
+            LABEL_SHARE: share_learnt(config, training),
         },
         canaries=drawn_sentences(TokenCorpus.open(opened(training.texts.sentences))),
     )
@@ -106,7 +116,16 @@ def verdict(
     from sentemb_core.evaluation.gate import gate
 
     best = training.rows[training.best]
-    fair = never_learnt(champion, training.texts)
+    before = share_before(config)
+    if before > config.validation.label_share:
+        log.warning(
+            "the start encoder has learnt from the labels of %.0f %% of all documents, as the "
+            "registry says: the gate leaves them out, validation and test ask them, too; with "
+            "--set validation.label_share=%g all ask the others alone",
+            100 * before,
+            before,
+        )
+    fair = never_learnt(max(before, share_of(champion)), training.texts)
     return gate(
         gate_ranks(best.scores)[fair],
         champion_ranks(champion, training.texts)[fair] if champion else None,
@@ -116,18 +135,41 @@ def verdict(
     )
 
 
+def share_learnt(config: RunConfig, training: SelfTraining) -> float:
+    """The share of all documents whose labels the best encoder, or one before it, learnt from.
+
+    A hash draws them, so that the greater of two shares holds the other.
+    """
+    own = config.validation.label_share if learnt_labels(training) else 0.0
+    return max(own, share_before(config))
+
+
+def share_before(config: RunConfig) -> float:
+    """That of the start encoder: 0 where it is no folder of a registered version."""
+    folder = Path(config.encoder.name)
+    if not folder.is_dir():
+        return 0.0
+    start = model_ref(folder)
+    same = [version for version in versions() if version.artifact == start]
+    return max(map(share_of, same), default=0.0)
+
+
+def share_of(version: ModelVersion | None) -> float:
+    """What the version's tag says; older versions have none."""
+    return float(version.tags.get(LABEL_SHARE, 0.0)) if version else 0.0
+
+
 def learnt_labels(training: SelfTraining) -> bool:
     """Whether the best row, or one before it on its path, was fine-tuned."""
     return any(row.kind == "fine-tuned" for row in training.path)
 
 
-def never_learnt(champion: ModelVersion | None, texts: Texts) -> "np.ndarray":
-    """Gate queries that are none of the champion's labels: a fine-tuned one knows those answers."""
+def never_learnt(share: float, texts: Texts) -> "np.ndarray":
+    """Gate queries outside this share of labels: whoever was fine-tuned on them knows them."""
     import numpy as np
 
     from sentemb_core.corpus.benchmark import Benchmark, is_label
 
-    share = float(champion.tags.get(LABEL_SHARE, 0.0)) if champion else 0.0
     asking = Benchmark.open(opened(texts.benchmark)).only("gate").query_doc_id
     return np.array([not is_label(doc_id, share) for doc_id in asking], np.bool_)
 

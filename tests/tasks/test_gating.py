@@ -12,6 +12,7 @@ from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.types import ArtifactRef
 from tasks import gating
+from tasks.mlflow_model import model_ref
 from tasks.registry import Alias, ModelVersion, Promotion
 from tasks.rows import RowKind
 
@@ -39,22 +40,59 @@ def champion(number: int = 1, **tags: str) -> ModelVersion:
     return ModelVersion(name="news", version=number, artifact=REF, tags=tags)
 
 
-def kept(version: ModelVersion | None) -> list[bool]:
+def kept(share: float) -> list[bool]:
     texts = cast(Any, SimpleNamespace(benchmark=REF))
-    return gating.never_learnt(version, texts).tolist()
+    return gating.never_learnt(share, texts).tolist()
 
 
-def test_labels_that_the_champion_learnt_from_do_not_judge(gate_ids: list[str]):
-    told = kept(champion(label_share="0.5"))
+def test_labels_that_an_encoder_learnt_from_do_not_judge(gate_ids: list[str]):
+    told = kept(0.5)
     assert told == [not is_label(doc_id, 0.5) for doc_id in gate_ids]
     assert 0.3 < sum(told) / len(told) < 0.7
 
 
-@pytest.mark.parametrize("version", [None, champion(), champion(label_share="0.0")])
-def test_a_champion_without_labels_is_judged_on_the_whole_split(
-    gate_ids: list[str], version: ModelVersion | None
+def test_without_labels_the_whole_split_judges(gate_ids: list[str]):
+    assert kept(0.0) == [True] * len(gate_ids)
+
+
+@pytest.fixture
+def fine_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The folder of an encoder that is registered twice, once after labels of 30 %."""
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    taught = champion(label_share="0.3").model_copy(update={"artifact": model_ref(folder)})
+    found = [champion(label_share="0.9"), taught, taught.model_copy(update={"tags": {}})]
+    monkeypatch.setattr(gating, "versions", lambda: found)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("champion_learnt", "asked"), [("0.0", 0.3), ("0.5", 0.5)], ids=["start", "champion"]
+)
+def test_the_gate_asks_what_neither_start_nor_champion_has_learnt(
+    fine_tuned: str,
+    champion_learnt: str,
+    asked: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ):
-    assert kept(version) == [True] * len(gate_ids)
+    shares: list[float] = []
+
+    def all_of_them(share: float, _: Any) -> Any:
+        shares.append(share)
+        return np.full(200, True)
+
+    monkeypatch.setattr(gating, "never_learnt", all_of_them)
+    monkeypatch.setattr(gating, "gate_ranks", lambda _: np.ones(200, np.int64))
+    monkeypatch.setattr(gating, "champion_ranks", lambda *_: np.ones(200, np.int64))
+    monkeypatch.setattr(gating, "collapsed", lambda *_: False)
+    training = cast(Any, SimpleNamespace(rows=[SimpleNamespace(scores=None)], best=0, texts=None))
+    config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
+    gating.verdict(config, training, champion(label_share=champion_learnt))
+    assert shares == [asked]
+    assert "labels of 30 % of all documents" in caplog.text
+    assert "validation.label_share=0.3" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -146,6 +184,13 @@ def test_a_version_that_learnt_labels_is_tagged_with_their_share(
 ):
     pool = ValidationConfig(label_share=0.5)
     assert registration(monkeypatch, kind=kind, validation=pool)["tags"]["label_share"] == share
+
+
+def test_labels_are_handed_down_to_what_starts_from_their_encoder(
+    fine_tuned: str, monkeypatch: pytest.MonkeyPatch
+):
+    told = registration(monkeypatch, encoder=EncoderConfig(name=fine_tuned))
+    assert told["tags"]["label_share"] == 0.3
 
 
 @pytest.mark.parametrize(
