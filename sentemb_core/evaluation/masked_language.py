@@ -64,9 +64,9 @@ def masked_language(
         RecipeError: The head does not fit the encoder.
     """
     layers = 1 + max(int(name.split(".")[1]) for name in head if name.startswith("layers."))
-    filler = MaskFiller(encoder, layers).eval()
-    load_head(filler, head, random_head=False)
     table = token_table(encoder)
+    filler = MaskFiller(encoder, layers).to(table.device).eval()
+    load_head(filler, head, random_head=False)
     everything = np.arange(len(corpus.document_of))
     hide = masked(first, masking(encoder, RATE))
     hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(seed))
@@ -75,12 +75,11 @@ def masked_language(
     if not len(chosen):
         raise BadDataError(
             f"A masked loss needs masked tokens; {counted(len(everything), 'sentence')} at rate "
-            f"{RATE} gave "
-            "none: take more sentences."
+            f"{RATE} gave none: take more sentences."
         )
     late = condensed = 0.0
     for ids, wanted in zip(hidden.tokens, targets, strict=True):
-        row, goal = torch.from_numpy(ids)[None], torch.from_numpy(wanted)[None]
+        row, goal = (torch.from_numpy(one)[None].to(table.device) for one in (ids, wanted))
         reading = encoder.read(row, layers=True)
         late += float(filler.language.loss(reading.layers[-1], goal, table))
         early = reading.layers[below]

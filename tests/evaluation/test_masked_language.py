@@ -11,6 +11,7 @@ from sentemb_core.errors import BadDataError, RecipeError
 from sentemb_core.evaluation.masked_language import masked_language, unigram_loss
 from sentemb_core.heads.mask_filler import MaskFiller
 from tests import tiny
+from tests.second_device import THERE, SecondDevice
 
 WORDS = tiny.VOCABULARY + 1
 
@@ -89,3 +90,11 @@ def test_a_head_of_another_encoder_is_refused():
     head = head_of(encoder) | {"language.bias": torch.zeros(5)}
     with pytest.raises(RecipeError, match="must fit"):
         masked_language(encoder, head, 1, texts(), counts())
+
+
+def test_masks_are_told_where_the_encoder_is():
+    head = head_of(tiny.bert())
+    here = masked_language(tiny.bert(), head, 1, texts(), counts())
+    with SecondDevice():
+        there = masked_language(tiny.bert().to(THERE), head, 1, texts(), counts())
+    assert here == there
