@@ -7,6 +7,7 @@ from pathlib import Path
 from sentemb_core.console import remark
 from sentemb_core.errors import UsageError
 from sentemb_core.redaction import redacted
+from sentemb_core.store.objects import Store
 from tasks.artifacts import answers, live_server
 
 QUIET = {
@@ -27,7 +28,7 @@ QUIET = {
 
 def home() -> Path:
     """The folder of store, records, runs, Prefect and MLflow: $SENTEMB_HOME or ./.sentemb."""
-    return Path(os.environ.get("SENTEMB_HOME", ".sentemb")).resolve()
+    return Store.default().root.resolve()
 
 
 def log_file() -> Path:

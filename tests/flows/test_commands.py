@@ -529,6 +529,14 @@ def test_a_home_without_runs_says_how_to_begin_one(call, tmp_path):
     assert "`python -m flows run documents.jsonl` begins" in told
 
 
+def test_a_home_that_is_named_empty_is_the_usual_one(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SENTEMB_HOME", "")
+    _, _, told = call("status")
+    assert f"in {tmp_path / '.sentemb'}. " in told
+    assert [found.name for found in tmp_path.iterdir()] == [".sentemb"]
+
+
 def test_a_plan_says_whose_a_stage_is_and_how_much_would_run(call, corpus_file):
     _, said, _ = call("run", str(corpus_file), *NAMED, "--dry-run")
     assert " after conpono  train_encoder " in said
