@@ -71,7 +71,8 @@ class TableOptions:
         Parameter(
             group=OF_CELLS,
             help="Rows (`sentemb methods`). Default: all but infocse_idc_kmeans infocse_idc_dot "
-            "hicl_over_esimcse hicl_over_sncse bm25_rescored; few-shot: conpono infocse_idc.",
+            "hicl_over_esimcse hicl_over_sncse bm25_rescored bm25_seed_002; few-shot: conpono "
+            "infocse_idc.",
         ),
     ] = None
     counts: Annotated[

@@ -5,6 +5,7 @@ import re
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,18 @@ from flows import few_shot as shots
 from flows import reproduce
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
-from flows.method_table import LITERAL_BM25, METHODS, OF_TITLES, VARIANTS, MethodTable
+from flows.method_table import (
+    LITERAL_BM25,
+    METHODS,
+    OF_TITLES,
+    ON_REQUEST,
+    VARIANTS,
+    MethodTable,
+)
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
+from flows.table_options import TableOptions
 from sentemb_core import console
 from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.results import TaskResult
@@ -481,3 +490,9 @@ def test_a_curve_goes_on_where_it_was(data: str):
     with recording(Store.default(), "probe", [], {}) as log:
         shot(few(data, methods=["conpono"]))
     assert not [used for used in log.used if not used.hit]
+
+
+def test_the_help_names_the_rows_that_are_there_on_request_alone():
+    *_, told = get_type_hints(TableOptions, include_extras=True)["methods"].__metadata__
+    named = told.help.partition("all but ")[2].partition(";")[0]
+    assert tuple(named.split()) == ON_REQUEST
