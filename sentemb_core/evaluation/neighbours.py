@@ -20,8 +20,8 @@ SAME = 0.99
 def hubness(unit: Float32[np.ndarray, "n dim"], k: int = NEIGHBOURS) -> float:
     """Skewness of the k-occurrence: how often a vector is among the k nearest of another.
 
-    0 where all are, alike; a few vectors that are near to everything make it large (Radovanović et
-    al. 2010, section 2.2). Among equal cosines the lower index is the nearer.
+    0 where all are equally often; a few vectors that are near to everything make it large
+    (Radovanović et al. 2010, section 2.2). Among equal cosines the lower index is the nearer.
     """
     counts = np.bincount(nearest(unit, min(k, len(unit) - 1)).ravel(), minlength=len(unit))
     return float(skew(counts)) if counts.std() else 0.0

@@ -23,7 +23,7 @@ RANK_OFFSET = 60.0
 def rescored(words: ScoreRows, vectors: ScoreRows, alpha: float, depth: int = DEPTH) -> ScoreRows:
     """BM25 + alpha * cosine for BM25's first `depth` texts; the others follow in BM25's order.
 
-    A text that shares no word with the query is not found, and equals of the last place all are,
+    A text that shares no word with the query is not found, and all that tie for the last place are,
     so that nothing hangs on the order of the texts. With alpha 0 the order is BM25's; with a large
     alpha the vectors order what BM25 found.
     """

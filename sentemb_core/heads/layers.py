@@ -130,6 +130,6 @@ def blind_to_the_future(like: Float[Tensor, "rows time dim"]) -> Float[Tensor, "
 
 
 def _added(seen: Tensor, like: Tensor) -> Tensor:
-    """Added, not boolean: right for every attention that transformers may choose."""
+    """A mask to add to scores: all attentions of transformers take it, not all a boolean one."""
     nothing = torch.zeros(seen.shape, dtype=like.dtype, device=like.device)
     return nothing.masked_fill(~seen, torch.finfo(like.dtype).min)

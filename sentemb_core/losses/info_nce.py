@@ -13,8 +13,8 @@ from sentemb_core.types import Similarity
 Reduction = Literal["positives", "anchors", "sum"]
 
 LOGITS = 1 << 20
-"""Made at once. Those of a batch of 3,200 are ten times as many, and the loss and its gradient hold
-five matrices of them: under a gradient cache, most of what memory goes to."""
+"""Logits held at once. A batch of 3,200 has ten times as many, and the loss and its gradient hold
+five matrices of them: under a gradient cache, most of the memory."""
 
 EXACT_UP_TO = 40.0
 """From here on softplus(x) is x in float64; torch's own switch at 20 is off by 2e-9."""
@@ -45,7 +45,7 @@ def info_nce(
         negative: Who may be wrong for whom.
         temperature: Divides the similarity.
         similarity: `cosine`, or `dot` for the literal inner product of seed 000.
-        bias: Added to the logits (after the temperature).
+        bias: Added to the logits (after the temperature); a constant, without a gradient.
         reduction: `positives` is the mean over all positives (Eq. 5), `anchors` the mean over
             anchors of the mean over their positives, `sum` the sum over all positives.
 
@@ -156,5 +156,9 @@ def count_unopposed(positive: Bool[Tensor, "n m"], negative: Bool[Tensor, "n m"]
 
 
 def _lowest(logits: Tensor) -> float:
-    """Finite: a fully masked row has a vanishing gradient; halved: less a logit it stays so."""
+    """Stands in place of a masked logit.
+
+    It is finite, so that a row that is masked as a whole has a gradient of 0 and not NaN; and half
+    of what the type can hold, so that no logit that is taken from it makes it infinite.
+    """
     return torch.finfo(logits.dtype).min / 2

@@ -215,7 +215,10 @@ def read_by(
     mask: Int[Tensor, "rows time"] | None,
     layers: bool,
 ) -> Reading:
-    """What an encoder makes of some rows, unperturbed: without their padding, unless by layers."""
+    """What an encoder makes of some rows, unperturbed.
+
+    Padding is not computed (`Encoder.forward`), unless the states of all layers are wanted.
+    """
     return encoder.read(ids, mask, layers=True) if layers else Reading(encoder(ids, mask))
 
 

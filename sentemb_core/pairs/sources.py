@@ -13,7 +13,7 @@ from sentemb_core.pairs.table import Annotation, PairSource, PairTable
 log = logging.getLogger(__name__)
 
 LEAST_SHARE = 0.02
-"""Of the documents must give pairs: below, something is amiss."""
+"""Share of the documents that must give pairs: where fewer do, corpus or splitter is amiss."""
 
 
 def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:

@@ -25,12 +25,14 @@ from sentemb_core.training.groups import length_groups, padded
 from sentemb_core.views.batch import IGNORED, Batch, View
 
 TRANSFORMER_SLACK = 1024
-"""On an Intel with AMX, in bfloat16, batches of 128 sentences train at 1.05 to 1.5 times the speed
-and in .5 to 1 times the memory of 64 (MiniLM, and ConSERT on 2 layers); 4,096 no faster there, but
-more padding where texts are long. Rows that are packed have no padding to compute."""
+"""Padding tokens that a pass of a transformer may hold. On an Intel with AMX, in bfloat16, batches
+of 128 sentences train at 1.05 to 1.5 times the speed of a slack of 64, in .5 to 1 times its memory
+(MiniLM, and ConSERT on 2 layers); 4,096 is no faster there, and pads more where texts are long.
+Rows that are packed have no padding to compute."""
 
 STATIC_SLACK = 4096
-"""A pass more costs a dense gradient of the whole table: as much as some thousand tokens."""
+"""The same of a static table: one more pass costs a dense gradient of the whole table, as much as
+some thousand tokens."""
 
 
 @dataclass(frozen=True)
