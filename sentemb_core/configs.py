@@ -13,9 +13,9 @@ from sentemb_core.types import Pooling, Positives, Precision, Similarity, Storag
 
 
 class Config(BaseModel):
-    """Frozen; a misspelt key is an error that names its path."""
+    """Frozen and finite; a misspelt key is an error that names its path."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class CorpusConfig(Config):
