@@ -67,7 +67,7 @@ def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
     documents = documents_of(config.corpus)
     check_company(documents, config)
-    if config.labels and config.labels.source:
+    if config.labels.source:
         documents = read_labels(documents, config.labels.source, as_read(config.labels))
     benchmark = draw_benchmark(documents, config.validation)
     check_benchmark(benchmark, config)
