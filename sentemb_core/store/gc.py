@@ -159,5 +159,8 @@ def remove(store: Store, path: Path) -> None:
     """Out of sight in one step, then gone: no reader meets half an artifact."""
     disk.make_folder(store.tmp)
     grave = store.tmp / disk.unique("removed")
-    disk.rename_to(path, grave)
+    try:
+        disk.rename_to(path, grave)
+    except FileNotFoundError:
+        return  # another process was quicker
     disk.remove(grave)

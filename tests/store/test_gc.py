@@ -265,3 +265,13 @@ def test_a_broken_record_goes(chain, store):
     (path,) = store.root.glob("records/train/*.json")
     path.write_text("{")
     assert collect(store, [], keep_runs=0).counts["records"] == 1
+
+
+def test_what_another_gc_removes_meanwhile_is_no_failure(chain, store, monkeypatch):
+    chain.run_chain()
+    grow_old(store)
+    found = gc.unreached(store, [], 0)
+    expected = collect(store, [], keep_runs=0).counts
+    monkeypatch.setattr(gc, "unreached", lambda *_: found)
+    assert collect(store, [], keep_runs=0).counts == expected
+    assert not [*store.objects.glob("*/*"), *store.tmp.iterdir()]
