@@ -18,9 +18,9 @@ Augmentation = Literal["shuffle", "token_cutoff", "feature_cutoff", "dropout", "
 
 
 class Settings(BaseModel):
-    """Frozen; a misspelt key is an error that names its path."""
+    """Frozen and finite; a misspelt key is an error that names its path."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SimCSE(Settings):

@@ -110,6 +110,7 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("training.steps=0", "training.steps"),
         ("training.steps=many", "found 'many'"),
         ("training.learning_rate=Infinity", "should be a finite number, found inf"),
+        ("training.method.temperature=Infinity", "should be a finite number, found inf"),
         ("initialiser.method=infocse_idc", "the initialiser runs before any annotation"),
         ("training.method=simcsee", "training.method (--method): there is no 'simcsee'; did you"),
         ("training.method=infocse_plus", "is no method; InfoCSE++ is a run with --cycles N"),
