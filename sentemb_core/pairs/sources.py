@@ -98,13 +98,23 @@ def neighbours(window: int) -> PairSource:
 
 def cluster_pairs(corpus: Documents, annotation: Annotation | None) -> PairTable:
     """The pairs that the last encoder annotated (seed 000, Eq. 4)."""
+    found = require_annotation(annotation)
+    kept = _trainable(corpus)[found.i]
+    return PairTable(found.i[kept], found.j[kept])
+
+
+def require_annotation(annotation: Annotation | None) -> Annotation:
+    """The annotation that infocse_idc learns from.
+
+    Raises:
+        RecipeError: there is none.
+    """
     if annotation is None:
         raise RecipeError(
             "infocse_idc trains on what an encoder annotated, and no annotation was given: "
             "run annotate first, or take conpono, simcse or ict"
         )
-    kept = _trainable(corpus)[annotation.i]
-    return PairTable(annotation.i[kept], annotation.j[kept])
+    return annotation
 
 
 def _trainable(corpus: Documents) -> Bool[np.ndarray, " sentences"]:

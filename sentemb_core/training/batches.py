@@ -13,7 +13,7 @@ from sentemb_core.method_settings import InfoCSEIDCPairs
 from sentemb_core.methods.listing import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents
-from sentemb_core.pairs.sources import LEAST_SHARE, cluster_pairs
+from sentemb_core.pairs.sources import LEAST_SHARE, require_annotation
 from sentemb_core.pairs.table import Annotation, PairTable
 from sentemb_core.views.batch import Batch, Draw, owners
 
@@ -44,12 +44,10 @@ def sampler_for(
         RecipeError: the method needs an annotation and there is none.
     """
     if isinstance(config.method, InfoCSEIDCPairs) and config.method.batches == "cluster":
-        cluster_pairs(corpus, annotation)
-        assert annotation is not None
         return ClusterBatches(
             method,
             corpus,
-            annotation.labels.astype(np.int64),
+            require_annotation(annotation).labels.astype(np.int64),
             config.batch_size,
             config.method.max_per_cluster,
             config.seed,
