@@ -16,6 +16,7 @@ from sentemb_core.pairs.documents import Documents
 from sentemb_core.pairs.sources import LEAST_SHARE, require_annotation
 from sentemb_core.pairs.table import Annotation, PairTable
 from sentemb_core.views.batch import Batch, Draw, owners
+from sentemb_core.views.content import ranks
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +180,7 @@ class ClusterBatches:
     ) -> Bool[np.ndarray, " rows"]:
         """Which rows to keep: a random few of each cluster, random clusters of a long document."""
         clusters, cluster = np.unique(self._cluster[rows], return_inverse=True)
-        kept = _ranks(cluster, rng.random(len(rows))) < self._per_cluster
+        kept = ranks(cluster, rng.random(len(rows))) < self._per_cluster
         sizes = np.bincount(cluster[kept], minlength=len(clusters))
         first = np.unique(cluster, return_index=True)[1]
         owner = np.searchsorted(self._starts, rows[first], side="right")
@@ -208,17 +209,8 @@ def _spread(
     """
     n = int(counts.sum())
     owner = np.repeat(np.arange(len(counts)), counts)
-    rank = _ranks(owner, rng.random(n))
+    rank = ranks(owner, rng.random(n))
     return np.argsort((rank + rng.random(n)) / counts[owner], kind="stable")
-
-
-def _ranks(group: Int64[np.ndarray, " n"], key: np.ndarray) -> Int64[np.ndarray, " n"]:
-    """Rank of every element by `key` within its group."""
-    order = np.lexsort((key, group))
-    sorted_group = group[order]
-    ranks = np.empty(len(group), dtype=np.int64)
-    ranks[order] = np.arange(len(group)) - np.searchsorted(sorted_group, sorted_group)
-    return ranks
 
 
 def _in_company(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Int64, Shaped
 
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.views.batch import View
@@ -53,11 +53,10 @@ def rows_of(ids: Int64[np.ndarray, " tokens"], lengths: Int64[np.ndarray, " rows
     return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def ranks(
-    row: Int64[np.ndarray, " tokens"], key: Float64[np.ndarray, " tokens"]
-) -> Int64[np.ndarray, " tokens"]:
-    """Rank of every token by `key` within its row; rows count upwards."""
-    order = np.lexsort((key, row))
-    found = np.empty(len(row), dtype=np.int64)
-    found[order] = np.arange(len(row)) - np.searchsorted(row, row)
+def ranks(group: Int64[np.ndarray, " n"], key: Shaped[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+    """Rank of every element by `key` within its group, counted from 0."""
+    order = np.lexsort((key, group))
+    ordered = group[order]
+    found = np.empty(len(group), dtype=np.int64)
+    found[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
     return found

@@ -11,6 +11,7 @@ from sentemb_core.methods.contrast import loss_of_choice
 from sentemb_core.methods.method import CrossSampleTerm, Learner
 from sentemb_core.types import Similarity
 from sentemb_core.views.batch import Batch, View, negatives
+from sentemb_core.views.content import ranks
 
 Siblings = Literal["ignored", "negative", "positive"]
 
@@ -69,8 +70,4 @@ def _owner(view: View) -> Int64[np.ndarray, " rows"]:
 
 def _ordinal(view: View) -> Int64[np.ndarray, " rows"]:
     """How many rows of the same owner stand before each row."""
-    owner = _owner(view)
-    order = np.argsort(owner, kind="stable")
-    ordinal = np.empty_like(owner)
-    ordinal[order] = np.arange(len(owner)) - np.searchsorted(owner[order], owner[order])
-    return ordinal
+    return ranks(_owner(view), np.arange(len(view)))
