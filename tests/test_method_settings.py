@@ -281,10 +281,15 @@ def test_the_source_of_a_preset_says_whose_its_values_are():
 
 def test_every_method_says_which_data_it_needs():
     """The first words of its line in `sentemb methods`; then its encoder, where not all will do."""
-    data = {entry.needs.partition(";")[0] for entry in LISTING}
-    assert data == {"sentences", "documents", "long documents", "documents and labelled pairs"}
+    assert all(entry.needs.partition(";")[0] == entry.data for entry in LISTING)
+    assert {entry.data for entry in LISTING} == {
+        "sentences",
+        "documents",
+        "long documents",
+        "documents and labelled pairs",
+    }
     of_documents = {"infocse_idc", "conpono", "ict", "cpc", "declutr", "fine_tune", "hicl"}
-    assert {entry.name for entry in LISTING if "documents" in entry.needs} == of_documents
+    assert {entry.name for entry in LISTING if "documents" in entry.data} == of_documents
 
 
 @pytest.mark.parametrize(

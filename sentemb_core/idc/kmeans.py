@@ -19,6 +19,9 @@ faiss alone would take 256 points a centroid and not say so."""
 
 ITERATIONS = 20
 
+SCORES = 1 << 22
+"""Similarities to centroids held at once: 16 MB, however many clusters there are."""
+
 log = logging.getLogger(__name__)
 
 
@@ -72,10 +75,14 @@ def nearest_centroid(
     similarity: Similarity,
 ) -> Int64[np.ndarray, " sentences"]:
     """The centroid of every vector, by inner product (cosine) or distance (dot)."""
-    score = vectors @ centroids.T
-    if similarity == "dot":
-        score -= np.einsum("cd,cd->c", centroids, centroids) / 2  # |x - c|^2 without its |x|^2
-    return score.argmax(1)
+    # |x - c|^2 / -2 without its |x|^2
+    bias = np.einsum("cd,cd->c", centroids, centroids) / 2 if similarity == "dot" else 0.0
+    nearest = np.empty(len(vectors), np.int64)
+    rows = max(1, SCORES // len(centroids))
+    for first in range(0, len(vectors), rows):
+        here = slice(first, first + rows)
+        nearest[here] = (vectors[here] @ centroids.T - bias).argmax(1)
+    return nearest
 
 
 def clusters_by_centroid(

@@ -1,12 +1,18 @@
 """The list of methods for people: it is read without torch, whose import takes seconds."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from sentemb_core.encoder.names import HEAD_FILE
 
-TRANSFORMER = "sentences; a transformer"
-DOCUMENTS = "documents"
-CONDENSED = "sentences; a transformer and its head from a Condenser stage"
+EncoderNeed = Literal["any", "transformer", "condensed"]
+
+ENCODERS: dict[EncoderNeed, str] = {
+    "any": "",
+    "transformer": "; a transformer",
+    "condensed": "; a transformer and its head from a Condenser stage",
+}
+"""Which encoder can learn by a method -> how the list says it."""
 
 
 @dataclass(frozen=True)
@@ -15,55 +21,68 @@ class Entry:
 
     Attributes:
         name: As in the settings.
-        needs: Which data, and which encoder.
+        data: Which it learns from.
         what: In one line.
+        encoder: Which can learn by it.
+        pairs_sentences: Whether a pair is two sentences of one document, so that a document of
+            one sentence gives none.
     """
 
     name: str
-    needs: str
+    data: str
     what: str
+    encoder: EncoderNeed = "transformer"
+    pairs_sentences: bool = False
+
+    @property
+    def needs(self) -> str:
+        """Which data and which encoder, in words."""
+        return self.data + ENCODERS[self.encoder]
 
     @property
     def takes_static(self) -> bool:
         """Whether a table of token vectors can learn by it."""
-        return "transformer" not in self.needs
+        return self.encoder == "any"
 
     @property
     def continues(self) -> bool:
         """Whether it starts from what a Condenser stage left."""
-        return self.needs == CONDENSED
+        return self.encoder == "condensed"
 
-    @property
-    def pairs_sentences(self) -> bool:
-        """Whether a pair is two sentences of one document, so that a sentence alone gives none."""
-        return self.needs == DOCUMENTS
+
+def _of_pairs(name: str, what: str) -> Entry:
+    """A method whose pairs are sentences of one document, by which any encoder can learn."""
+    return Entry(name, "documents", what, "any", pairs_sentences=True)
 
 
 LISTING = (
-    Entry("infocse_idc", DOCUMENTS, "sentences of one document in one cluster"),
-    Entry("conpono", DOCUMENTS, "neighbouring sentences of a document"),
-    Entry("ict", DOCUMENTS, "a sentence and the rest of its document"),
-    Entry("cpc", DOCUMENTS, "a sentence and what precedes it"),
-    Entry("declutr", "long documents; a transformer", "spans of one document"),
+    _of_pairs("infocse_idc", "sentences of one document in one cluster"),
+    _of_pairs("conpono", "neighbouring sentences of a document"),
+    _of_pairs("ict", "a sentence and the rest of its document"),
+    _of_pairs("cpc", "a sentence and what precedes it"),
+    Entry("declutr", "long documents", "spans of one document"),
     Entry(
-        "fine_tune", "documents and labelled pairs", "a document and what people matched with it"
+        "fine_tune",
+        "documents and labelled pairs",
+        "a document and what people matched with it",
+        "any",
     ),
-    Entry("simcse", TRANSFORMER, "a sentence under two dropouts"),
-    Entry("esimcse", TRANSFORMER, "repeated sub-words; a queue of negatives"),
-    Entry("sncse", TRANSFORMER, "a prompted sentence; its negation is a soft negative"),
-    Entry("consert", TRANSFORMER, "a sentence under two perturbations"),
-    Entry("mirror_bert", TRANSFORMER, "a sentence and itself with a span hidden"),
-    Entry("hicl", "documents; a transformer", "whole texts, and their segments"),
-    Entry("bce", TRANSFORMER, "SimCSE's pairs under a binary loss"),
-    Entry("ct", TRANSFORMER, "a sentence seen by two encoders"),
-    Entry("is_bert", TRANSFORMER, "a sentence and its own tokens"),
-    Entry("sg_opt", TRANSFORMER, "a sentence and the layers of a frozen copy"),
-    Entry("clm_autoencoder", TRANSFORMER, "none: the sentence is written again"),
-    Entry("mlm_autoencoder", TRANSFORMER, "none: its masks are filled in"),
-    Entry("condenser", TRANSFORMER, "none: pre-training that fills masks"),
-    Entry("infocse_aux", CONDENSED, "SimCSE, and masks to fill"),
-    Entry("diffcse", CONDENSED, "SimCSE, and edits to see"),
-    Entry("rtd_mlm", CONDENSED, "SimCSE, masks and edits"),
+    Entry("simcse", "sentences", "a sentence under two dropouts"),
+    Entry("esimcse", "sentences", "repeated sub-words; a queue of negatives"),
+    Entry("sncse", "sentences", "a prompted sentence; its negation is a soft negative"),
+    Entry("consert", "sentences", "a sentence under two perturbations"),
+    Entry("mirror_bert", "sentences", "a sentence and itself with a span hidden"),
+    Entry("hicl", "documents", "whole texts, and their segments"),
+    Entry("bce", "sentences", "SimCSE's pairs under a binary loss"),
+    Entry("ct", "sentences", "a sentence seen by two encoders"),
+    Entry("is_bert", "sentences", "a sentence and its own tokens"),
+    Entry("sg_opt", "sentences", "a sentence and the layers of a frozen copy"),
+    Entry("clm_autoencoder", "sentences", "none: the sentence is written again"),
+    Entry("mlm_autoencoder", "sentences", "none: its masks are filled in"),
+    Entry("condenser", "sentences", "none: pre-training that fills masks"),
+    Entry("infocse_aux", "sentences", "SimCSE, and masks to fill", "condensed"),
+    Entry("diffcse", "sentences", "SimCSE, and edits to see", "condensed"),
+    Entry("rtd_mlm", "sentences", "SimCSE, masks and edits", "condensed"),
 )
 
 

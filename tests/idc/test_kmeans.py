@@ -37,6 +37,16 @@ def test_cosine_centroids_are_directions_and_dot_centroids_are_means():
     np.testing.assert_allclose(sorted(centroids(points, 3, "dot", 0).tolist()), means, rtol=1e-4)
 
 
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("scores", [1, 21, 64])
+def test_a_few_rows_at_once_find_what_all_do(similarity, scores, monkeypatch):
+    points, _ = blobs()
+    middle = points[[3, 17, 40]]
+    expected = nearest_centroid(points, middle, similarity).tolist()
+    monkeypatch.setattr(kmeans, "SCORES", scores)
+    assert nearest_centroid(points, middle, similarity).tolist() == expected
+
+
 def test_dot_takes_the_nearest_centroid_not_the_longest():
     middle = np.array([[10, 0], [1, 0]], np.float32)
     point = np.array([[2, 0]], np.float32)
