@@ -286,7 +286,9 @@ def methods(*, json: Json = False) -> int:
         for entry in LISTING
     }
     if json:
-        console.emit([vars(entry) | {"presets": presets[entry.name]} for entry in LISTING])
+        console.emit(
+            [vars(one) | {"needs": one.needs, "presets": presets[one.name]} for one in LISTING]
+        )
         return 0
     from rich.table import Table
 
