@@ -1,6 +1,6 @@
 """Peak memory of one whole `python -m flows run`, at N bytes of input and at 10 N.
 
-    python benchmarks/stream_run.py                    # 0.4 and 4 GB: an hour and a half
+    python benchmarks/stream_run.py                    # 0.4 and 4 GB: an hour
     python benchmarks/stream_run.py --gigabytes 0.1    # 10 and 100 MB: some minutes
 
 The input is `stream_corpus.py`'s, the command a person's: from nothing, regex splitter, two rounds
