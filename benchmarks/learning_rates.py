@@ -1,4 +1,4 @@
-"""Which learning rate the presets take, and what the others reach: the demo's sample, one round.
+"""Which learning rate the presets take, and what the others reach: 1,000 short posts, one round.
 
     python -m benchmarks.learning_rates --write
 
@@ -37,7 +37,7 @@ def recalls(name: str, rate: float, seed: int) -> list[float]:
     """R@5 of documents for their titles on the validation and the test split."""
     more, setting, label, _ = SWEEPS[name]
     own = f"{RULE}{more} --set {setting}={rate} --seed {seed}"
-    typed = f"python -m flows run {CORPORA['demo']} {own}"
+    typed = f"python -m flows run {CORPORA['short']} {own}"
     rows = {row.label: row for row in outcome_of(typed).training.rows}
     scores = scores_of(rows[label].scores)
     return [scores[s].document_to_counterpart.recall_at_5 for s in ("validation", "test")]

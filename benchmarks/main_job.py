@@ -24,6 +24,8 @@ CORPORA = {
     "blog": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
     "--set corpus.max_sentences=40",
     "demo": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
+    "--set corpus.max_sentences=20 --set corpus.max_documents=1000",
+    "short": f"data/blog_usgov.parquet {TITLED} --set corpus.min_sentences=5 "
     "--set corpus.max_sentences=8 --set corpus.max_documents=1000",
     "sessions": "$SENTEMB_DATA/session_mixed_titles.parquet --id-column session_id "
     "--sentences-column titles --counterpart-column ad_title",

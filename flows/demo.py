@@ -28,7 +28,7 @@ SAMPLE = CorpusConfig(
     sentences_column="sentences",
     counterpart_column="title",
     min_sentences=5,
-    max_sentences=8,
+    max_sentences=20,
     max_documents=1_000,
 )
 
