@@ -152,7 +152,7 @@ def annotate(
     model: Model,
     source: Source,
     *,
-    document: Annotated[str, Parameter(help="Its id.")],
+    document: Annotated[str, Parameter(help="Id of the document.")],
     top_k: Annotated[
         int,
         Parameter(

@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -14,7 +15,15 @@ from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn, TextIO
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
+from cyclopts import (
+    App,
+    ArgumentOrderError,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 
 from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.redaction import redacted
@@ -101,10 +110,25 @@ def misused(error: CycloptsError) -> str:
     """What a verb wants or does not take; places are called as `--help` calls them."""
     verb = " ".join(error.command_chain or ())
     place = error.argument
-    if isinstance(error, MissingArgumentError) and place and place.field_info.is_positional:
-        meaning = (place.parameter.help or "").split(". ")[0].removesuffix(".")
-        told = f"{meaning}. See" if meaning else "see"
-        return f"`{verb}` wants {place.field_info.name.upper()}: {told} `{verb} --help`."
+    mistyped = error.unused_tokens  # of an option: the parser names the one that was meant
+    if isinstance(error, MissingArgumentError) and place:
+        by_place = place.field_info.is_positional
+        if by_place or not (error.keyword or place.tokens or mistyped):
+            name = place.field_info.name.upper() if by_place else place.name
+            meaning = re.split(r"(?<!\.\.)\. ", place.parameter.help or "")[0].removesuffix(".")
+            told = f"{meaning}. See" if meaning else "see"
+            return f"`{verb}` wants {name}: {told} `{verb} --help`."
+    if isinstance(error, ArgumentOrderError):
+        first = error.prior_positional_or_keyword_supplied_as_keyword_arguments[0]
+        return (
+            f"`{verb}` takes {first.field_info.name.upper()} by its place, before what follows it, "
+            f"and not by {first.tokens[0].keyword}: see `{verb} --help`."
+        )
+    if isinstance(error, UnknownCommandError) and "Did you mean" not in str(error):
+        return (
+            f"{error} `--help` tells all; a verb that is not here may be the other door's: "
+            "`sentemb` (an encoder in a folder) or `python -m flows` (pipelines, registry)."
+        )
     if isinstance(error, UnusedCliTokensError):
         return f"`{verb}` takes no {', '.join(error.unused_tokens or ())}: see `{verb} --help`."
     return str(error)
