@@ -61,13 +61,6 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     return table
 
 
-OURS = {
-    "methods-small": "every method in cells of equal budget (ours)",
-    "few-shot": "methods, each fine-tuned on more and more labels (ours)",
-}
-"""Tables of no paper, of corpora that `--corpora` names."""
-
-
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     """What `reproduce` knows, and what of it the data folder lacks.
 
@@ -106,7 +99,7 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
 def experiments_in(folder: str | None) -> list[Json]:
     """Id, title, files and absent files of every table; shipped ones are there without a folder."""
     from flows.demo import SHIPPED
-    from flows.experiments.index import EXPERIMENTS, Reproduction, files_wanted
+    from flows.experiments.index import EXPERIMENTS, OURS, Reproduction, files_wanted
     from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 

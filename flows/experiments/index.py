@@ -79,6 +79,12 @@ STOPS = {"evaluate_every", "patience"}
 ALSO: Mapping[str, str] = {"s002.alpha": "s002.rescore", "s004.t14": "s004.t9"}
 """Further names of what another experiment holds: the curve of alpha, that of beta."""
 
+OURS: Mapping[str, str] = {
+    "methods-small": "every method in cells of equal budget (ours)",
+    "few-shot": "methods, each fine-tuned on more and more labels (ours)",
+}
+"""Tables of no paper, of corpora that `--corpora` names."""
+
 
 class Reproduction(Config):
     """One experiment under a budget."""
@@ -98,7 +104,8 @@ class Reproduction(Config):
         if name in NOT_SERVED:
             raise ValueError(f"{name} is {NOT_SERVED[name]}")
         if name not in EXPERIMENTS:
-            raise ValueError(f"there is no experiment {name!r}{nearest(name, list(EXPERIMENTS))}")
+            known = [*EXPERIMENTS, *ALSO, *OURS]
+            raise ValueError(f"there is no experiment {name!r}{nearest(name, known)}")
         return name
 
     @cached_property

@@ -102,6 +102,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ),
         ("reproduce few-shot --preset paper", 2, "--preset belongs to the papers' experiments"),
         ("reproduce s000.t11 --batch-size 9", 2, "there is no experiment 's000.t11'; did you mean"),
+        ("reproduce few-shott", 2, "there is no experiment 'few-shott'; did you mean 'few-shot'?"),
         ("gc --keep-runs -1", 2, "Must be >= 0"),
         ("serve --port 99999", 2, "Must be <= 65535"),
         ("resume", 2, "no run that is failed or killed"),

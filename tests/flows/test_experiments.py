@@ -14,6 +14,7 @@ from flows.experiments.index import (
     ALSO,
     EXPERIMENTS,
     NOT_SERVED,
+    OURS,
     STOPS,
     Reproduction,
     files_wanted,
@@ -28,7 +29,6 @@ from flows.experiments.shared_differences import (
 )
 from flows.fine_tune import by_epochs
 from flows.settings import checked_as
-from flows.table_commands import OURS
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE
