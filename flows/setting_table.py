@@ -1,6 +1,7 @@
 """What `python -m flows settings` says: paths, defaults, meanings."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -101,6 +102,8 @@ def meanings(found: Sequence[Setting]) -> Iterator[str]:
 def notes(found: Sequence[Setting], method: str) -> Iterator[str]:
     """What a reader of these settings must know besides."""
     yield "Set one by `run ... --set PATH=VALUE`, or in a TOML file (--config)."
+    if any(re.search(r"[Ss]eed 00\d", one.meaning) for one in found):
+        yield 'Seed 000 to 004 are the five papers (README.md, "The papers\' experiments").'
     tables = dict.fromkeys(one.path.split(".")[0] for one in found)
     if any(len(set(map(typed, one.defaults.values()))) > 1 for one in found):
         yield (

@@ -202,3 +202,8 @@ def test_an_unknown_setting_of_a_run_names_the_verb_that_lists_them(override: st
     with pytest.raises(UsageError) as refused:
         settings(None, {"corpus.source": "docs.jsonl"}, [override])
     assert str(refused.value).endswith(verb)
+
+
+def test_seeds_that_are_papers_are_told_where_they_are_named(call):
+    told = [call("settings", path)[1] for path in ("training.warmup", "training.clip", "rounds")]
+    assert ["Seed 000 to 004 are the five papers" in out for out in told] == [False, False, True]
