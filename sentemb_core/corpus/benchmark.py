@@ -203,7 +203,9 @@ def _with_counterpart(documents: Path) -> Iterator[_Entry]:
         first += len(batch)
     if 0 < silent < first:
         code = NoQueriesError.code
-        log.warning("%s %d of %d documents have no counterpart: no queries", code, silent, first)
+        log.warning(
+            "%s %d of %d documents have no counterpart: they ask nothing", code, silent, first
+        )
 
 
 def _with_halves(documents: Path) -> Iterator[_Entry]:
