@@ -121,8 +121,9 @@ def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
     """How many differences are real, and how many such an interval calls real by chance."""
     won = {side: sum(row.verdict == side for row in rows) for side in ("first", "second")}
     by_chance = f": {len(rows) / 20:.1f} of these" if len(rows) >= MANY else ""
+    undecided = len(rows) - sum(won.values())
     return (
         f"{first} is better on {won['first']} of {counted(len(rows), 'task')}, {second} on "
-        f"{won['second']}; the others are not decided. Between two equal models one in twenty "
+        f"{won['second']}; not decided: {undecided}. Between two equal models one in twenty "
         f"differences would look real{by_chance}."
     )
