@@ -336,12 +336,18 @@ def row(name: str, low: float, high: float) -> str:
     return f"{name:24} {low:8.1f} {high:8.1f} {high / low - 1:+8.1%}"
 
 
-def main() -> None:
+def size_options(about: str | None) -> argparse.ArgumentParser:
+    """How much input, and where it goes."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gigabytes", type=float, default=4.0, help="10 N (default 4)")
     parser.add_argument("--folder", type=Path, help="where temporary files go (default TMPDIR)")
+    return parser
+
+
+def main() -> None:
+    parser = size_options(__doc__)
     parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.stage:

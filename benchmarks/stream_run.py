@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.promises import kept
-from benchmarks.stream_corpus import memory, write_input
+from benchmarks.stream_corpus import memory, size_options, write_input
 
 COLUMNS = ["--id-column", "id", "--text-column", "text", "--counterpart-column", "title"]
 SETTINGS = {
@@ -69,11 +69,7 @@ def command(folder: Path) -> None:
 
 
 def main() -> bool:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--gigabytes", type=float, default=4.0, help="10 N (default 4)")
-    parser.add_argument("--folder", type=Path, help="where temporary files go (default TMPDIR)")
+    parser = size_options(__doc__)
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.run:
