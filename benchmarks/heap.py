@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.training import DATA, tokenised
 from sentemb_core.configs import EncoderConfig, TrainingConfig
-from sentemb_core.corpus.heap import warm_heap
 from sentemb_core.encoder.start import start_encoder
+from sentemb_core.heap import warm_heap
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of, train

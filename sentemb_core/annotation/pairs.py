@@ -27,10 +27,8 @@ from sentemb_core.idc.stats import (
     cluster_statistics,
     lexical_overlap,
 )
+from sentemb_core.pairs.sources import LEAST_SHARE
 from sentemb_core.types import Json
-
-MIN_GIVING_SHARE = 0.02
-"""Documents that must give a pair, of those that are not held out; if fewer do, E102."""
 
 OVERLAP_SAMPLE = 1_000
 """Pairs whose lexical overlap is measured."""
@@ -141,7 +139,7 @@ class Pairs:
 
 def _require_pairs(total: ClusterStatistics) -> None:
     documents = total.document_sizes.total()
-    needed = max(2, math.ceil(MIN_GIVING_SHARE * documents))
+    needed = max(2, math.ceil(LEAST_SHARE * documents))
     if total.giving_documents < needed:
         longest = max(total.document_sizes, default=0)
         raise EmptyPairsError(

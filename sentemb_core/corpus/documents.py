@@ -14,13 +14,13 @@ from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.checks import document
 from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.dedup import FirstSeen, digest
-from sentemb_core.corpus.heap import steady_heap
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
 from sentemb_core.formats import counted
+from sentemb_core.heap import steady_heap
 
 log = logging.getLogger(__name__)
 

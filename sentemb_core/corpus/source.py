@@ -2,12 +2,12 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from sentemb_core.configs import CorpusConfig
+from sentemb_core.encoder.names import PUBLISHED
 from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "folder", "saved", "hub"]
@@ -21,7 +21,6 @@ SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
 }
 TEXT_SUFFIXES = (".txt", ".md")
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 def source_format(source: str) -> Format:
@@ -45,7 +44,7 @@ def source_format(source: str) -> Format:
         if path.stat().st_size == 0:
             raise EmptyCorpusError(f"A table holds at least one row; {source} has 0 bytes.")
         return SUFFIXES[suffix]
-    if suffix not in SUFFIXES and _HUB_NAME.fullmatch(source):
+    if suffix not in SUFFIXES and PUBLISHED.fullmatch(source):
         return "hub"
     raise UnreadableSourceError(
         f"No file or folder at {source}. Check the path (this process runs in {Path.cwd()})."

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from sentemb_core.encoder.dense import require_dense
 from sentemb_core.encoder.packed import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, mean_pool, two_layer_mean
+from sentemb_core.encoder.positions import positions_of
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import RecipeError
 from sentemb_core.types import Json, Pooling, Similarity
@@ -247,12 +248,3 @@ class Encoder(nn.Module):
 
     def _special_id(self, name: str, usual: str) -> int:
         return self.tokenizer.token_to_id(self.tokenizer_config.get(name, usual)) or 0
-
-
-def positions_of(backbone: nn.Module) -> int | None:
-    """Tokens a sentence may have; none where positions are not a table."""
-    for name, module in backbone.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            padding = module.padding_idx  # RoBERTa and its kin count from behind it
-            return module.num_embeddings - (0 if padding is None else padding + 1)
-    return None

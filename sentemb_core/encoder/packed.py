@@ -8,12 +8,14 @@ attention length by length is many small calls, so it reads padded rows.
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
+
+from sentemb_core.encoder.positions import first_position
 
 if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutputWithPooling
@@ -100,7 +102,7 @@ def read_packed(
     with _attention_inside_texts(backbone):
         states = backbone(
             input_ids=batch.ids,
-            position_ids=batch.places + _first_place(backbone),
+            position_ids=batch.places + first_position(backbone),
             output_hidden_states=layers,
             packed=batch,
         )
@@ -159,9 +161,3 @@ def _configs(backbone: nn.Module) -> list[Any]:
     """Every layer asks its own which attention to call; a copied layer has a copy of it."""
     found = (getattr(module, "config", None) for module in backbone.modules())
     return list({id(config): config for config in found if config is not None}.values())
-
-
-def _first_place(backbone: nn.Module) -> int:
-    """RoBERTa and its kin count from behind their padding index."""
-    table: nn.Embedding = cast(Any, backbone).embeddings.position_embeddings
-    return 0 if table.padding_idx is None else table.padding_idx + 1

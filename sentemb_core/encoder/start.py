@@ -18,7 +18,7 @@ from torch import nn
 
 from sentemb_core.configs import NAMED, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
-from sentemb_core.encoder.encoder import Encoder, positions_of
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.families import is_t5, refuse_decoders
 from sentemb_core.encoder.modules import (
     Settings,
@@ -29,6 +29,7 @@ from sentemb_core.encoder.modules import (
     written_by_us,
 )
 from sentemb_core.encoder.names import WORD_FILES, is_word_file, require_place
+from sentemb_core.encoder.positions import positions_of
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.encoder.word_files import read_word_vectors

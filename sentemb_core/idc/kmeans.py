@@ -18,6 +18,7 @@ MAX_TRAINING_SENTENCES = 262_144
 faiss alone would take 256 points a centroid and not say so."""
 
 ITERATIONS = 20
+"""As in the examples of faiss; the paper names no number."""
 
 SCORES = 1 << 22
 """Similarities to centroids held at once: 16 MB, however many clusters there are."""

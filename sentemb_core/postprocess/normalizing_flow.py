@@ -8,8 +8,6 @@ log-determinant: that of a permutation and of an additive coupling is 0.
 """
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import cast
 
 import numpy as np
@@ -18,6 +16,7 @@ from jaxtyping import Float, Float32, Int64
 from torch import Tensor, nn
 
 from sentemb_core.encoder.dense import linear
+from sentemb_core.encoder.devices import threads
 from sentemb_core.errors import BadEmbeddingError, DivergedError, UsageError
 
 LEAST_DEVIATION = 1e-6
@@ -138,17 +137,7 @@ class NormalizingFlow(nn.Module):
         return cast("list[Step]", list(self.steps))
 
 
-@contextmanager
-def _one_thread() -> Generator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@_one_thread()
+@threads(1)
 def fitted_flow(
     vectors: Float32[np.ndarray, "n dim"],
     seed: int,

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder, Reading
+from sentemb_core.encoder.positions import first_position
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.method import Learner, Reader
 
@@ -115,12 +116,4 @@ def _shuffled_positions(
     """Every row's positions in random order; padding stays behind."""
     place = torch.arange(mask.shape[1], device=mask.device)
     key = torch.where(mask.bool(), torch.rand(mask.shape, device=mask.device), 1.0 + place)
-    return key.argsort(dim=1) + _first_position(encoder)
-
-
-def _first_position(encoder: Encoder) -> int:
-    """RoBERTa and its kin count positions from behind the one of padding."""
-    embeddings = getattr(encoder.backbone, "embeddings", None)
-    table = getattr(embeddings, "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)
-    return 0 if padding is None else int(padding) + 1
+    return key.argsort(dim=1) + first_position(encoder.backbone)

@@ -148,7 +148,11 @@ def changed(path: Path) -> float:
 
 
 def size(path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+    """Bytes of a file, or of all in a folder; 0, if it is just going away."""
+    try:
+        return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+    except FileNotFoundError:
+        return 0
 
 
 def children(folder: Path) -> list[Path]:

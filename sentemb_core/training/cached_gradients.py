@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sentemb_core.corpus.heap import trim_heap
+from sentemb_core.heap import trim_heap
 
 Encode = Callable[[int, bool], tuple[Tensor, Tensor | None]]
 """(group, whether its own loss is wanted) -> its vectors [rows, ...] and that loss, if it has one.

@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.corpus.heap import warm_heap
+from sentemb_core.encoder.devices import threads
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError
+from sentemb_core.heap import warm_heap
 from sentemb_core.methods.method import Learner, Method, require_chunks
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import last_checkpoint, require_room, save_checkpoint
@@ -74,7 +75,7 @@ def train(
     with ExitStack() as stack:
         if config.chunk is None:  # whoever asks for chunks is short of memory
             stack.enter_context(warm_heap())
-        stack.enter_context(_threads(config.threads))
+        stack.enter_context(threads(config.threads))
         stack.enter_context(torch.random.fork_rng())
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _started(learner, method, config, work)
@@ -262,13 +263,3 @@ def _frozen(encoder: Encoder, prefixes: tuple[str, ...]) -> Generator[None]:
     finally:
         for weight in held:
             weight.requires_grad_(True)
-
-
-@contextmanager
-def _threads(wanted: int | None) -> Generator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(wanted or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

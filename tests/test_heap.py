@@ -9,7 +9,7 @@ import pytest
 FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 PROBE = f"""
 import ctypes
-from sentemb_core.corpus.heap import HIGHEST, LARGE, steady_heap, trim_heap, warm_heap
+from sentemb_core.heap import HIGHEST, LARGE, steady_heap, trim_heap, warm_heap
 
 libc = ctypes.CDLL(None)
 Mallinfo = type("Mallinfo", (ctypes.Structure,),
