@@ -11,8 +11,9 @@ heap.py      a training step on the warm heap against glibc's own
 starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 
 Started by themselves: `stream_corpus.py` and `stream_run.py` (4 GB of input, flat memory: stage by
-stage, and in one run; an hour each), and what writes tables of RESULTS.md: `main_job.py`,
-`annotation_study.py`, `adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`.
+stage, and in one run; an hour each), `waiting.py` (how long threads spin, on a machine with nothing
+else to do), and what writes tables of RESULTS.md: `main_job.py`, `annotation_study.py`,
+`adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`.
 """
 
 import os

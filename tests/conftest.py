@@ -14,7 +14,7 @@ os.environ |= {
     "PREFECT_API_REQUEST_TIMEOUT": "300",  # a machine may stall a minute; asking twice writes twice
     "PREFECT_SERVER_DATABASE_TIMEOUT": "300",
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "3000",
 }
 
 from collections.abc import Iterator

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
+from sentemb_core.encoder.devices import one_thread_each
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.types import Precision
@@ -119,12 +120,19 @@ def _in_one_pass(
     total = max(int(weight.sum()), 1)
     vectors = np.empty((len(texts), encoder.dim), dtype=np.float32)
     device = next(encoder.parameters()).device
+
+    def vectors_of(rows: Int64[np.ndarray, " rows"]) -> Float32[np.ndarray, "rows dim"]:
+        ids = torch.from_numpy(np.stack([texts[row] for row in rows]))
+        with torch.inference_mode(), autocast(device, dtype):
+            return finished(encoder(ids.to(device))).cpu().numpy()
+
+    batches = length_buckets(lengths, TOKEN_BUDGET)
     done = 0
-    with evaluating(encoder), torch.inference_mode(), autocast(device, dtype):
-        for rows in length_buckets(lengths, TOKEN_BUDGET):
-            ids = torch.from_numpy(np.stack([texts[row] for row in rows]))
-            pooled = encoder(ids.to(device))
-            vectors[rows] = finished(pooled).cpu().numpy()
+    with evaluating(encoder), one_thread_each(device) as pool:
+        # a table takes no time beside what Python does, and threads have heaps of their own
+        each = pool.map if encoder.kind == "transformer" else map
+        for rows, found in zip(batches, each(vectors_of, batches), strict=True):
+            vectors[rows] = found
             done += int(weight[rows].sum())
             if progress:
                 progress(len(sequences) * done // total)

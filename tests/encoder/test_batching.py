@@ -1,12 +1,16 @@
 """Encoding many sentences: in order, alone or together, once each."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.encoder import batching
 from sentemb_core.encoder.batching import embed_texts, encode, length_buckets, pooled_vectors
+from sentemb_core.encoder.devices import threads
 from sentemb_core.errors import BadEmbeddingError
 from tests.encoder.starting import start
 
@@ -33,6 +37,37 @@ def test_a_sentence_does_not_depend_on_those_beside_it(name, sentences):
     np.testing.assert_allclose(together, alone, atol=1e-6)
     backwards = embed_texts(encoder, sentences[::-1])[::-1]
     np.testing.assert_allclose(together, backwards, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_batches_side_by_side_give_the_bits_of_one_after_the_other(dtype, monkeypatch, sentences):
+    monkeypatch.setattr(batching, "TOKEN_BUDGET", 24)
+    encoder = start("transformer")
+    found: list[np.ndarray] = []
+    for count in (1, 2, 5):
+        with threads(count):
+            found.append(embed_texts(encoder, sentences * 3, dtype=dtype))
+            assert torch.get_num_threads() == count
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def test_a_batch_that_fails_stops_the_others(monkeypatch):
+    monkeypatch.setattr(batching, "TOKEN_BUDGET", 4)
+    encoder = start("transformer")
+    read: list[int] = []
+
+    def broken(self, ids, mask=None):
+        read.append(len(ids))
+        time.sleep(0.01)
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(type(encoder), "forward", broken)
+    batches = 200
+    before = torch.get_num_threads()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        encode(encoder, [np.array([number, 5, 6, 7]) for number in range(batches)])
+    assert len(read) < batches
+    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "cls_before_pooler", "first_last_mean"])
