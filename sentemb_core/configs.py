@@ -396,10 +396,16 @@ class RunConfig(Config):
     )
 
     @model_validator(mode="after")
-    def _initialiser_needs_no_annotation(self) -> "RunConfig":
-        if self.initialiser and isinstance(self.initialiser.method, InfoCSEIDCPairs):
-            raise ValueError(
+    def _initialiser_learns_from_documents_alone(self) -> "RunConfig":
+        method = self.initialiser and self.initialiser.method
+        if isinstance(method, InfoCSEIDCPairs):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
                 "the initialiser runs before any annotation: take another, as conpono or simcse"
+            )
+        if isinstance(method, FineTune):
+            raise ValueError(  # noqa: TRY004 - pydantic reports no other
+                "the initialiser reads no labelled pairs, which 'fine_tune' learns from: take "
+                "another, as conpono or simcse (labels train by --method fine_tune or --cycles)"
             )
         return self
 

@@ -114,7 +114,7 @@ def _text_row(line: bytes, dim: int, path: Path, number: int) -> tuple[bytes, by
     if len(values) < dim or _ends_in_number(word):
         found = len(_stripped(line).split(b" ")) - 1
         raise BadDataError(
-            f"Every word of {path} has {dim} numbers as the first has; vector {number} has "
+            f"Every word of {path} has {dim} numbers, as its first line says; vector {number} has "
             f"{found}: {line[:40]!r}. Check that it is one file of one dimension, not cut."
         )
     try:

@@ -112,6 +112,7 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("training.learning_rate=Infinity", "should be a finite number, found inf"),
         ("training.method.temperature=Infinity", "should be a finite number, found inf"),
         ("initialiser.method=infocse_idc", "the initialiser runs before any annotation"),
+        ("initialiser.method=fine_tune", "the initialiser reads no labelled pairs"),
         ("training.method=simcsee", "training.method (--method): there is no 'simcsee'; did you"),
         ("training.method=infocse_plus", "is no method; InfoCSE++ is a run with --cycles N"),
         ("training.method=infocse", "two papers have this name"),
