@@ -17,7 +17,9 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
+from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.listing import LISTING
 from sentemb_core.methods.words import ids_of, mask_id
 from sentemb_core.pairs.table import Annotation
@@ -142,6 +144,10 @@ def assert_same_step(one, other, *, within=1e-6, of=""):
 
 def norm(tensors):
     return torch.stack([tensor.norm() for tensor in tensors]).norm().item()
+
+
+def test_no_method_is_passed_over():
+    assert {recipe.name for recipe in RECIPES if not recipe.perturbed} == set(METHOD_NAMES)
 
 
 @every_index
@@ -340,6 +346,27 @@ def test_dropout_is_what_tells_the_plain_views_of_consert_apart(dropout):
     vectors = step_of(method, learner, batch_of("consert", nothing))[2]
     apart = F.cosine_similarity(vectors["anchor"], vectors["positive"]).min() < 0.999
     assert apart == dropout
+
+
+def test_mirror_bert_without_a_span_is_simcse_over_all_pairs_and_without_a_head():
+    method, learner = simcse_under(None)
+    term = all_pairs("anchor", "positive", 0.04, "cosine")
+    base = replace(method, terms={"contrast": (1.0, term)}), learner
+    ours, batch = made("mirror_bert", span=0), batch_of("mirror_bert", {"span": 0})
+    assert_alike(ours, base, batch, dropout=True)
+    without_dropout(ours[1])
+    vectors = step_of(*ours, batch)[2]
+    assert vectors["anchor"].equal(vectors["positive"])
+
+
+def test_twins_begin_as_one_so_that_the_negatives_alone_teach():
+    method, learner = made("ct")
+    learner.encoder.train(method.dropout)
+    vectors = step_of(method, learner, batch_of("ct"))[2]
+    logits = vectors["anchor"] @ vectors["other"].T
+    torch.testing.assert_close(logits.diagonal(), vectors["anchor"].square().sum(1))
+    right, wrong = F.softplus(-logits.diagonal()), F.softplus(logits)
+    assert 100 * right.max() < wrong.min()
 
 
 @pytest.mark.parametrize(

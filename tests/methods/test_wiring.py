@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner
 from sentemb_core.pairs.table import Annotation
@@ -153,6 +154,10 @@ def gradients_of(who: Learner) -> dict[str, Tensor]:
     for _, weight in named:
         weight.grad = None
     return found
+
+
+def test_every_method_has_a_card_and_a_case():
+    assert {case.name for case in CASES} == CARDS.keys() == set(METHOD_NAMES)
 
 
 @pytest.mark.usefixtures("double")
