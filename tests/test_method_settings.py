@@ -21,7 +21,7 @@ from sentemb_core.method_settings import (
     HiCL,
 )
 from sentemb_core.methods.catalogue import CONTINUING, RECIPES, unfit_temperature
-from sentemb_core.methods.listing import LISTING
+from sentemb_core.methods.listing import LISTING, UNTRAINED
 from sentemb_core.types import Json
 
 every_method = pytest.mark.parametrize("settings", get_args(AnyMethod), ids=METHOD_NAMES)
@@ -217,19 +217,40 @@ def test_every_method_has_its_entry_in_the_paper_index():
     assert sorted(entries_of_the_index()) == sorted(METHOD_NAMES)
 
 
+UNTRAINED_ENTRY = re.compile(r"^- \*\*(.+?)\*\*: .+ (The paper: .+)$", re.MULTILINE)
+"""What it is, and where it quotes numbers."""
+
+
+def untrained_entries() -> dict[str, str]:
+    """What needs no gradient -> the end of its entry in the paper index."""
+    section = INDEX.read_text("utf-8").partition("\n## Without a gradient\n")[2]
+    return dict(UNTRAINED_ENTRY.findall(section))
+
+
+def test_all_that_needs_no_gradient_has_its_entry_in_the_paper_index():
+    assert untrained_entries().keys() == UNTRAINED.keys()
+
+
 RESULTS = INDEX.parents[2] / "RESULTS.md"
 QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+) \(`(.+?)`, ([\w.-]+)\)")
 """Column, number, row and table."""
 
 
-def quoted(method: str, told: str) -> list[tuple[str, str, str, str]]:
-    """What the last line of an entry quotes behind `The paper` or behind `Ours`."""
-    line = entries_of_the_index()[method].partition("\n## ")[0].rstrip().splitlines()[-1]
+def end_of(name: str) -> str:
+    """The last line of a method's entry, or the end of its one line."""
+    if name in UNTRAINED:
+        return untrained_entries()[name]
+    return entries_of_the_index()[name].partition("\n## ")[0].rstrip().splitlines()[-1]
+
+
+def quoted(name: str, told: str) -> list[tuple[str, str, str, str]]:
+    """What an entry quotes behind `The paper` or behind `Ours`."""
+    line = end_of(name)
     parts = re.fullmatch(r"(The paper)[^:]*: (.+)\. (Ours): (.+)\.", line)
-    assert parts, f"{method} ends in `The paper: ... Ours: ...`, found {line[:60]!r}"
+    assert parts, f"{name} ends in `The paper: ... Ours: ...`, found {line[:60]!r}"
     text = parts[parts.groups().index(told) + 2]
     found = [QUOTED.fullmatch(one) for one in text.split("; ")]
-    assert all(found), f"{method}: {text}"
+    assert all(found), f"{name}: {text}"
     return [one.groups() for one in found if one]
 
 
@@ -242,16 +263,16 @@ def measured(column: str, row: str, table: str) -> str:
     return found[column].split(" ")[0]
 
 
-@pytest.mark.parametrize("method", METHOD_NAMES)
-def test_the_paper_index_says_what_a_paper_promises(method):
-    for column, number, row, table in quoted(method, "The paper"):
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *UNTRAINED])
+def test_the_paper_index_says_what_a_paper_promises(name):
+    for column, number, row, table in quoted(name, "The paper"):
         assert PAPER_TABLES[table].rows[row][column] == float(number)
 
 
-@pytest.mark.parametrize("method", METHOD_NAMES)
-def test_the_paper_index_says_what_was_measured_as_the_results_have_it(method):
+@pytest.mark.parametrize("name", [*METHOD_NAMES, *UNTRAINED])
+def test_the_paper_index_says_what_was_measured_as_the_results_have_it(name):
     """A table that is measured anew takes its line in the index along."""
-    for column, number, row, table in quoted(method, "Ours"):
+    for column, number, row, table in quoted(name, "Ours"):
         assert measured(column, row, table) == number
 
 
