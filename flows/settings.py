@@ -360,6 +360,8 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{told} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
         case "union_tag_not_found":
             return f"{told}: name it, as in --set {path}.name=conpono; {found}"
+        case "model_attributes_type":
+            return f"{told}: name it, as in --set {path}.name=simcse; {found}"
         case "tuple_type":
             typed = json.dumps(str(fault["input"]).split(","))
             return f"{told} is a list, even of one: --set '{path}={typed}'; {found}"

@@ -121,6 +121,10 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("count=12", "count: there is no such setting; did you mean 'labels.count'?"),
         ("random_head=true", " or 'training.method.random_head'?"),
         ("initialiser.method.names=1", "did you mean 'name'"),
+        (
+            'training.method={"name": "hicl", "base": "esimcse"}',
+            "training.method.base: name it, as in --set training.method.base.name=simcse",
+        ),
         ("training.steps", "KEY=VALUE"),
     ],
 )
