@@ -136,8 +136,15 @@ def _binary_rows(file: BufferedReader, path: Path) -> Rows:
         word = _word(file)
         vector = file.read(4 * dim)
         if word is None or len(vector) < 4 * dim:
-            raise UnreadableSourceError(_cut_off(path, count, number))
+            raise UnreadableSourceError(
+                f"{_cut_off(path, count, number)} Or they have fewer than {dim} dimensions."
+            )
         yield word, vector
+    if file.read(2).strip():
+        raise UnreadableSourceError(
+            f"The header of {path} tells of {count:,} word vectors in {dim} dimensions, and more "
+            "follows: they are more, or wider."
+        )
 
 
 def _word(file: BufferedReader) -> bytes | None:
@@ -185,7 +192,8 @@ def _refuse_many(left_out: Counter[str], kept: int, path: Path) -> None:
     if not kept or total > MOST_LEFT_OUT * (kept + total):
         raise BadDataError(
             f"The words of {path} must be distinct and UTF-8, save 1 % of them; of "
-            f"{kept + total:,} there are {told or 'none'}. Check the encoding of the file."
+            f"{kept + total:,} there are {told or 'none'}. Check the encoding of the file, or "
+            "the dimension that the header of a binary one tells."
         )
     if total:
         log.warning("%s: %s words left out", path, told)
