@@ -68,6 +68,7 @@ RECIPES = (
     Recipe("esimcse", fixed=MOMENTUM),
     Recipe("sncse", PROMPT),
     Recipe("consert", perturbed=True),
+    Recipe("consert", {"first": ("token_cutoff",), "second": ("dropout",)}, perturbed=True),
     Recipe("consert", {"first": (), "second": ()}),
     Recipe("consert", {"first": ("adversarial",), "second": ()}),
     Recipe("mirror_bert"),
