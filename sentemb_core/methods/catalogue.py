@@ -22,7 +22,7 @@ from sentemb_core.methods.ict import ict
 from sentemb_core.methods.infocse_aux import infocse_aux
 from sentemb_core.methods.infocse_idc import infocse_idc
 from sentemb_core.methods.is_bert import is_bert
-from sentemb_core.methods.method import HeadState, Method
+from sentemb_core.methods.method import HeadState, Method, require_loss
 from sentemb_core.methods.mirror_bert import mirror_bert
 from sentemb_core.methods.rtd_mlm import rtd_mlm
 from sentemb_core.methods.sg_opt import sg_opt
@@ -83,8 +83,11 @@ def method_for(
     if unfit := unfit_temperature(settings, encoder.similarity):
         log.warning(unfit)
     if settings.name in CONTINUING:
-        return CONTINUING[settings.name](settings, encoder, pretrained)
-    return RECIPES[settings.name](settings, encoder)
+        method = CONTINUING[settings.name](settings, encoder, pretrained)
+    else:
+        method = RECIPES[settings.name](settings, encoder)
+    require_loss(method)
+    return method
 
 
 def unfit_temperature(settings: AnyMethod, similarity: Similarity) -> str:

@@ -110,7 +110,7 @@ HEADLESS = (
     "An auxiliary network starts from the head of a Condenser stage, and none is given (seed 001, "
     "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), take "
     f"an encoder's folder that has one ({HEAD_FILE}), or do without (--set "
-    "training.method.random_head=true)."
+    "training.method.random_head=true; an initialiser: initialiser.method.random_head=true)."
 )
 """What is said where such a method has no head."""
 

@@ -179,6 +179,20 @@ class Method:
         )
 
 
+def require_loss(method: Method) -> None:
+    """That some term counts.
+
+    Raises:
+        RecipeError: all of them weigh nothing.
+    """
+    terms = {**method.terms, **method.sample_terms}
+    if not any(weight for weight, _ in terms.values()):
+        raise RecipeError(
+            f"{method.name} would learn nothing: found weight 0 for {' and '.join(terms)}, all "
+            "that its loss is made of: raise it"
+        )
+
+
 def require_chunks(method: Method, chunk: int | None) -> None:
     """That no view has to be read at once where chunks are asked for.
 

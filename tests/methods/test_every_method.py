@@ -582,6 +582,8 @@ def test_every_other_method_takes_a_static_encoder(entry):
         ("consert", {"first": ("adversarial", "shuffle")}, "let it stand alone"),
         ("simcse", {"mlm": 0.1, "mask_rate": 0.0}, r"found rate 0\.0: take \.15"),
         ("declutr", {**SPANS, "mask_rate": 0.0}, r"found rate 0\.0: take \.15"),
+        ("clm_autoencoder", {"weight": 0.0}, "would learn nothing: found weight 0 for rewritten"),
+        ("consert", {"weight": 0.0}, "would learn nothing"),
         ("infocse_aux", {}, "starts from the head of a Condenser stage, and none is given"),
         ("diffcse", {}, "starts from the head of a Condenser stage, and none is given"),
         ("rtd_mlm", {}, "starts from the head of a Condenser stage, and none is given"),
