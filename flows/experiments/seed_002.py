@@ -86,7 +86,7 @@ SEARCH = Experiment(
     arms=(
         *FIXED,
         Arm(label="word vectors", system="word vectors"),
-        alone("consert"),
+        alone(CONSERTS[0]),
         Arm(
             label=CONSERTS[1],
             steps=(Train(method=ConSERT(first=("shuffle",), second=("dropout",))),),

@@ -28,8 +28,8 @@ def threads(wanted: int | None) -> Generator[None]:
 def one_thread_each(device: torch.device) -> Generator[ThreadPoolExecutor]:
     """As many workers as torch has threads, each with one of them; for a GPU a single worker.
 
-    Batches side by side use two cores better than one batch on both (MiniLM 1.2 to 1.5 times,
-    `benchmarks/encode.py --threads`), and the last bits do not depend on how many there are.
+    Batches side by side use two cores better than one batch on both (MiniLM 1.4 times in bfloat16,
+    `benchmarks/encode.py`), and the last bits do not depend on how many there are.
     """
     count = torch.get_num_threads() if device.type == "cpu" else 1
     alone = partial(torch.set_num_threads, 1)
