@@ -399,7 +399,9 @@ class CLMAutoencoder(Settings):
         description="Words deleted first; seed 002 states none, TSDAE's paper has .6 (erratum "
         "E38).",
     )
-    layers: int = Field(default=2, ge=1, description="Of the decoder's own (seed 002).")
+    layers: int = Field(
+        default=2, ge=1, description="Of the decoder's own (seed 002); a tied one has none."
+    )
     tied: bool = Field(
         default=False,
         description="The encoder's layers in place of own ones, as in TSDAE's code; seed 002 has "

@@ -19,7 +19,9 @@ def file_lock(path: Path) -> Generator[None, None, None]:
     The kernel lets go when the process dies, however it dies. Some network file systems do not
     lock at all: then two writers do the same work twice and publish the same bytes.
     """
-    descriptor = _opened(path)
+    if not path.is_dir():
+        disk.make_folder(path.parent)
+    descriptor = _opened(path, os.O_CREAT)
     try:
         if not _locked(descriptor):
             log.info("Waiting for another process that holds %s.", path)
@@ -31,9 +33,10 @@ def file_lock(path: Path) -> Generator[None, None, None]:
 
 def is_locked(path: Path) -> bool:
     """Whether somebody holds `path` now."""
-    if not path.exists():
+    try:
+        descriptor = _opened(path)
+    except FileNotFoundError:
         return False
-    descriptor = _opened(path)
     try:
         return not _locked(descriptor)
     finally:
@@ -41,11 +44,10 @@ def is_locked(path: Path) -> bool:
 
 
 @disk.operation
-def _opened(path: Path) -> int:
+def _opened(path: Path, how: int = 0) -> int:
     if path.is_dir():
         return os.open(path, os.O_RDONLY)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    return os.open(path, os.O_RDWR | how, 0o644)
 
 
 def _locked(descriptor: int) -> bool:

@@ -247,3 +247,8 @@ with file_lock(Store.default().lock("x")):
     with file_lock(store.lock("x")):
         assert is_locked(store.lock("x"))
     assert not is_locked(store.lock("x"))
+
+
+def test_to_ask_whether_somebody_holds_a_lock_makes_none(store):
+    assert not is_locked(store.lock("y"))
+    assert not store.lock("y").exists()
