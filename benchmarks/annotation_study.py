@@ -78,22 +78,34 @@ DEPTH = {"session_mixed_titles": 20, "session_wikispeedia": 20, "sci_arxiv_cs": 
 
 @dataclass(frozen=True)
 class Budget:
-    """Rounds, and whether a static encoder takes all of its preset's steps, or a third."""
+    """Rounds, and whether a static encoder takes all of its preset's steps, or a third.
+
+    `initialiser`: its steps; none: the preset's.
+    """
 
     rounds: int
     long: bool
+    initialiser: int | None = None
 
     def settings(self, encoder: str) -> Json:
         """The preset of a start encoder, with the steps of this budget."""
         made = preset(encoder)
         if encoder == "static" and not self.long:
             made["initialiser"]["steps"], made["training"]["steps"] = 600, 400
+        if self.initialiser:
+            made["initialiser"]["steps"] = self.initialiser
         return made
 
     def __str__(self) -> str:
         """As a part of a file's name; empty for what most tables have."""
         rounds = f"-{self.rounds}-rounds" if self.rounds > 1 else ""
-        return rounds + ("-long" if self.long else "")
+        return rounds + self.start
+
+    @property
+    def start(self) -> str:
+        """The same of the start, which no round changes."""
+        steps = f"-after-{self.initialiser}" if self.initialiser else ""
+        return ("-long" if self.long else "") + steps
 
 
 @dataclass(frozen=True)
@@ -175,7 +187,7 @@ def ground_of(name: str, encoder: str, documents: int, folder: Path, budget: Bud
 
 def initialised(ground: Ground, seed: int) -> Encoder:
     """Random weights of this seed after the initialiser; a pretrained encoder as it is."""
-    file = ground.folder / f"start-{seed}{'-long' if ground.budget.long else ''}.npz"
+    file = ground.folder / f"start-{seed}{ground.budget.start}.npz"
     settings = ground.budget.settings(ground.encoder)
     if not ground.drawn:
         return deepcopy(ground.random_start)
@@ -388,6 +400,7 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", choices=known, default=list(VARIANTS))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--long", action="store_true", help="Static: all steps of its preset.")
+    parser.add_argument("--initialiser", type=int, help="Its steps; none: those of the preset.")
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
     parser.add_argument("--encoder", default="static")
     parser.add_argument("--documents", type=int, default=4_000)
@@ -395,7 +408,9 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     variants = list(dict.fromkeys([NEIGHBOURS, PAPER, *asked.variants]))
-    budget = Budget(asked.rounds, asked.long)
+    if asked.initialiser and "initialiser" not in preset(asked.encoder):
+        parser.error(f"{asked.encoder} has learnt already: it has no --initialiser")
+    budget = Budget(asked.rounds, asked.long, asked.initialiser)
     for name in asked.corpora:
         folder = asked.results / f"{name}-{asked.encoder}-{asked.documents}"
         ground = ground_of(name, asked.encoder, asked.documents, folder, budget)

@@ -35,6 +35,12 @@ def test_a_budget_changes_a_static_encoders_steps_alone():
     assert [str(short), str(Budget(rounds=2, long=True))] == ["", "-2-rounds-long"]
 
 
+def test_a_budget_may_have_an_initialiser_of_its_own():
+    later = Budget(rounds=2, long=False, initialiser=1_600)
+    assert later.settings("transformer")["initialiser"]["steps"] == 1_600
+    assert (str(later), later.start) == ("-2-rounds-after-1600", "-after-1600")
+
+
 def cell(there: np.ndarray, back: np.ndarray) -> Cell:
     """Ranks of both directions, as the study keeps them."""
     return {"there": there.tolist(), "back": back.tolist()}
