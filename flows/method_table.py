@@ -190,6 +190,14 @@ class MethodTable(Config):
         """Who looks for what."""
         return ValidationConfig(candidates=self.candidates)
 
+    @property
+    def marks(self) -> str:
+        """What a document calls it: a part of its blocks has a place of its own."""
+        whole = type(self)(data=self.data)
+        blocks = (*self.corpora, *self.encoders)
+        part = () if blocks == (*whole.corpora, *whole.encoders) else blocks
+        return " ".join((self.title, *part))
+
     def blocks(self) -> Iterator[tuple[Corpus, Start, int]]:
         """Corpus, start encoder and seed of each group of rows, in the table's order."""
         return product(self.corpora_read, self.encoders, self.seeds)

@@ -177,10 +177,10 @@ def run_table(
     from flows.reproduce import methods_small
     from tasks.tables.cells import cells_json, cells_markdown, cells_table, write_between_marks
 
-    with filling(markdown, table.title), running():
+    with filling(markdown, table.marks), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
     if markdown:
-        write_between_marks(markdown, table.title, cells_markdown(cells))
+        write_between_marks(markdown, table.marks, cells_markdown(cells))
     if as_json:
         emit(cells_json(cells))
     else:

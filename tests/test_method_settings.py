@@ -256,8 +256,9 @@ def quoted(name: str, told: str) -> list[tuple[str, str, str, str]]:
 
 def measured(column: str, row: str, table: str) -> str:
     """A cell of the tables of RESULTS.md, without deviation and the paper's number."""
-    section = RESULTS.read_text("utf-8").partition(f"<!-- {table}:begin -->\n")[2]
-    lines = section.partition(f"<!-- {table}:end -->")[0].splitlines()
+    marks = {"methods-small": "methods-small blog_usgov transformer"}.get(table, table)
+    section = RESULTS.read_text("utf-8").partition(f"<!-- {marks}:begin -->\n")[2]
+    lines = section.partition(f"<!-- {marks}:end -->")[0].splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
     [found] = [dict(zip(cells[0], one, strict=True)) for one in cells[2:] if row in one[:3]]
     return found[column].split(" ")[0]

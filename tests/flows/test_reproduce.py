@@ -32,6 +32,7 @@ from flows.table_options import TableOptions
 from sentemb_core import console
 from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.experiments import Corpus
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
@@ -81,10 +82,12 @@ def made(config: MethodTable) -> list[Cell]:
         return methods_small.fn(config)
 
 
-def test_every_method_has_its_row_in_the_results():
+@pytest.mark.parametrize("corpus", ["blog_usgov", "news_reuters21578"])
+def test_every_method_has_its_row_in_the_results(corpus: Corpus):
     results = (Path(__file__).parents[2] / "RESULTS.md").read_text("utf-8")
-    block = results.partition("<!-- methods-small:begin -->")[2].partition("<!-- methods-small:end")
-    rows = dict(re.findall(r"^\| blog_usgov \| transformer \| (\S+) \| (\S+) ", block[0], re.M))
+    marks = MethodTable(data="", corpora=(corpus,), encoders=("transformer",)).marks
+    block = results.partition(f"<!-- {marks}:begin -->")[2].partition(f"<!-- {marks}:end -->")[0]
+    rows = dict(re.findall(rf"^\| {corpus} \| transformer \| (\S+) \| (\S+) ", block, re.M))
     assert rows.keys() >= set(MethodTable(data="").methods)
     assert {name for name, told in rows.items() if not told.startswith("0.")} == {"declutr"}
 
@@ -272,6 +275,15 @@ def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
 def test_a_record_names_its_folder_from_anywhere(data: str, name: str, monkeypatch):
     monkeypatch.chdir(Path(data).parent)
     assert table_settings(name, {"data": Path(data).name}).data == data
+
+
+def test_a_part_of_the_table_has_a_place_of_its_own():
+    blog = MethodTable(data="d", corpora=("blog_usgov",), encoders=("minilm", "static"))
+    assert (MethodTable(data="d").marks, FewShotTable(data="d").marks) == (
+        "methods-small",
+        "few-shot",
+    )
+    assert blog.marks == "methods-small blog_usgov minilm static"
 
 
 def test_a_row_is_any_method_or_a_variant_of_one():
