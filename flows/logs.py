@@ -3,7 +3,7 @@
 import copy
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -14,8 +14,11 @@ from sentemb_core.redaction import redacted
 LOG_BYTES = 4 << 20
 """Kept of the log, and as much again of what came before."""
 
+FAULT = 500
+"""What Prefect's server answers for a fault of its own; greater numbers are of its kind."""
+
 BUSY = 503
-"""What Prefect's server answers when its database is locked for too long."""
+"""What it answers when its database is locked for too long."""
 
 LINE = "%(asctime)s %(process)d %(levelname)-7s %(name)s - %(message)s"
 
@@ -25,7 +28,7 @@ def logged(file: Path) -> Generator[None, None, None]:
     """Append all that the block logs to a file; an error that ends the block names it.
 
     Raises:
-        ServerLostError: Prefect's server went away, or is too busy to answer.
+        ServerLostError: Prefect's server went away, fails itself, or is too busy to answer.
     """
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 
@@ -46,7 +49,8 @@ def logged(file: Path) -> Generator[None, None, None]:
         raise
     finally:
         logging.getLogger().removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # a full disk, which the block's own error tells
+            handler.close()
 
 
 def interruption(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -70,6 +74,8 @@ def server_lost(error: Exception) -> ServerLostError | None:
         found = f"it went away: {error}"
     elif isinstance(error, HTTPStatusError) and error.response.status_code == BUSY:
         found = "it was too busy, again and again, to answer"
+    elif isinstance(error, HTTPStatusError) and error.response.status_code >= FAULT:
+        found = f"it failed itself, as on a full disk (answer {error.response.status_code})"
     else:
         return None
     return ServerLostError(

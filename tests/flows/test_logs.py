@@ -6,12 +6,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from httpx import ConnectError
+from httpx import ConnectError, HTTPStatusError, Request, Response
 from prefect.exceptions import TerminationSignal
 
 from flows.logs import Once, OneLine, logged
 from sentemb_core.console import Terminated
-from sentemb_core.errors import ServerLostError
+from sentemb_core.errors import ServerLostError, StorageError
 
 
 @pytest.fixture
@@ -68,6 +68,31 @@ def test_a_server_that_is_gone_is_told_with_the_way_on(tmp_path: Path):
     told = pytest.raises(ServerLostError, match=r"E602 .*no answer.*flows resume")
     with told, logged(tmp_path / "all.log"):
         raise ConnectError("no answer")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"), [(500, "failed itself, as on a full disk"), (503, "too busy")]
+)
+def test_a_server_that_fails_itself_is_told_with_the_way_on(tmp_path: Path, answer: int, why: str):
+    told = pytest.raises(ServerLostError, match=rf"E602 .*{why}.*flows resume")
+    with told, logged(tmp_path / "all.log"):
+        raise HTTPStatusError("", request=Request("POST", "http://x"), response=Response(answer))
+
+
+def test_what_a_server_refuses_is_no_fault_of_its_own(tmp_path: Path):
+    with pytest.raises(HTTPStatusError), logged(tmp_path / "all.log"):
+        raise HTTPStatusError("", request=Request("POST", "http://x"), response=Response(404))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_log_on_a_full_disk_does_not_hide_the_error_that_says_so(monkeypatch):
+    def fails_to_write() -> None:
+        logging.getLogger("told").warning("a line that no disk takes")
+        raise StorageError("no space")
+
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    with pytest.raises(StorageError, match="E601 no space"), logged(Path("/dev/full")):
+        fails_to_write()
 
 
 def test_a_server_that_the_same_signal_ended_is_not_the_news(tmp_path: Path, capsys):
