@@ -8,6 +8,7 @@ from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
+from sentemb_core.errors import RegistryError
 from sentemb_core.formats import are, counted
 from tasks.checks import check_faiss
 
@@ -27,13 +28,13 @@ def running() -> Generator[None, None, None]:
     try:
         with logged(log), served(log.with_name("server.log")):
             yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RegistryError):  # a run registers last
         remark(kept_since(began))
         raise
 
 
 def kept_since(began: float) -> str:
-    """What an interrupted run leaves, in a sentence."""
+    """What a run leaves that was interrupted, or found no registry, in a sentence."""
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
 

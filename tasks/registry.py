@@ -428,5 +428,5 @@ def readable(home: Path) -> "Generator[MlflowClient, None, None]":
     except MlflowException as error:
         raise RegistryError(
             f"The model registry at {redacted(tracking_uri(home))} cannot be used: "
-            f"{first_line(error)} Is its server up (MLFLOW_TRACKING_URI)?"
+            f"{first_line(error).rstrip('.')}. Is its server up (MLFLOW_TRACKING_URI)?"
         ) from error

@@ -20,7 +20,7 @@ from flows.commands import plan_of
 from flows.infocse_idc import self_train
 from flows.settings import PATHS, settings
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.errors import RecipeError, UsageError
+from sentemb_core.errors import RecipeError, RegistryError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
@@ -460,6 +460,24 @@ def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file,
 def ended_by_hand(config: Json) -> NoReturn:
     ended("half", config)
     raise KeyboardInterrupt
+
+
+def test_a_run_that_finds_no_registry_says_how_it_is_registered_later(
+    call, corpus_file, monkeypatch
+):
+    def fails_to_register(config: Json) -> NoReturn:
+        ended("half", config)
+        raise RegistryError("no answer")
+
+    monkeypatch.setattr("flows.running.served", lambda _: nullcontext())
+    monkeypatch.setattr(
+        "flows.commands.run_of", lambda config: fails_to_register(config.model_dump(mode="json"))
+    )
+    code, _, told = call("run", str(corpus_file), "--id-column", "id")
+    assert code == RegistryError.exit_code
+    *_, kept, error = told.splitlines()
+    assert "`python -m flows resume half` goes on from there" in kept
+    assert error == "error E702 no answer"
 
 
 def test_who_ends_a_run_before_it_began_has_nothing_to_resume(call, corpus_file, monkeypatch):
