@@ -27,6 +27,14 @@ log = logging.getLogger(__name__)
 BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # looked up together; bounds memory
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
+WAYS_OUT = {
+    "encoding": "Name the encoding by --encoding",
+    "not-a-string": "Text and counterpart are strings (--text-column, --counterpart-column), ready "
+    "sentences are lists of strings (--sentences-column)",
+    "bad-id": "Ids are strings or whole numbers (--id-column; without it row numbers)",
+}
+"""Reason code -> what to look at where it has taken all rows."""
+
 
 class CorpusReport(BaseModel):
     """What became of every row: rows_read = documents + quarantined + left_out + not_drawn.
@@ -108,7 +116,7 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
         where = f" - see {quarantine}" if report.quarantined else ""
         raise EmptyCorpusError(
             f"corpus has 0 usable documents ({report.rows_read} read"
-            f"{': ' if bad else ''}{', '.join(bad)}){where}{_of_encoding(report)}"
+            f"{': ' if bad else ''}{', '.join(bad)}){where}{_ways_out(report)}"
         )
     if not pairs:
         return
@@ -150,8 +158,9 @@ def _wanted_alone(counterparts: int) -> str:
     return method if counterparts else f"{method}, and {judges}"
 
 
-def _of_encoding(report: CorpusReport) -> str:
-    return ". Name the encoding by --encoding" if "encoding" in report.quarantined else ""
+def _ways_out(report: CorpusReport) -> str:
+    """What to do about the reasons that a whole column may have."""
+    return "".join(f". {way}" for reason, way in WAYS_OUT.items() if reason in report.quarantined)
 
 
 def usable_documents(

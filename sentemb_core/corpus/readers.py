@@ -37,8 +37,8 @@ def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         if isinstance(error, UnreadableSourceError):
             raise
         raise UnreadableSourceError(
-            f"{config.source} cannot be read as {kind}: {error}. The file is damaged or "
-            "incomplete: fetch it again."
+            f"{config.source} cannot be read as {kind}: {str(error).rstrip('.')}. The file is "
+            "damaged or incomplete: fetch it again."
         ) from error
 
 
@@ -148,8 +148,9 @@ def _split(config: CorpusConfig, splits: list[str]) -> str:
         return str(config.split)
     if config.split is None and len(splits) == 1:
         return splits[0]
+    asked = "" if config.split is None else f", and no {config.split!r}"
     raise UnreadableSourceError(
-        f"{config.source} has the splits {splits}; asked for {config.split!r}. Name one by --split."
+        f"{config.source} has the splits {splits}{asked}. Name one by --split."
     )
 
 

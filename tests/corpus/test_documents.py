@@ -215,6 +215,22 @@ def test_an_empty_corpus_says_what_became_of_its_rows(tmp_path: Path) -> None:
     assert json.loads((out / "report.json").read_text())["rows_read"] == 5
 
 
+@pytest.mark.parametrize(
+    ("row", "columns", "way"),
+    [
+        ({"text": ["One.", "Two."]}, {}, r"lists of strings \(--sentences-column\)$"),
+        ({"text": "One. Two."}, {"text_column": None, "sentences_column": "text"}, "--text-column"),
+        ({"text": "One.", "title": 1984}, {"counterpart_column": "title"}, "--counterpart-column"),
+        ({"text": "One.", "id": 0.5}, {"id_column": "id"}, r"whole numbers \(--id-column; without"),
+    ],
+)
+def test_a_column_of_another_type_is_told_the_option_to_look_at(
+    tmp_path: Path, row: dict[str, object], columns: dict[str, str | None], way: str
+) -> None:
+    with pytest.raises(EmptyCorpusError, match=way):
+        read(jsonl(tmp_path / "a.jsonl", [row]), **columns)
+
+
 def test_documents_left_out_are_named_when_none_is_left(tmp_path: Path) -> None:
     with pytest.raises(EmptyCorpusError, match=r"\(4 read: 4 with too few sentences\)"):
         read(jsonl(tmp_path / "a.jsonl", texts(4)), min_sentences=9)

@@ -146,6 +146,8 @@ def test_a_saved_dictionary_of_splits_names_them(tmp_path: Path) -> None:
     DatasetDict(splits).save_to_disk(tmp_path / "saved")
     with pytest.raises(UnreadableSourceError, match=r"\['train', 'test'\]"):
         read(tmp_path / "saved", **COLUMNS)
+    with pytest.raises(UnreadableSourceError, match=r"\['train', 'test'\], and no 'dev'\. Name"):
+        read(tmp_path / "saved", split="dev", **COLUMNS)
     assert read(tmp_path / "saved", split="test", **COLUMNS)[0].documents == 3
 
 
