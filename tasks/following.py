@@ -45,13 +45,7 @@ class Following:
         told = self.told(row, found.get("kept_share"))
         log.info("%s", ", ".join(f"{name} {value}" for name, value in told.items() if value))
         self.table.append(told)
-        metrics = {
-            f"{split}/{way}/{name}": value
-            for split, scores in scores_of(row.scores).items()
-            for way, values in scores.model_dump(exclude={"split"}).items()
-            for name, value in values.items()
-        }
-        metrics |= {f"annotation/{name}": value for name, value in found.items()}
+        metrics = metrics_of(row) | {f"annotation/{name}": value for name, value in found.items()}
         child = self.tracker.child(row.label)
         child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.table) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
@@ -74,6 +68,16 @@ class Following:
             "pairs kept": "" if kept_share is None else f"{kept_share:.3f}",
             "seconds": f"{self.seconds(row):.0f}",
         }
+
+
+def metrics_of(row: Row) -> dict[str, float]:
+    """Its scores on every split, both ways, named as MLflow shows them."""
+    return {
+        f"{split}/{way}/{name}": value
+        for split, scores in scores_of(row.scores).items()
+        for way, values in scores.model_dump(exclude={"split"}).items()
+        for name, value in values.items()
+    }
 
 
 _followed: ContextVar[Following | None] = ContextVar("followed", default=None)

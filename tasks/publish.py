@@ -17,7 +17,7 @@ from sentemb_core.store.stages import flat
 from sentemb_core.types import ArtifactRef, Json
 from tasks.artifacts import link, markdown
 from tasks.caching import stage
-from tasks.following import Following
+from tasks.following import Following, metrics_of
 from tasks.gating import Landing, landed
 from tasks.rows import Row, SelfTraining, Value
 from tasks.storing import opened, written
@@ -64,6 +64,7 @@ def published(training: SelfTraining, run: Following) -> Outcome:
         (draft.path / "outcome.json").write_bytes(canonical(outcome.model_dump(mode="json")))
     run.record.update(outputs=[draft.ref, encoder])
     run.tracker.log_artifact(page.parent)
+    run.tracker.log_metrics(metrics_of(training.rows[training.best]))
     run.tracker.set_tags(
         {
             "encoder": encoder.digest,

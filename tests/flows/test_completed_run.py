@@ -237,6 +237,11 @@ def test_mlflow_has_one_parent_with_settings_and_a_child_per_row_with_metrics(fi
     }
     assert files == {"report.html", "report.json", "config.json", "figures"}
 
+    best = first.outcome.training.rows[first.outcome.training.best]
+    chosen = children[plain(best.label).replace(" ", "-")].data.metrics
+    assert parent.data.metrics.items() <= chosen.items()
+    assert parent.data.metrics["test/document_to_counterpart/recall_at_5"] >= 0
+
     assert set(children) == {plain(row.label).replace(" ", "-") for row in rows_of(first)}
     child = children["round-1"]
     assert child.data.metrics["validation/document_to_counterpart/recall_at_5"] > 0
