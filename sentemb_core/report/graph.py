@@ -81,11 +81,14 @@ def _draw_network(axes: Any, graph: Graph, clusters: Sequence[int]) -> None:
     strongest = max(map(abs, weights), default=1.0) or 1.0
     widths = [0.5 + 4 * max(weight, 0) / strongest for weight in weights]
     nx.draw_networkx_edges(graph, place, ax=axes, width=widths, edge_color=MUTED)
-    nx.draw_networkx_nodes(
+    nodes = nx.draw_networkx_nodes(
         graph, place, ax=axes, node_color=_colours(clusters), node_size=260, edgecolors="white"
     )
+    nodes.set_clip_on(False)  # whole circles at the rim, too
     numbers = {i: str(i + 1) for i in graph}
-    nx.draw_networkx_labels(graph, place, numbers, ax=axes, font_size=8, font_color="white")
+    nx.draw_networkx_labels(
+        graph, place, numbers, ax=axes, font_size=8, font_color="white", clip_on=False
+    )
     axes.set_aspect("equal")
     axes.set_axis_off()
 
@@ -116,7 +119,8 @@ def _write_legend(axes: Any, clusters: Sequence[int], sentences: Sequence[str]) 
     axes.set(xlim=(0, 1), ylim=(len(shown) + 1, -1))
     for line, i in enumerate(shown):
         axes.plot(0.015, line, marker="o", color=colours[i], markersize=7)
-        text = f"{i + 1}  {drawable(shorten(sentences[i], LEGEND_WIDTH, placeholder=' …'))}"
+        start = shorten(sentences[i], LEGEND_WIDTH, placeholder=" …")
+        text = f"{i + 1}  {drawable(start, LEGEND_WIDTH)}"
         axes.text(0.04, line, text, fontsize=8, color=INK, va="center")
     if len(order) > len(shown):
         rest = f"and {counted(len(order) - len(shown), 'sentence')} more"

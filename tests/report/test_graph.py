@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
@@ -60,6 +61,20 @@ def test_the_picture_names_every_sentence_in_its_clusters_colour(tmp_path: Path)
     assert "The cat sat." in svg
     assert "Rates rose &amp; fell &lt;i&gt;." in svg
     assert {colour for colour in report_graph.HUES if colour in svg} == {*report_graph.HUES[:2]}
+
+
+def test_the_picture_tells_of_a_sentence_as_much_as_the_legend_is_wide(tmp_path: Path):
+    long = "The cat that sat on the mat saw how rates rose and fell and rose again by noon."
+    draw_document(*document(), [long, *SENTENCES[1:]], tmp_path / "picture.svg")
+    start = "The cat that sat on the mat saw how rates rose and fell and rose again …"
+    assert len(start) <= report_graph.LEGEND_WIDTH
+    assert f"1  {start}" in (tmp_path / "picture.svg").read_text("utf-8")
+
+
+def test_circles_at_the_rim_are_drawn_whole():
+    axes = Figure().add_subplot()
+    report_graph._draw_network(axes, *document())
+    assert not any(shown.get_clip_on() for shown in (axes.collections[-1], *axes.texts))
 
 
 def test_lone_sentences_and_strange_letters_can_be_drawn(tmp_path: Path):
