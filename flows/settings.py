@@ -119,10 +119,11 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
     """Settings of an initialiser want one; only rounds from random weights have one by themselves.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or another setting is wrong.
     """
     first = tree.get("initialiser")
     if isinstance(first, dict) and not first.get("method"):
+        checked(tree | {"initialiser": None})  # a misspelt method is told as such
         raise UsageError(
             f"initialiser.{next(iter(given['initialiser']))}: this run has no initialiser; by "
             f"themselves only rounds from random weights have one, and this one starts from "
@@ -358,6 +359,9 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return f"{told}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
         case "model_type":
             return f"{told} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
+        case "string_pattern_mismatch" if path == "name":
+            letters = "1-64 letters, digits, '_' or '-', a letter or a digit first"
+            return f"{told} has {letters}; {found}"
         case "union_tag_not_found":
             return f"{told}: name it, as in --set {path}.name=conpono; {found}"
         case "model_attributes_type":

@@ -109,6 +109,7 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("trainin.steps=3", "did you mean 'training'"),
         ("training.steps=0", "training.steps"),
         ("training.steps=many", "found 'many'"),
+        ("name=a b", "name has 1-64 letters, digits, '_' or '-', a letter or a digit first; found"),
         ("training.learning_rate=Infinity", "should be a finite number, found inf"),
         ("training.method.temperature=Infinity", "should be a finite number, found inf"),
         ("initialiser.method=infocse_idc", "the initialiser runs before any annotation"),
@@ -269,6 +270,8 @@ def test_steps_of_an_initialiser_that_a_run_has_not_are_told(method: str):
         made("initialiser.steps=50", **options)
     named = made("initialiser.steps=50", **options, **by_path({"initialiser": "conpono"}))
     assert named.initialiser.steps == 50
+    with pytest.raises(UsageError, match="there is no 'simcs'; did you mean 'simcse'"):
+        made("initialiser.steps=50", **by_path({"encoder": "minilm", "method": "simcs"}))
 
 
 def test_a_preset_brings_no_initialiser():
