@@ -104,7 +104,7 @@ def sync(home: Path) -> int:
                 deliver(spool, home)
             except Exception as error:
                 log.warning(LATER, first_line(error))
-        waiting += not spool.remove_if_told()
+            waiting += not spool.remove_if_told()
     return waiting
 
 

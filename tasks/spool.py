@@ -3,8 +3,8 @@
 spool/<run>/events.jsonl     one event a line, in order
 spool/<run>/sent.json        how far the tracker has been told, and how it names the runs
 spool/<run>/files/           copies of artifacts that were not sent yet
-spool/<run>/writer.lock      held while the run is alive
 spool/<run>/teller.lock      held while somebody tells the tracker
+spool/<run>.lock             held while the run is alive, or while its spool may be removed
 spool/rejected.txt           events that the tracker refused for good, each with its reason
 """
 
@@ -61,7 +61,7 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.events = folder / "events.jsonl"
-        self.writer_lock = folder / "writer.lock"
+        self.writer_lock = folder.parent / f"{folder.name}.lock"
         self.teller_lock = folder / "teller.lock"
         self.told: dict[str, set[Point]] = {}  # by the tracker's ids: kept by who delivers
         self._appending = threading.Lock()

@@ -120,8 +120,8 @@ def tracked_run(
     """
     home = Store.default().root
     spool = Spool(home / "spool" / checked_name(key or uuid.uuid4().hex))
-    spool.folder.mkdir(parents=True, exist_ok=True)
     with file_lock(spool.writer_lock):
+        spool.folder.mkdir(exist_ok=True)
         spool.mend()
         run = Run(spool, Sender(home, spool))
         run.begin(name)
@@ -129,8 +129,8 @@ def tracked_run(
         run.set_tags({**(tags or {}), **prefect_ids()})
         with ended(run):
             yield run
-    if not spool.remove_if_told():
-        log.warning("MLflow was not told all of %s: see %s.", plain(name), spool.folder)
+        if not spool.remove_if_told():
+            log.warning("MLflow was not told all of %s: see %s.", plain(name), spool.folder)
 
 
 @contextmanager

@@ -228,6 +228,29 @@ def test_a_killed_run_keeps_its_points_and_the_next_run_delivers_them(home):
     assert not folder.exists()
 
 
+def test_a_run_that_is_resumed_while_another_delivers_its_spool_loses_nothing(home, monkeypatch):
+    spool = Spool(home / "spool" / "run-3")
+    spool.folder.mkdir(parents=True)
+    spool.append(Event(run="", kind="start", values={"name": "back"}))
+    delivered, tell = threading.Event(), delivery.deliver
+
+    def slowly(spool, home, late=None):
+        tell(spool, home, late)
+        delivered.set()
+        time.sleep(0.5)  # the resumed run waits for the lock by now
+
+    monkeypatch.setattr(delivery, "deliver", slowly)
+    other = threading.Thread(target=sync, args=(home,))
+    other.start()
+    assert delivered.wait(LONG)
+    with tracked_run("back", params={"top_k": 1}, key="run-3") as run:
+        other.join()
+        run.log_metrics({"loss": 1.0}, 1)
+    found = runs(home)["back"]
+    assert (found.info.status, found.data.params) == ("FINISHED", {"top_k": "1"})
+    assert points(home, found, "loss") == [(1, 1.0)]
+
+
 def test_what_mlflow_refuses_is_set_aside_and_blocks_nothing(home, caplog):
     with tracked_run("contrary", params={"rate": 1}) as run:
         run.log_params({"rate": 2})  # MLflow: a parameter never changes
