@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
+from sentemb_core.errors import UnsafeModelError
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.mlflow_model import model_ref
@@ -149,7 +150,10 @@ def share_before(config: RunConfig) -> float:
     folder = Path(config.encoder.name)
     if not folder.is_dir():
         return 0.0
-    start = model_ref(folder)
+    try:
+        start = model_ref(folder)
+    except UnsafeModelError:  # links, hidden files: no version has any
+        return 0.0
     same = [version for version in versions() if version.artifact == start]
     return max(map(share_of, same), default=0.0)
 

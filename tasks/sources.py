@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from sentemb_core.configs import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
-from sentemb_core.store.objects import file_digest, list_files
+from sentemb_core.store.objects import file_digest
 
 
 def digest_of_corpus(config: CorpusConfig) -> str:
@@ -27,11 +27,17 @@ def by_bytes(config: EncoderConfig) -> EncoderConfig:
 
 
 def digest_of_encoder(name: str) -> str:
-    """Of a given folder's files, or of one file; empty for an encoder that a name describes."""
+    """Of a given folder's files, or of one file; empty for an encoder that a name describes.
+
+    Of a folder as a model hub leaves it hidden files do not count, and links are followed.
+    """
     folder = Path(name)
     if folder.is_file():
         return file_digest(folder)
     if not folder.is_dir():
         return ""
-    listing = "\n".join(f"{file} {file_digest(folder / file)}" for file in list_files(folder))
+    files = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file()]
+    visible = (file for file in files if not any(part.startswith(".") for part in file.parts))
+    names = sorted(file.as_posix() for file in visible)
+    listing = "\n".join(f"{name} {file_digest(folder / name)}" for name in names)
     return hashlib.sha256(listing.encode()).hexdigest()

@@ -67,6 +67,13 @@ def fine_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(folder)
 
 
+def test_a_start_encoder_as_a_hub_leaves_it_is_no_registered_version(fine_tuned: str):
+    config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
+    assert gating.share_before(config) == 0.3
+    (Path(fine_tuned) / ".gitattributes").touch()
+    assert gating.share_before(config) == 0.0
+
+
 @pytest.mark.parametrize(
     ("champion_learnt", "asked"), [("0.0", 0.3), ("0.5", 0.5)], ids=["start", "champion"]
 )
