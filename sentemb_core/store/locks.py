@@ -32,13 +32,13 @@ def file_lock(path: Path) -> Generator[None, None, None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds `path` now."""
+    """Whether somebody holds `path` now; who else asks at the same time does not."""
     try:
         descriptor = _opened(path)
     except FileNotFoundError:
         return False
     try:
-        return not _locked(descriptor)
+        return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
@@ -50,10 +50,10 @@ def _opened(path: Path, how: int = 0) -> int:
     return os.open(path, os.O_RDWR | how, 0o644)
 
 
-def _locked(descriptor: int) -> bool:
+def _locked(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     """Try to lock; true also where the file system knows no locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:

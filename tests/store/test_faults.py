@@ -13,6 +13,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,17 @@ def test_three_processes_on_one_key(python, store, no_locks):
     assert health.healthy
     assert len(list(store.root.glob("records/slow/*.json"))) == 1
     assert list(store.tmp.iterdir()) == []
+
+
+def test_a_lock_that_several_ask_about_at_once_is_free(store):
+    store.lock("x").parent.mkdir(parents=True)
+    store.lock("x").touch()
+
+    def asked(_: int) -> bool:
+        return any(is_locked(store.lock("x")) for _ in range(2_000))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert not any(pool.map(asked, range(4)))
 
 
 def test_a_lock_is_free_again_after_its_holder_was_killed(python, store):
