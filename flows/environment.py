@@ -25,6 +25,9 @@ QUIET = {
     "DISABLE_MLFLOW_INTEGRATION": "TRUE",
 }
 
+LOOPBACK = "127.0.0.1,localhost"
+"""Where servers of a home are; a proxy of the environment is not to be asked for them."""
+
 
 def home() -> Path:
     """The folder of store, records, runs, Prefect and MLflow: $SENTEMB_HOME or ./.sentemb."""
@@ -47,6 +50,9 @@ def prepare() -> Path:
     os.environ["SENTEMB_HOME"] = str(folder)
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    if direct != "*" and LOOPBACK not in direct:
+        os.environ["no_proxy"] = f"{direct},{LOOPBACK}".lstrip(",")
     os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))
     made = Path(os.environ["PREFECT_HOME"])
     try:

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
+from urllib.request import proxy_bypass
 
 import pytest
 from httpx import ConnectError, HTTPStatusError, Request, Response
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows import server
+from flows.environment import prepare
 from flows.logs import server_lost
 from flows.server import served, wait_for
 from sentemb_core.errors import ServerLostError
@@ -51,6 +54,19 @@ def python(*arguments: str, home: Path, **options: object) -> "subprocess.Popen[
         start_new_session=True,
         **options,
     )
+
+
+@pytest.mark.parametrize("direct", [{}, {"NO_PROXY": ".corp,10.0.0.1"}, {"no_proxy": "*"}])
+def test_no_proxy_stands_between_a_run_and_its_server(tmp_path: Path, direct: dict[str, str]):
+    proxies = {"http_proxy": "http://127.0.0.1:9", "SENTEMB_HOME": str(tmp_path)}
+    with mock.patch.dict(os.environ, proxies | direct):
+        prepare()
+        once = os.environ["no_proxy"]
+        prepare()
+        assert os.environ["no_proxy"] == once
+        assert all(map(proxy_bypass, ["127.0.0.1", "localhost"]))
+        assert bool(proxy_bypass("www.corp")) == bool(direct)
+        assert bool(proxy_bypass("example.org")) == ("*" in once)
 
 
 def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
