@@ -26,12 +26,12 @@ def show_told(plan: "Plan", as_json: bool) -> int:
     if len(plan.told) > MANY:
         table = Table("part", "would run", "which", "why the first", box=None)
         for part, told in parts:
-            table.add_row(plain(part), *_told_together(told))
+            table.add_row(*map(plain, (part, *_told_together(told))))
     else:
         table = Table("part", "stage", "", "why", box=None)
         for part, told in parts:
-            for name, one in zip([plain(part), *[""] * len(told)], told, strict=False):
-                table.add_row(name, one.stage, one.verdict, one.why)
+            for name, one in zip([part, *[""] * len(told)], told, strict=False):
+                table.add_row(*map(plain, (name, one.stage, one.verdict, one.why)))
     show(table, summary(plan))
     return 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.environment import prepare
 from flows.records import outcome_of
 from flows.settings import checked
-from sentemb_core.console import emit, show
+from sentemb_core.console import emit, plain, show
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
 from sentemb_core.types import ArtifactRef
@@ -137,7 +137,8 @@ def doctor_command(as_json: bool) -> int:
 
         table = Table("", "what", "found", box=None)
         for finding in told:
-            table.add_row("ok" if finding.ok else "BAD", finding.what, finding.found)
+            state = "ok" if finding.ok else "BAD"
+            table.add_row(state, plain(finding.what), plain(finding.found))
         show(table)
     return 0 if all(finding.ok for finding in told) else 5
 

@@ -51,6 +51,16 @@ def test_a_large_plan_has_a_line_a_part_with_what_runs_and_the_first_reason(
     ]
 
 
+@pytest.mark.parametrize("others", [0, MANY])
+def test_brackets_in_a_reason_are_no_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: int
+) -> None:
+    why = "corpus.id_column [id] -> [/id]"
+    stages = [Status("read", "MISS", why, "one")] * (1 + others)
+    assert show_told(plan(tmp_path, *stages), as_json=False) == 0
+    assert why in capsys.readouterr().out
+
+
 def test_a_program_gets_every_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stages = [Status("read", "HIT", "", "one") for _ in range(MANY + 1)]
     assert show_told(plan(tmp_path, *stages), as_json=True) == 0
