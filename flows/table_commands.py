@@ -274,9 +274,13 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
 
 
 def check_models(models: Iterable[str]) -> None:
-    """Look for them before anything runs, as their encoders will be."""
+    """Look for them before anything runs, as their encoders will be (`benchmark.encoder_of`)."""
     for model in models:
-        resolved(model) if model.startswith("models:") else check_model(model)
+        registered = model.startswith("models:")
+        if registered or Path(model).is_dir():
+            resolved(model)
+        if not registered:
+            check_model(model)
 
 
 def from_anywhere(config: "Benchmark") -> "Benchmark":

@@ -666,6 +666,7 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
         ("compare FILES/one BM25 --tasks sts12 --data FILES/data", 2, "E001 BM25 can only retri"),
         ("compare FILES/one nosuch --tasks sts12 --data FILES/data", 2, "'nosuch' is no folder"),
+        ("benchmark FILES/pickled --tasks sts12 --data FILES/data", 3, "E402 Weights are read"),
         ("benchmark nosuch/name --tasks sts12 --data FILES/data", 2, "E401 An encoder is a folder"),
         ("benchmark static --tasks sts12 --data FILES/data", 2, "E001 'static' is no encoder bef"),
         (
@@ -677,6 +678,8 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
 )
 def test_a_mistake_is_told_in_one_line(files: Path, capsys, arguments: str, code: int, told: str):
     (files / "data" / "a_file.parquet").touch()
+    pickled = shutil.copytree(files / "one", files / "pickled", dirs_exist_ok=True)
+    (pickled / "pytorch_model.bin").touch()
     found = console.run(app, arguments.replace("FILES", str(files)).split())
     said, errors = capsys.readouterr()
     assert (found, said) == (code, "")
