@@ -329,7 +329,7 @@ def checked_name(name: str) -> str:
 
 @contextmanager
 def _storage_errors(path: Path) -> Generator[None, None, None]:
-    """Turn a full disk or a lack of rights met by any writer below `path` into a `StorageError`."""
+    """Turn what a disk refuses to any writer below `path` (`REFUSALS`) into a `StorageError`."""
     try:
         yield
     except Exception as error:

@@ -96,12 +96,6 @@ def _sealed(record: Record) -> bytes:
     return canonical({"serializer": SERIALIZER, "sha256": seal, "record": body})
 
 
-def find(store: Store, stage: str, key: str) -> Record | None:
-    """The record of this key, if it is sound and all it refers to is whole."""
-    found = look_up(store, stage, key)
-    return found if isinstance(found, Record) else None
-
-
 def look_up(store: Store, stage: str, key: str) -> Record | Miss:
     """The record of this key, or the reason why there is none that can be used. Never raises."""
     path = folder(store, stage) / f"{key}.json"

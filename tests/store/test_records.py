@@ -97,7 +97,7 @@ def test_no_bytes_whatever_raise_or_hit(chain, store, junk):
     path = store.root / "records" / "train" / f"{'a' * 64}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(junk)
-    assert records.find(store, "train", "a" * 64) is None
+    assert isinstance(records.look_up(store, "train", "a" * 64), Miss)
     assert list(records.every(store)) == []
 
 
@@ -116,7 +116,7 @@ def test_any_flipped_bit_of_a_record_is_a_miss(store, position, bit):
     content = bytearray(path.read_bytes())
     content[position % len(content)] ^= 1 << bit
     path.write_bytes(content)
-    assert records.find(store, "score", record.key) is None
+    assert isinstance(records.look_up(store, "score", record.key), Miss)
 
 
 def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
