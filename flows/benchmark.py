@@ -35,7 +35,7 @@ from tasks.following import recorded
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registry import resolve
-from tasks.sources import by_bytes, digest_of_encoder
+from tasks.sources import by_bytes, digest_of_encoder, revision_of
 from tasks.tables.duel import Duel
 from tasks.tables.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
 from tasks.tables.scoreboard_tables import write_board
@@ -114,7 +114,7 @@ def encoder_of(model: str) -> ArtifactRef:
         folder = str(resolve(model))
         return kept_encoder(folder, digest_of_encoder(folder))
     named = EncoderConfig(name=model, max_length=LONGEST)
-    return start_encoder(model, by_bytes(named), None)
+    return start_encoder(model, by_bytes(named), None, revision_of(model))
 
 
 @sub_flow(name="system", flow_run_name="{label}")

@@ -21,7 +21,7 @@ from tasks.encode import encode_sentences, start_encoder
 from tasks.labels import read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.segments import segmented_share
-from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels
+from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
 from tasks.train import check_documents, train_encoder
 from tasks.validate import (
     bm25_scores,
@@ -96,7 +96,8 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
 def encoder_from(config: EncoderConfig, documents: ArtifactRef) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
     learns = config.name in ("static", "transformer")
-    return start_encoder(config.name, by_bytes(config), documents if learns else None)
+    texts = documents if learns else None
+    return start_encoder(config.name, by_bytes(config), texts, revision_of(config.name))
 
 
 def validated(

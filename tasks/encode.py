@@ -9,11 +9,14 @@ from tasks.storing import opened, written
 
 
 @stage("start_encoder", version="3", ignore=("place",))
-def start_encoder(place: str, config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
+def start_encoder(
+    place: str, config: EncoderConfig, documents: ArtifactRef | None, revision: str = ""
+) -> ArtifactRef:
     """The given encoder, or one from random weights whose vocabulary is learnt from the corpus.
 
     `config.name` is a name, or the SHA-256 of a given folder or file; where that lies does not
-    matter (`sources.by_bytes`).
+    matter (`sources.by_bytes`). `revision` is what a published name means here today
+    (`sources.revision_of`).
     """
     from sentemb_core.corpus.tokens import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card

@@ -26,6 +26,20 @@ def by_bytes(config: EncoderConfig) -> EncoderConfig:
     return config.model_copy(update={"name": digest or config.name})
 
 
+def revision_of(name: str) -> str:
+    """The commit of a published model that is read here by its name; empty for all else.
+
+    Raises:
+        MissingEncoderError: it is not on this machine.
+    """
+    if name in NAMED or Path(name).exists():
+        return ""
+    from sentemb_core.encoder.start import given_folder
+
+    snapshot = given_folder(name)
+    return snapshot.name if snapshot else ""
+
+
 def digest_of_encoder(name: str) -> str:
     """Of a given folder's files, or of one file; empty for an encoder that a name describes.
 

@@ -23,9 +23,18 @@ DEPTH = 5
 FEW = 50
 """Fewer queries than these show only a large gain."""
 
+NOBODY = (
+    "Not promoted: the gate has nobody to ask, for of every query in its split the champion or the "
+    "start encoder has learnt the label. A larger pool (validation.candidates) or fewer labels to "
+    "learn from (validation.label_share) leave it some."
+)
+
 
 class GateVerdict(BaseModel):
-    """What the gate decided and why; the difference is in Recall@5 (0.01 = one point)."""
+    """What the gate decided and why; the difference is in Recall@5 (0.01 = one point).
+
+    Without a query it is unknown: 0, anywhere from -1 to 1.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,6 +67,8 @@ def gate(
     Raises:
         BadDataError: the ranks belong to different numbers of queries.
     """
+    if not len(candidate):
+        return GateVerdict(promote=False, reason=NOBODY, difference=0.0, low=-1.0, high=1.0)
     rival, name = (start, "the start encoder") if champion is None else (champion, "the champion")
     hits, rival_hits = (np.asarray(ranks <= DEPTH, np.float64) for ranks in (candidate, rival))
     gain = paired_difference(hits, rival_hits, seed)

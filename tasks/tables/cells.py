@@ -11,6 +11,7 @@ from pydantic import Field
 from sentemb_core.console import plain
 from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted
+from sentemb_core.store.disk import replacing
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened
@@ -281,4 +282,5 @@ def around_marks(file: Path, name: str) -> tuple[str, str]:
 def write_between_marks(file: Path, name: str, text: str) -> None:
     """Replace what stands between the marks."""
     before, after = around_marks(file, name)
-    file.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
+    with replacing(file) as draft:
+        draft.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")

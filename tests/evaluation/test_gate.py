@@ -138,6 +138,13 @@ def test_fewer_than_fifty_queries_are_called_few():
     assert all(reason.startswith(start) for reason in reasons)
 
 
+def test_a_gate_that_may_ask_nobody_promotes_nobody():
+    nobody = np.array([], np.int64)
+    told = gate(nobody, None, nobody, collapsed=False, seed=0)
+    assert (told.promote, told.low, told.high) == (False, -1.0, 1.0)
+    assert "nobody to ask" in told.reason
+
+
 def test_ranks_of_different_splits_are_refused():
     with pytest.raises(BadDataError, match="found 4 and 5"):
         verdict(np.ones(4, np.int64), np.ones(5, np.int64))

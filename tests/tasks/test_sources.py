@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.sources import digest_of_encoder
+from tasks.sources import digest_of_encoder, revision_of
 
 
 @pytest.fixture
@@ -35,3 +35,19 @@ def test_a_folder_as_a_hub_leaves_it_counts_by_what_is_read_of_it(folder: Path):
     (folder / "model.safetensors").rename(folder.parent / "blob")
     (folder / "model.safetensors").symlink_to(folder.parent / "blob")
     assert digest_of_encoder(str(folder)) == before
+
+
+def test_a_published_name_is_another_encoder_once_a_newer_revision_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    published = tmp_path / "models--somebody--tiny-bert"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    (published / "refs").mkdir(parents=True)
+    for commit in ("0" * 40, "1" * 40):
+        (published / "snapshots" / commit).mkdir(parents=True)
+        (published / "refs" / "main").write_text(commit)
+        assert revision_of("somebody/tiny-bert") == commit
+
+
+def test_what_is_told_by_its_bytes_has_no_revision(folder: Path):
+    assert [revision_of(name) for name in ("static", "minilm", str(folder))] == ["", "", ""]
