@@ -232,11 +232,13 @@ def _unread(documents: Path) -> int:
 def _are_of_a_sample(found: int, unknown: int, read: int, unread: int) -> bool:
     """Whether ids can be unknown because their documents were left out, and not as foreign ones.
 
-    No more can be than documents were left out, and of those asked for at least half as many must
-    be there as of labels that are spread over the whole corpus.
+    No more can be than documents were left out, but for the 1 % that may be foreign; and of those
+    asked for at least half as many must be there as of labels that are spread over the whole
+    corpus.
     """
     expected = (found + unknown) * read / (read + unread)
-    return unknown <= unread and found >= max(1.0, expected / 2)
+    foreign = unknown - unread
+    return unread > 0 and foreign <= MOST_BAD * (found + unknown) and found >= max(1, expected / 2)
 
 
 def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:

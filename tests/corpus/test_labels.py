@@ -254,6 +254,14 @@ def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
     assert "left out: 70 labels of 70 documents; this run reads 30 documents of" in caplog.text
 
 
+def test_beside_those_that_were_left_out_one_in_a_hundred_may_be_foreign(sampled: Path):
+    file = sampled.with_name("labels.jsonl")
+    numbers = [*range(100), 1_000]
+    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
+    out = sampled.with_name("out")
+    assert write_with_labels(sampled, LabelsConfig(source=str(file)), out) == 71
+
+
 @pytest.mark.parametrize(
     "numbers", [range(200), range(1_000, 1_050), [*range(3), *range(1_000, 1_060)]]
 )
