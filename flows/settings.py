@@ -28,6 +28,9 @@ Model = TypeVar("Model", bound=BaseModel)
 ROUNDS = "infocse_idc"
 """The method whose run has rounds; every other one trains once."""
 
+OF_ROUNDS = InfoCSEPlus.model_fields.keys() - RunConfig.model_fields.keys()
+"""Settings that only a run in rounds has."""
+
 AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
 
 PATHS: Mapping[str, tuple[str, ...]] = {
@@ -348,6 +351,11 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return (
                 "a benchmark compares models, and none is named: name one or more, as in `python "
                 "-m flows benchmark minilm models:/NAME@champion`"
+            )
+        case "extra_forbidden" if model in (MethodRun, FineTuneRun) and path in OF_ROUNDS:
+            return (
+                f"{told}: every method but {ROUNDS} trains once, and has no such setting; leave "
+                "out either this or the method"
             )
         case "extra_forbidden":
             near = known_near(fault["loc"], model)

@@ -283,9 +283,12 @@ def test_a_method_is_named_by_an_option_and_set_by_its_path():
     assert isinstance(settings(None, {"corpus.source": "docs.jsonl"}, []), InfoCSEIDC)
 
 
-def test_rounds_are_no_setting_of_one_training():
-    options = {"corpus.source": "docs.jsonl", "training.method": "simcse", "rounds.max_rounds": 2}
-    with pytest.raises(UsageError, match="rounds: there is no such setting"):
+@pytest.mark.parametrize("method", ["simcse", "fine_tune"])
+@pytest.mark.parametrize("asked", ["rounds.max_rounds", "cycles.max_cycles"])
+def test_rounds_and_cycles_are_no_setting_of_one_training(method, asked):
+    options = {"corpus.source": "docs.jsonl", "training.method": method, asked: 2}
+    said = f"{asked.split('.')[0]}: every method but infocse_idc trains once, and has no such"
+    with pytest.raises(UsageError, match=said):
         settings(None, options, [])
 
 
