@@ -75,7 +75,7 @@ class Benchmark(Config):
         folders = list(dict.fromkeys(str(Path(one).resolve()) for one in self.beir))
         beir = labelled(folders, taken=[task.name for task in SUITE])
         own = {name.lower() for name in beir}
-        tasks = chosen([name for name in self.tasks if name.lower() not in own])
+        tasks = chosen([name for name in self.tasks if name.lower() not in own], beside=beir)
         suite = [(task, Path(self.data)) for task in tasks] if self.data else []
         return [
             *suite,

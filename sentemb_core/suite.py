@@ -5,7 +5,7 @@ named all the same: whoever has its file puts it into the folder.
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -147,8 +147,12 @@ def beir_task(folder_name: str, split: str = "test") -> RetrievalTask:
     return RetrievalTask(name=name, files=files, source="beir")
 
 
-def chosen(names: Sequence[str]) -> tuple[Task, ...]:
+def chosen(names: Sequence[str], beside: Iterable[str] = ()) -> tuple[Task, ...]:
     """Tasks of these names, or of groups of these names, in the suite's order; case is the same.
+
+    Args:
+        names: What was asked for.
+        beside: Further names, which none of the suite's tasks has, for the message.
 
     Raises:
         UsageError: nothing has this name.
@@ -156,6 +160,7 @@ def chosen(names: Sequence[str]) -> tuple[Task, ...]:
     asked = {name.lower() for name in names}
     known = {name.lower(): name for name in (*GROUPS, *(task.name for task in SUITE))}
     if unknown := sorted(asked - known.keys()):
+        known |= {name.lower(): name for name in beside}
         alike = difflib.get_close_matches(unknown[0], known, n=1)
         way_out = (
             f"did you mean {known[alike[0]]!r}?" if alike else f"known: {', '.join(known.values())}"

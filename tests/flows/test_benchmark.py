@@ -556,6 +556,14 @@ def test_a_beir_folder_is_judged_alone_where_its_name_is_the_only_one(files: Pat
         asked(files, "one", tasks=["tickets"]).places()
 
 
+def test_a_task_that_nobody_has_is_told_with_the_names_of_the_folders(files: Path, tmp_path: Path):
+    folders = [str(write_beir(tmp_path / name / "tickets")) for name in ("old", "new")]
+    with pytest.raises(UsageError, match=r"did you mean 'new/tickets'\?$"):
+        asked(files, "one", tasks=["new-tickets"], beir=folders).places()
+    with pytest.raises(UsageError, match=r"known: retrieval, .*, old/tickets, new/tickets$"):
+        asked(files, "one", tasks=["nosuch"], beir=folders).places()
+
+
 def test_an_error_of_every_system_is_told_once(files: Path, tmp_path: Path, capsys):
     folder = write_beir(tmp_path / "tickets")
     with (folder / "qrels" / "test.tsv").open("a") as file:
