@@ -59,7 +59,10 @@ def python(*arguments: str, home: Path, **options: object) -> "subprocess.Popen[
 @pytest.mark.parametrize("direct", [{}, {"NO_PROXY": ".corp,10.0.0.1"}, {"no_proxy": "*"}])
 def test_no_proxy_stands_between_a_run_and_its_server(tmp_path: Path, direct: dict[str, str]):
     proxies = {"http_proxy": "http://127.0.0.1:9", "SENTEMB_HOME": str(tmp_path)}
-    with mock.patch.dict(os.environ, proxies | direct):
+    with mock.patch.dict(os.environ):
+        for name in ("no_proxy", "NO_PROXY"):  # an earlier run in this process left one
+            os.environ.pop(name, None)
+        os.environ.update(proxies | direct)
         prepare()
         once = os.environ["no_proxy"]
         prepare()
