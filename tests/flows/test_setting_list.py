@@ -162,7 +162,7 @@ def test_the_settings_are_there_for_programs(call):
     assert found["training.chunk"]["type"] == "int or null"
     assert found["training.steps"]["option"] == "--steps"
     assert found["training.steps"]["default_by_start_encoder"] == {
-        "transformer": 400,
+        "transformer": 1600,
         "pretrained": 50,
     }
     assert "training" not in found
