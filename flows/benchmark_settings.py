@@ -75,7 +75,9 @@ class Benchmark(Config):
         folders = list(dict.fromkeys(str(Path(one).resolve()) for one in self.beir))
         beir = labelled(folders, taken=[task.name for task in SUITE])
         own = {name.lower() for name in beir}
-        tasks = chosen([name for name in self.tasks if name.lower() not in own], beside=beir)
+        suites = {task.name for task in SUITE} - beir.keys()
+        named = [name for name in self.tasks if name in suites or name.lower() not in own]
+        tasks = chosen(named, beside=beir)
         suite = [(task, Path(self.data)) for task in tasks] if self.data else []
         return [
             *suite,
@@ -119,8 +121,9 @@ class Benchmark(Config):
         ]
         for task, folder, file in lacking:
             if isinstance(task, RetrievalTask) and task.source == "beir":
+                found = f"lacks {file}" if folder.is_dir() else "is no folder"
                 raise UnreadableSourceError(
-                    f"A BEIR folder has {', '.join(task.files)}; {folder} lacks {file}."
+                    f"A BEIR folder has {', '.join(task.files)}; {folder} {found}."
                 )
         without = {task.name for task, _, _ in lacking}
         if all(task.name in without for task, _ in self.places()):

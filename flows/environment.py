@@ -7,6 +7,7 @@ from pathlib import Path
 from sentemb_core.console import remark
 from sentemb_core.errors import UsageError
 from sentemb_core.redaction import redacted
+from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.store.objects import Store
 from tasks.artifacts import answers, live_server
 
@@ -48,6 +49,7 @@ def prepare() -> Path:
     folder = home()
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # or the root's WARNING holds
     os.environ["SENTEMB_HOME"] = str(folder)
+    keep_to_quota()
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""

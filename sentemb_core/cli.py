@@ -25,6 +25,7 @@ from sentemb_core.options import (
     Top,
     to_be_made,
 )
+from sentemb_core.store.machine import keep_to_quota
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +61,7 @@ MOST_SENTENCES = 200_000
 
 
 def main() -> None:
+    keep_to_quota()
     raise SystemExit(console.run(app))
 
 

@@ -216,7 +216,7 @@ def _read_labels(
             unread,
         )
     for reason, shown in examples.items():
-        _check(counts, reason, list(shown), list(known)[:2])
+        _check(counts, reason, list(shown), list(known)[:2], unread)
     if read == 0:
         raise EmptyPairsError("The file of labels has no row.")
     return found, counts
@@ -270,7 +270,9 @@ def _label(
     return doc_id, text
 
 
-def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str]) -> None:
+def _check(
+    counts: LabelCounts, reason: str, first: list[str], known: list[str], unread: int
+) -> None:
     """Refuse a file of which more than 1 % is bad for one reason; `known` are ids to show."""
     count, read = counts.refused[reason], counts.rows_read
     if count <= MOST_BAD * read:
@@ -279,7 +281,7 @@ def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str])
         raise UnknownLabelsError(
             f"{count} of {read} label ids are not in the corpus (first: "
             f"{', '.join(map(repr, first))}; the corpus has "
-            f"{', '.join(map(repr, known))}); 1 % may be. {_way_to_ids(known)}"
+            f"{', '.join(map(repr, known))}); 1 % may be{_beside(unread)}. {_way_to_ids(known)}"
         )
     else:
         raise BadDataError(
@@ -287,6 +289,11 @@ def _check(counts: LabelCounts, reason: str, first: list[str], known: list[str])
             f"{REASONS[reason]} (first: row {', '.join(first)}, counted from 0). "
             f"{WAYS_OUT.get(reason, 'Repair the file, or check its columns.')}"
         )
+
+
+def _beside(unread: int) -> str:
+    """Among unknown ids are those of documents that this run leaves out, as of a sample."""
+    return f", and of the {counted(unread, 'document')} left out here all" if unread else ""
 
 
 def _way_to_ids(known: list[str]) -> str:

@@ -18,7 +18,7 @@ REASONS: dict[str, str] = {
     "not-a-string": "not text",  # a used column holds another type
     "bad-id": "without a usable id",  # neither a string nor an integer, or empty
     "empty": "empty",  # no sentence is left
-    "over-long": "over-long",  # more than max_characters, or a row too large to parse
+    "over-long": "over-long (corpus.max_characters; of a counterpart 10,000)",  # or of its row
     "duplicate-id": "with a repeated id",  # an earlier usable row has this id
     "unknown-id": "with an id that is not in the corpus",  # of a label
     "duplicate-label": "equal to an earlier label",  # an earlier label pairs the same two

@@ -1,5 +1,6 @@
 """What this machine has that a computation depends on, asked without importing torch."""
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -8,10 +9,34 @@ from sentemb_core.types import Precision
 
 CPU = Path("/proc/cpuinfo")
 
+QUOTAS = Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+"""Where a container reads its share of the processors (cgroups 2 and 1)."""
+
 
 def processors() -> int:
-    """Those that this process may use, which on a shared machine are not all."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    """Those that this process may use: of the machine's no more than a container's share."""
+    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(found, quota() or found)
+
+
+def quota() -> int | None:
+    """Whole processors that the container of this process has the time of; None: no limit."""
+    second, first = QUOTAS
+    try:
+        if second.is_file():
+            used, period = second.read_text(encoding="ascii").split()
+        else:
+            used = first.read_text(encoding="ascii")
+            period = first.with_name("cpu.cfs_period_us").read_text(encoding="ascii")
+        return max(1, math.ceil(int(used) / int(period))) if int(used) > 0 else None
+    except (OSError, ValueError):  # no file, or "max"
+        return None
+
+
+def keep_to_quota() -> None:
+    """Before torch is imported: no more threads than a container's share, unless someone said."""
+    if quota():
+        os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
 
 
 def default_device() -> str:

@@ -546,6 +546,21 @@ def test_a_folder_called_as_a_fixed_row_is_a_model_of_its_own(files: Path, tmp_p
     assert len({cell.system for cell in cells_of(board)}) == 4
 
 
+def test_a_task_and_a_folder_that_differ_in_case_alone_are_both_named(files: Path, tmp_path: Path):
+    beir = [str(write_beir(tmp_path / "cranfield"))]
+    for names, places in [
+        (["Cranfield"], [files / "data", tmp_path / "cranfield"]),
+        (["cranfield"], [tmp_path / "cranfield"]),
+    ]:
+        asked_for = asked(files, "one", tasks=names, beir=beir).places()
+        assert [folder for _, folder in asked_for] == places
+
+
+def test_a_folder_that_is_not_there_is_not_said_to_lack_a_file(files: Path, tmp_path: Path):
+    with pytest.raises(UnreadableSourceError, match=r"absent is no folder\.$"):
+        asked(files, "one", beir=[str(tmp_path / "absent")]).check_files()
+
+
 def test_a_beir_folder_is_judged_alone_where_its_name_is_the_only_one(files: Path, tmp_path: Path):
     write_beir(tmp_path / "tickets")
     alone = asked(files, "one", tasks=["Tickets"], beir=[str(tmp_path / "tickets")])

@@ -1,11 +1,18 @@
 """What the machine has, without torch."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from sentemb_core.store import machine
-from sentemb_core.store.machine import default_device, fast_precision
+from sentemb_core.store.machine import (
+    default_device,
+    fast_precision,
+    keep_to_quota,
+    processors,
+    quota,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +34,39 @@ def test_bfloat16_is_chosen_where_there_are_units_for_it(
     monkeypatch.setattr(machine, "CPU", file)
     monkeypatch.setattr(machine, "default_device", lambda: device)
     assert fast_precision() == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_a_container_has_no_more_threads_than_its_share(
+    tmp_path: Path, monkeypatch, files: dict[str, str], expected: int | None
+):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="ascii")
+    monkeypatch.setattr(
+        machine, "QUOTAS", (tmp_path / "cpu.max", tmp_path / "cpu/cpu.cfs_quota_us")
+    )
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(64))
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 64)
+    monkeypatch.setenv("OMP_NUM_THREADS", "")  # remembered, so that what is set here does not stay
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    keep_to_quota()
+    assert quota() == expected
+    assert processors() == (expected or 64)
+    assert os.environ.get("OMP_NUM_THREADS") == (str(expected) if expected else None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    keep_to_quota()
+    assert os.environ["OMP_NUM_THREADS"] == "7"
 
 
 def test_hidden_devices_are_none(monkeypatch):
