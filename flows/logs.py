@@ -4,15 +4,16 @@ import copy
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from logging.handlers import RotatingFileHandler
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
 from sentemb_core.console import Terminated, debugging, remark
 from sentemb_core.errors import ServerLostError
 from sentemb_core.redaction import redacted
+from sentemb_core.store.locks import file_lock
 
 LOG_BYTES = 4 << 20
-"""Kept of the log, and as much again of what came before."""
+"""Of a log that the next run puts aside, in the place of the one before."""
 
 FAULT = 500
 """What Prefect's server answers for a fault of its own; greater numbers are of its kind."""
@@ -33,7 +34,8 @@ def logged(file: Path) -> Generator[None, None, None]:
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    handler = RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    put_aside(file)
+    handler = WatchedFileHandler(file, encoding="utf-8")  # follows when another run puts it aside
     handler.setFormatter(WithoutSecrets(LINE))
     logging.getLogger().addHandler(handler)
     if not debugging():
@@ -51,6 +53,13 @@ def logged(file: Path) -> Generator[None, None, None]:
         logging.getLogger().removeHandler(handler)
         with suppress(OSError):  # a full disk, which the block's own error tells
             handler.close()
+
+
+def put_aside(log: Path) -> None:
+    """A long log becomes LOG.1, once, though several runs of a home begin at the same time."""
+    with file_lock(log.parent):
+        if log.exists() and log.stat().st_size > LOG_BYTES:
+            log.replace(f"{log}.1")
 
 
 def interruption(error: BaseException | None) -> KeyboardInterrupt | None:

@@ -9,6 +9,7 @@ import pytest
 from httpx import ConnectError, HTTPStatusError, Request, Response
 from prefect.exceptions import TerminationSignal
 
+from flows import logs
 from flows.logs import Once, OneLine, logged
 from sentemb_core.console import Terminated
 from sentemb_core.errors import ServerLostError, StorageError
@@ -47,6 +48,24 @@ def test_an_error_is_told_where_it_happened_and_not_again_on_its_way_up(console,
     written = file.read_text()
     assert written.count("Traceback") == 3
     assert "Finished in state Failed" in written
+
+
+def test_runs_side_by_side_put_a_long_log_aside_once_and_lose_no_line(
+    console, tmp_path: Path, monkeypatch
+):
+    logger, _ = console
+    file, before = tmp_path / "all.log", tmp_path / "all.log.1"
+    monkeypatch.setattr(logs, "LOG_BYTES", 300)
+    with logged(file):
+        logger.info("from the first, %s", "long " * 80)
+        with logged(file):  # another run begins: both write to the new file
+            logger.info("from the second")
+            with logged(file):
+                logger.info("from the third")
+    assert "from the first" in before.read_text()
+    assert "from the first" not in file.read_text()
+    assert "from the second" in file.read_text()
+    assert "from the third" in file.read_text()
 
 
 def test_no_secret_of_a_crash_is_told(console, tmp_path: Path, monkeypatch):
