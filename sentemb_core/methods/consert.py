@@ -4,7 +4,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.method_settings import Augmentation, ConSERT
 from sentemb_core.methods.contrast import all_pairs
-from sentemb_core.methods.method import Method, Reader
+from sentemb_core.methods.method import AtOnce, Method, Reader
 from sentemb_core.methods.words import require_embedding_layer, require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.readers.adversarial import adversarial
@@ -44,7 +44,7 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
     )
 
 
-def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader:
+def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | AtOnce:
     """The encoder under these perturbations, one after the other."""
     if "adversarial" in names:
         if len(names) > 1:
@@ -52,6 +52,6 @@ def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader:
                 "An adversarial view takes the gradient of the text as it is; found it together "
                 f"with others ({', '.join(names)}): let it stand alone"
             )
-        return adversarial(settings.epsilon, settings.temperature)
+        return adversarial(settings.epsilon)
     edits = [EDITS[name](settings.rate) for name in names if name != "shuffle"]
     return perturbed(*edits, shuffled="shuffle" in names)

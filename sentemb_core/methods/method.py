@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sentemb_core.encoder.encoder import Encoder, Reading
@@ -49,20 +49,22 @@ Reader = Callable[
 """(learner, ids, mask, whether layers are wanted) -> what reading these rows gave."""
 
 
+LossOfRows = Callable[[Float[Tensor, "rows dim"]], Float[Tensor, ""]]
+"""The loss of the step, were these the vectors of some rows, and all other rows read plainly."""
+
+
 @dataclass(frozen=True)
 class AtOnce:
-    """A reader whose rows depend on each other: all its rows of a step are read in one pass."""
+    """A reader that asks the loss of the step: all its rows of a step are read in one pass.
 
-    reader: Reader
+    Attributes:
+        reader: As a `Reader`, and the loss.
+    """
 
-    def __call__(
-        self,
-        learner: Learner,
-        ids: Int[Tensor, "rows time"],
-        mask: Int[Tensor, "rows time"] | None,
-        layers: bool,
-    ) -> Reading:
-        return self.reader(learner, ids, mask, layers)
+    reader: Callable[
+        [Learner, Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None, bool, LossOfRows],
+        Reading,
+    ]
 
 
 CrossSampleTerm = Callable[
@@ -139,7 +141,7 @@ class Method:
     sample_terms: Mapping[str, tuple[float, SampleTerm]] = field(
         default_factory=dict[str, tuple[float, SampleTerm]]
     )
-    readers: Mapping[str, Reader] = field(default_factory=dict[str, Reader])
+    readers: Mapping[str, Reader | AtOnce] = field(default_factory=dict[str, Reader | AtOnce])
     aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
     networks: Networks | None = None
@@ -160,7 +162,7 @@ class Method:
         views: Mapping[str, ViewMaker] = EMPTY,
         terms: Mapping[str, tuple[float, CrossSampleTerm]] = EMPTY,
         sample_terms: Mapping[str, tuple[float, SampleTerm]] = EMPTY,
-        readers: Mapping[str, Reader] = EMPTY,
+        readers: Mapping[str, Reader | AtOnce] = EMPTY,
         head: Callable[[int], nn.Module] | None = None,
         networks: Networks | None = None,
         after_step: AfterStep | None = None,
@@ -201,8 +203,8 @@ def require_chunks(method: Method, chunk: int | None) -> None:
     """
     if method.reads_at_once and chunk is not None:
         raise RecipeError(
-            f"{method.name} has a view here whose rows depend on each other (an adversarial one) "
-            f"and are read at once; found chunk {chunk}: leave chunk out, or that view"
+            f"{method.name} has a view here that follows the loss of the step (an adversarial one) "
+            f"and is read at once; found chunk {chunk}: leave chunk out, or that view"
         )
 
 

@@ -1,9 +1,7 @@
-"""An adversarial view without labels: tokens move where a contrastive surrogate grows fastest.
+"""An adversarial view: tokens move where the loss of the step grows fastest.
 
-ConSERT's adversarial view follows the gradient of a supervised loss and so needs labels. The
-surrogate is our choice: one-way InfoNCE of the view against itself. The step's own loss is more: it
-has a second view, and masks that keep duplicates and the own document from being negatives. A
-reader sees neither, only the rows of its view.
+ConSERT's own follows the gradient of a supervised loss and so needs labels. This one follows the
+contrastive loss itself, as it stands: with the other view, and with all that is no negative.
 """
 
 import torch
@@ -12,23 +10,20 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
-from sentemb_core.losses.info_nce import info_nce
-from sentemb_core.methods.method import AtOnce, Learner
+from sentemb_core.methods.method import AtOnce, Learner, LossOfRows
 
 SMALLEST_NORM = 1e-10
 """Added to a gradient's norm, as in ConSERT's code: a token without gradient stays."""
 
 
-def adversarial(epsilon: float, temperature: float) -> AtOnce:
+def adversarial(epsilon: float) -> AtOnce:
     """The encoder, twice: for the gradient at its embedded tokens, and moved along it.
 
-    The noise of a token is epsilon g / |g|, with g of InfoNCE in one direction among the rows read
-    together, each its own positive: all rows of the view. A row read alone stays as it is, for it
-    has no negatives.
+    The noise of a token is epsilon g / |g|, with g of the step's loss. A row that the loss does not
+    depend on stays as it is.
 
     Args:
         epsilon: Length of the noise of a token.
-        temperature: Of that loss.
     """
     if epsilon <= 0:
         raise RecipeError(
@@ -36,8 +31,10 @@ def adversarial(epsilon: float, temperature: float) -> AtOnce:
             "adversarial view"
         )
 
-    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
-        gradient = _gradient(learner.encoder, ids, mask, temperature)
+    def reader(
+        learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool, loss: LossOfRows
+    ) -> Reading:
+        gradient = _gradient(learner.encoder, ids, mask, loss)
         noise = epsilon * gradient / (gradient.norm(dim=-1, keepdim=True) + SMALLEST_NORM)
 
         def moved(states: Tensor) -> Tensor:
@@ -49,7 +46,7 @@ def adversarial(epsilon: float, temperature: float) -> AtOnce:
 
 
 def _gradient(
-    encoder: Encoder, ids: Tensor, mask: Tensor | None, temperature: float
+    encoder: Encoder, ids: Tensor, mask: Tensor | None, loss: LossOfRows
 ) -> Float[Tensor, "rows time dim"]:
     """Of the loss at the embedded tokens; also where a gradient cache has switched them off."""
     leaves: list[Tensor] = []
@@ -59,14 +56,5 @@ def _gradient(
         return leaves[-1]
 
     with torch.enable_grad():
-        pooled = encoder.read(ids, mask, edit=caught).pooled
-        own = torch.eye(len(pooled), dtype=torch.bool, device=pooled.device)
-        loss = info_nce(
-            pooled,
-            pooled,
-            own,
-            ~own,
-            temperature=temperature,
-            similarity=encoder.similarity,
-        )
-        return torch.autograd.grad(loss, leaves)[0]
+        found = loss(encoder.read(ids, mask, edit=caught).pooled)
+        return torch.autograd.grad(found, leaves)[0]

@@ -1,7 +1,8 @@
 """One step's gradients: a batch through its readers, the head and the method's losses."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from sentemb_core.heads.on_views import on_views
 from sentemb_core.methods.method import (
     AtOnce,
     Learner,
+    LossOfRows,
     Method,
     Reader,
     Rows,
@@ -54,7 +56,7 @@ class Step:
 class Share:
     """Views that one reader reads together, as one list of rows."""
 
-    reader: Reader
+    reader: Reader | AtOnce
     views: Mapping[str, View]
     judged: bool
 
@@ -108,7 +110,23 @@ class GradientJob:
 
         def encode(index: int, judged: bool) -> tuple[Tensor, Tensor | None]:
             _seed(device, of_passes[index])  # both passes of a gradient cache draw the same
-            return self._encoded(passes[index], batch, metrics if judged else None, device)
+            told = metrics if judged else None
+            return self._encoded(passes[index], batch, told, device, partial(loss_if, index))
+
+        def loss_if(index: int, rows: Tensor) -> Tensor:
+            with torch.no_grad():
+                parts = [rows if k == index else unmoved(k) for k in range(len(passes))]
+            with torch.autocast(device.type, enabled=False):
+                _seed(device, of_loss)
+                vectors = self._by_view(passes, [part.float() for part in parts], batch)
+                return loss_of(self.method, vectors, batch, self.learner)[0]
+
+        def unmoved(index: int) -> Tensor:
+            _seed(device, of_passes[index])
+            share = passes[index].share
+            plain = replace(share, reader=plainly) if isinstance(share.reader, AtOnce) else share
+            part = replace(passes[index], share=plain)
+            return self._encoded(part, batch, None, device, partial(loss_if, index))[0]
 
         def loss(parts: list[Tensor]) -> Tensor:
             _seed(device, of_loss)  # however many passes there are
@@ -124,7 +142,7 @@ class GradientJob:
     def _shares(self, batch: Batch) -> Iterator[Share]:
         """Rows with losses of their own apart: they alone need the states of all layers."""
         judged = {term.view for _, term in self.method.sample_terms.values()}
-        together: dict[Reader, dict[str, View]] = {}
+        together: dict[Reader | AtOnce, dict[str, View]] = {}
         for name in self.method.views:
             reader = self.method.readers.get(name, plainly)
             if name in judged:
@@ -144,12 +162,21 @@ class GradientJob:
             yield Pass(share, rows)
 
     def _encoded(
-        self, part: Pass, batch: Batch, metrics: dict[str, float] | None, device: torch.device
+        self,
+        part: Pass,
+        batch: Batch,
+        metrics: dict[str, float] | None,
+        device: torch.device,
+        loss: LossOfRows,
     ) -> tuple[Tensor, Tensor | None]:
         """Vectors of a pass, and the weighted loss of its single rows if `metrics` wants it."""
         ids, mask = self._padded(_chosen(part.share.tokens, part.rows), device)
+        reader, layers = part.share.reader, part.share.judged
         with torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16):
-            reading = part.share.reader(self.learner, ids, mask, part.share.judged)
+            if isinstance(reader, AtOnce):
+                reading = reader.reader(self.learner, ids, mask, layers, loss)
+            else:
+                reading = reader(self.learner, ids, mask, layers)
             own = None
             if part.share.judged and metrics is not None:
                 rows = self._rows(part, ids, mask, reading)

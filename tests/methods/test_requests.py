@@ -320,7 +320,7 @@ class Said:
             ("dropout", "shuffle", "feature_cutoff"),
             Said("perturbed", ((Said("dropout", (0.3,)), Said("feature_cutoff", (0.3,))), True)),
         ),
-        (("adversarial",), Said("adversarial", (2.0, 0.4))),
+        (("adversarial",), Said("adversarial", (2.0,))),
     ],
 )
 def test_consert_perturbs_each_view_as_asked(names, reader, monkeypatch):

@@ -10,7 +10,6 @@ from torch import nn
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of
-from sentemb_core.readers.adversarial import adversarial
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.gradients import GradientJob
@@ -122,20 +121,40 @@ def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
     assert {graph for _, graph in seen} == {True, False}
 
 
-@pytest.mark.parametrize("chunk", [None, 1, 5])
-def test_a_view_whose_rows_depend_on_each_other_is_read_at_once(chunk):
-    """ConSERT's adversarial one: in smaller passes its rows had fewer rivals, or none."""
-    settings = {"name": "consert", "first": ("adversarial",), "second": ()}
+@pytest.mark.parametrize(
+    ("second", "chunk"), [((), None), (("feature_cutoff",), None), (("feature_cutoff",), 5)]
+)
+def test_an_adversarial_view_follows_the_loss_of_the_step(second, chunk):
+    """ConSERT's: the gradient is that of the whole loss, the other view read as the step reads."""
+    settings = {"name": "consert", "first": ("adversarial",), "second": second, "epsilon": 0.05}
     job, batch = job_and_batch(tiny.bert(), head=False, method=settings)
-    tokens = {name: [row.tolist() for row in view.tokens] for name, view in batch.views.items()}
-    assert len({len(row) for row in tokens["anchor"]}) > 3
-    job.learner.encoder.eval()
-    vectors = job.run(batch, 0, chunk).vectors
+    encoder = job.learner.encoder.eval()
+    assert len({len(row) for row in batch.views["anchor"].tokens}) > 3
+    done = job.run(batch, 0, chunk)
     ids, mask = padded(batch.views["anchor"].tokens, 0)
-    moved = adversarial(1.0, 0.1)(job.learner, ids, mask, False).pooled
-    torch.testing.assert_close(vectors["anchor"], moved.detach(), atol=1e-5, rtol=0)
-    distance = (vectors["anchor"] - vectors["positive"]).norm(dim=1)
-    assert distance.min() > 1e-3
+    leaf = torch.zeros(*ids.shape, encoder.dim, requires_grad=True)
+    plain = encoder.read(ids, mask, edit=lambda states: states + leaf).pooled
+    loss, _ = loss_of(job.method, {**done.vectors, "anchor": plain}, batch, job.learner)
+    (slope,) = torch.autograd.grad(loss, [leaf])
+    noise = 0.05 * slope / slope.norm(dim=-1, keepdim=True).clamp_min(1e-10)
+    moved = encoder.read(ids, mask, edit=lambda states: states + noise).pooled.detach()
+    torch.testing.assert_close(done.vectors["anchor"], moved, atol=1e-5, rtol=0)
+    assert (moved - plain).norm(dim=1).min() > 1e-4
+    assert done.loss > loss.item()
+
+
+def test_two_adversarial_views_follow_the_loss_of_the_plain_ones():
+    both = {"name": "consert", "first": ("adversarial",), "second": ("adversarial",)}
+    job, batch = job_and_batch(tiny.bert(), head=False, method=both)
+    job.learner.encoder.eval()
+    done = job.run(batch, 0, None)
+    assert done.loss > 0
+    torch.testing.assert_close(done.vectors["anchor"], done.vectors["positive"])
+    one = {"name": "consert", "first": ("adversarial",), "second": ()}
+    single, _ = job_and_batch(tiny.bert(), head=False, method=one)
+    single.learner.encoder.eval()
+    expected = single.run(batch, 0, None).vectors["anchor"]
+    torch.testing.assert_close(done.vectors["anchor"], expected, atol=1e-5, rtol=0)
 
 
 @given(
