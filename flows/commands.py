@@ -111,7 +111,7 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:
 def closing_words(outcome: "Outcome", seed: int) -> list[str]:
     """Under the table of a run: what was gained, what was refused, where the encoder and all is."""
     from tasks.corpus import refused_rows
-    from tasks.publish import gain_of, notes_of
+    from tasks.verdict import gain_of, notes_of
 
     training, landing = outcome.training, outcome.landing
     told = [gain_of(training), *notes_of(training, seed), *refused_rows(training.texts.documents)]

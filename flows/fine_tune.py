@@ -13,9 +13,10 @@ from sentemb_core.configs import (
 )
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
+from tasks.finishing import published
 from tasks.following import followed
 from tasks.labels import draw_labels
-from tasks.publish import Outcome, published
+from tasks.publish import Outcome
 from tasks.rows import Labelled, Row, SelfTraining, Texts, Trained
 from tasks.train import train_encoder
 

@@ -8,8 +8,9 @@ from flows.subflow import sub_flow
 from sentemb_core.configs import InfoCSEIDC, TrainingConfig
 from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
 from tasks.corpus import tokenise_sentences
+from tasks.finishing import published
 from tasks.following import followed
-from tasks.publish import Outcome, published
+from tasks.publish import Outcome
 from tasks.rows import Row, SelfTraining, Texts
 from tasks.train import train_encoder
 from tasks.validate import diagnose_round

@@ -8,8 +8,9 @@ from flows.steps import Watch, begun, judged
 from flows.subflow import sub_flow
 from sentemb_core.configs import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
+from tasks.finishing import published
 from tasks.following import followed
-from tasks.publish import Outcome, published
+from tasks.publish import Outcome
 from tasks.rows import Labelled, Row, SelfTraining, Texts
 from tasks.validate import recall_at_5
 

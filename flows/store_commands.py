@@ -51,7 +51,7 @@ def artifact_of(model: str) -> ArtifactRef:
 
 def report_command(run: str | None, as_json: bool) -> int:
     prepare()
-    from tasks.publish import write_report_of
+    from tasks.run_report import write_report_of
 
     found, outcome = outcome_of(run)
     page = write_report_of(outcome, checked(found.config))

@@ -5,8 +5,9 @@ from prefect import flow
 from flows.steps import Watch, begun, judged, trained
 from sentemb_core.configs import MethodRun, RoundsConfig
 from sentemb_core.method_settings import Condenser
+from tasks.finishing import published
 from tasks.following import followed
-from tasks.publish import Outcome, published
+from tasks.publish import Outcome
 from tasks.rows import SelfTraining
 
 

@@ -6,7 +6,7 @@ import pytest
 from deployments.production import BLOG_USGOV, DEPLOYMENTS, NIGHTLY_DEMO, Deployment
 from flows.__main__ import app
 from flows.demo import WAYS
-from tasks.publish import settings_of
+from tasks.run_report import settings_of
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=lambda deployment: deployment.name)

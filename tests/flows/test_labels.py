@@ -25,9 +25,10 @@ from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.table import read_documents
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store.objects import Store
-from tasks.publish import full_report, notes_of
 from tasks.rows import SelfTraining
+from tasks.run_report import full_report
 from tasks.storing import opened
+from tasks.verdict import notes_of
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import outcome_of, tiny_run, told_starts
 

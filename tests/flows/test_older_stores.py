@@ -20,7 +20,7 @@ from sentemb_core.store.fsck import fsck
 from sentemb_core.store.lineage import lineage
 from sentemb_core.store.objects import Store
 from sentemb_core.store.status import Status
-from tasks.publish import write_report_of
+from tasks.run_report import write_report_of
 from tasks.validate import scores_of
 from tasks.walking import making_plan
 

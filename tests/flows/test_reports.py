@@ -11,7 +11,8 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.scores import read_ranks
 from sentemb_core.report.data import RunReport
 from sentemb_core.store.objects import Store
-from tasks.publish import Outcome, full_report
+from tasks.publish import Outcome
+from tasks.run_report import full_report
 from tasks.storing import opened
 from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run, write_corpus

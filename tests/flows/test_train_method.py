@@ -22,8 +22,8 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.checks import check_run
 from tasks.gating import collapsed
-from tasks.publish import full_report, write_report_of
 from tasks.rows import SelfTraining
+from tasks.run_report import full_report, write_report_of
 from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tasks.walking import making_plan, without_prefect

@@ -1,0 +1,46 @@
+"""The end of a run: its best encoder published, registered and judged, its report, its record."""
+
+import logging
+
+from sentemb_core.store.objects import Store
+from tasks.artifacts import link, markdown
+from tasks.following import Following, metrics_of
+from tasks.gating import landed
+from tasks.publish import Outcome, best_encoder, kept
+from tasks.rows import SelfTraining
+from tasks.run_report import write_report_of
+from tasks.verdict import verdict_of
+
+log = logging.getLogger("sentemb_core.run")
+
+
+def published(training: SelfTraining, run: Following) -> Outcome:
+    """Publish, register and report a finished loop."""
+    config, run_id = run.config, run.record.run.id
+    encoder = best_encoder(training, config)
+    landing = landed(config, training, encoder) if config.register_model else None
+    outcome = Outcome(
+        run=run_id,
+        training=training,
+        encoder=encoder,
+        report=str(Store.default().root / "reports" / run_id / "report.html"),
+        landing=landing,
+        timings=run.timings,
+    )
+    page = write_report_of(outcome, config)
+    run.record.update(outputs=[kept(outcome), encoder])
+    run.tracker.log_artifact(page.parent)
+    run.tracker.log_metrics(metrics_of(training.rows[training.best]))
+    run.tracker.set_tags(
+        {
+            "encoder": encoder.digest,
+            "documents": training.texts.documents.digest,
+            "benchmark": training.texts.benchmark.digest,
+            "verdict": verdict_of(outcome),
+        }
+    )
+    if address := run.tracker.url:
+        link(f"{run_id}-mlflow", address, "This run in MLflow")
+    markdown(f"{run_id}-report", f"{verdict_of(outcome)}\n\nReport: `{page}`")
+    log.info("%s", verdict_of(outcome))
+    return outcome

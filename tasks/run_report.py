@@ -1,0 +1,132 @@
+"""The report of a finished run: its words and facts, its artifacts opened, its files written."""
+
+import json
+import logging
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sentemb_core.configs import RunConfig
+from sentemb_core.redaction import redacted
+from sentemb_core.report.data import Fact, RunReport
+from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import flat
+from sentemb_core.types import Json
+from tasks.publish import Outcome
+from tasks.rows import Row
+from tasks.storing import opened
+from tasks.tables.evaluations import evaluation_of
+from tasks.tables.run_table import seconds
+from tasks.verdict import notes_of, verdict_of
+
+if TYPE_CHECKING:
+    from sentemb_core.report.folders import RoundFolders
+
+log = logging.getLogger("sentemb_core.run")
+
+
+def write_report_of(outcome: Outcome, config: RunConfig) -> Path:
+    """The page, its figures and the settings that repeat the run, as files."""
+    from sentemb_core.report.write import write_report
+
+    folder = Path(outcome.report).parent
+    log.info("writing the report to %s", folder)
+    page = write_report(full_report(outcome, config), folder)
+    settings = json.dumps(settings_of(config), indent=1)
+    (folder / "config.json").write_text(settings, encoding="utf-8")
+    return page
+
+
+def settings_of(config: RunConfig) -> Json:
+    return config.model_dump(mode="json")
+
+
+def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
+    """Words and facts of the run, and every panel its artifacts can fill."""
+    from sentemb_core.report.collect import report_of
+    from sentemb_core.report.folders import RunFolders
+
+    training = outcome.training
+    fixed = {"BM25": training.bm25, "random encoder": training.random}
+    folders = RunFolders(
+        documents=opened(training.texts.documents),
+        benchmark=opened(training.texts.benchmark),
+        sentences=opened(training.texts.sentences),
+        rounds=[
+            folders_of(row, seconds(outcome.timings, row.label))
+            for row in (*training.rows, *training.controls)
+        ],
+        fixed={label: opened(ref) for label, ref in fixed.items()},
+        best=training.best,
+        annotation=config.annotation,
+    )
+    model = outcome.landing.uri if outcome.landing else Store.default().path(outcome.encoder)
+    words = RunReport(
+        title=config.name,
+        verdict=verdict_of(outcome),
+        notes=notes_of(training, config.training.seed),
+        command=f"python -m flows run --config {Path(outcome.report).parent / 'config.json'}",
+        facts=facts_of(outcome, config),
+        settings={path: redacted(str(value)) for path, value in flat(settings_of(config)).items()},
+        timings=outcome.timings,
+        evaluation=evaluation_of(outcome.encoder),
+        evaluate=[f"python -m flows benchmark {model}", f"python -m flows report {outcome.run}"],
+    )
+    return report_of(folders, words)
+
+
+def folders_of(row: Row, cost: float) -> "RoundFolders":
+    """A row's artifacts, opened."""
+    from sentemb_core.report.folders import RoundFolders
+
+    assert row.kind != "annotator", "a foreign annotator is no row of the run"
+    annotation = row.annotation
+    return RoundFolders(
+        label=row.label,
+        kind=row.kind,
+        encoder=opened(row.encoder),
+        scores=opened(row.scores),
+        embeddings=opened(row.embeddings) if row.embeddings else None,
+        log=opened(row.log) if row.log else None,
+        clusters=opened(annotation.clusters) if annotation else None,
+        pairs=opened(annotation.pairs) if annotation else None,
+        diagnostics=opened(row.diagnostics) if row.diagnostics else None,
+        seconds=cost,
+    )
+
+
+def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
+    """What someone needs to repeat the run or to doubt it."""
+    texts = outcome.training.texts
+    told = {
+        "run": outcome.run,
+        "encoder": outcome.encoder.digest,
+        "documents": texts.documents.digest,
+        "benchmark": texts.benchmark.digest,
+        "seed": str(config.training.seed),
+        "commit": commit(),
+        "versions": ", ".join(
+            f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers", "prefect")
+        ),
+        "machine": f"Python {platform.python_version()}, {platform.machine()}",
+    }
+    if outcome.landing:
+        told["registered as"] = f"{outcome.landing.uri} ({outcome.landing.alias})"
+    return [Fact(label=label, value=value) for label, value in told.items()]
+
+
+def commit() -> str:
+    """The checkout's git commit, if it is one and git is there to ask."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"

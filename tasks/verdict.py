@@ -1,0 +1,101 @@
+"""A run judged in words: what was gained over the start, over BM25 and over its control."""
+
+from typing import TYPE_CHECKING
+
+from sentemb_core.formats import change, counted
+from sentemb_core.types import ArtifactRef
+from tasks.publish import Outcome, compared
+from tasks.rows import Row, SelfTraining
+from tasks.storing import opened
+from tasks.validate import scores_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sentemb_core.corpus.benchmark import Split
+
+
+def verdict_of(outcome: Outcome) -> str:
+    """What was gained, what the gate said, and what serves now."""
+    gained = gain_of(outcome.training)
+    return f"{gained} {outcome.landing.told}" if outcome.landing else gained
+
+
+def gain_of(training: SelfTraining) -> str:
+    """What was gained on which split, over what."""
+    start, best = training.rows[0], training.rows[training.best]
+    said = [
+        f"{best.label[0].upper()}{best.label[1:]} {standing(training)} "
+        f"{counted(len(training.rows), 'encoder')} "
+        f"(R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the "
+        f"test split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start "
+        f"and is {recall(best.scores, 'test'):.3f} now{below_words(training)}."
+    ]
+    kinds = {row.kind for row in training.rows}
+    if best.kind in ("start", "trained") and "round" in kinds:
+        said.append("No round grew over it: what is returned did not learn from self-annotation.")
+    elif best.kind in ("start", "trained") and "fine-tuned" in kinds:
+        said.append("Fine-tuning did not grow over it: what is returned learnt from no label.")
+    elif best.kind == "start" and len(training.rows) > 1:
+        said.append("No training grew over it: what is returned is the start encoder itself.")
+    return " ".join(said)
+
+
+def standing(training: SelfTraining) -> str:
+    """How the returned encoder lies among all: a fine-tuned one is returned, better or not."""
+    values = [recall(row.scores, "validation") for row in training.rows]
+    best = values.pop(training.best)
+    if any(value > best for value in values):
+        return "is returned, which is not the best of"
+    return "is the best of" if best not in values else "is as good as the best of"
+
+
+def below_words(training: SelfTraining) -> str:
+    """A clause that says so if words alone (BM25) find more of the test split; else nothing."""
+    words, best = (
+        recall(scores, "test") for scores in (training.bm25, training.rows[training.best].scores)
+    )
+    return f", below BM25's {words:.3f}" if words > best else ""
+
+
+def notes_of(training: SelfTraining, seed: int) -> list[str]:
+    """What the control says about self-annotation: more training is not better annotation."""
+    from sentemb_core.evaluation.bootstrap import paired_difference
+
+    if not training.controls:
+        return []
+    chosen, control, what = compared(training)
+    if chosen.kind == "fine-tuned" and chosen.encoder == control.encoder:
+        return [
+            "No round of self-training grew, so the fine-tuned encoder is the control itself: "
+            "nothing to compare."
+        ]
+    hits = hits_at_5(chosen), hits_at_5(control)
+    if (hits[0] == hits[1]).all():
+        return [
+            f"What self-annotation itself was worth: nothing that R@5 sees; {chosen.label} and its "
+            f"control, {what}, find the same {hits[0].sum():.0f} of "
+            f"{counted(len(hits[0]), 'counterpart')} of the test split."
+        ]
+    gain = paired_difference(*hits, seed)
+    meaning = "" if gain.low > 0 else ", which may be chance"
+    if gain.high < 0:
+        meaning = ": here the control's way is the better one"
+    return [
+        f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
+        f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "
+        f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)"
+        f"{meaning}."
+    ]
+
+
+def hits_at_5(row: Row) -> "np.ndarray":
+    """1 for every test document that finds its counterpart among five, else 0."""
+    from sentemb_core.evaluation.scores import read_ranks
+
+    return (read_ranks(opened(row.scores), "test") <= 5).astype("float64")
+
+
+def recall(scores: ArtifactRef, split: "Split") -> float:
+    """Recall@5, document to counterpart."""
+    return scores_of(scores)[split].document_to_counterpart.recall_at_5

@@ -1,0 +1,33 @@
+"""Runs that never were: rows whose artifacts are names alone."""
+
+from sentemb_core.types import ArtifactRef
+from tasks.rows import Row, RowKind, SelfTraining, Texts
+
+
+def ref(kind: str) -> ArtifactRef:
+    return ArtifactRef(kind=kind, digest="1" * 64, size=1)
+
+
+def row(kind: RowKind, label: str, encoder: str = "model") -> Row:
+    return Row(
+        kind=kind,
+        label=label,
+        encoder=ref(encoder),
+        sentences=ref("sentences"),
+        scores=ref(label.replace(" ", "_")),
+    )
+
+
+def training(rows: list[Row], best: int, *, controls: tuple[Row, ...] = ()) -> SelfTraining:
+    texts = Texts(documents=ref("d"), benchmark=ref("b"), sentences=ref("s"))
+    return SelfTraining(
+        texts=texts,
+        rows=rows,
+        controls=list(controls),
+        bm25=ref("bm25"),
+        random=ref("random"),
+        best=best,
+    )
+
+
+ROWS = [row("start", "start"), row("trained", "after conpono"), row("round", "round 1")]
