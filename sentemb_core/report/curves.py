@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from pydantic import BaseModel, ConfigDict
 
-from sentemb_core.report.figures import HUES, MARKERS, MUTED, drawable, house_style
+from sentemb_core.report.drawing import HUES, MARKERS, MUTED, drawable, house_style
 
 SIZE = (6.0, 3.8)
 ZERO = 0.45

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from pydantic import BaseModel, ConfigDict, Field
 
-from sentemb_core.report.figures import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
+from sentemb_core.report.drawing import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
 
 WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
 """Inches: of a panel, of a curve, of an arm."""

@@ -20,7 +20,7 @@ from sentemb_core.configs import AnnotationConfig
 from sentemb_core.formats import counted
 from sentemb_core.idc import components
 from sentemb_core.idc.networks import Graph, kept_graph
-from sentemb_core.report.figures import HUES, INK, MUTED, drawable, house_style
+from sentemb_core.report.drawing import HUES, INK, MUTED, drawable, house_style
 
 LEGEND_WIDTH = 72
 LINE = 0.19

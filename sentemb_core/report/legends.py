@@ -1,6 +1,6 @@
 """What the columns of a report's tables mean, in a line each, in the order of the columns.
 
-A table is made of its legend (`sections`), so no column can stand there unexplained.
+A table is made of its legend (`chapters`), so no column can stand there unexplained.
 """
 
 from sentemb_core.formats import percent

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sentemb_core.report.chapters.index import CHAPTERS
+from sentemb_core.report.chapters.parts import Drawings
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.markup import Html, join, quoted, tag
-from sentemb_core.report.sections import CHAPTERS, Drawings
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -24,7 +25,7 @@ class Chapter(NamedTuple):
 
 
 def page(report: RunReport, drawings: Drawings) -> Html:
-    """A run's page; `drawings` are the report's own (figures.draw)."""
+    """A run's page; `drawings` are the report's own (`figures.index.draw`)."""
     chapters = [
         Chapter(anchor, title, content(report, drawings))
         for anchor, (title, content) in CHAPTERS.items()

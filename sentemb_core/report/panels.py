@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sentemb_core.report.figures import Drawing
+from sentemb_core.report.drawing import Drawing
 from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
 from sentemb_core.report.page import Chapter, document
 from sentemb_core.report.svg import inline_svg

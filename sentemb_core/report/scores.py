@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pydantic import BaseModel, ConfigDict
 
-from sentemb_core.report.figures import HUES, MARKERS, MUTED, RULE, drawable, house_style
+from sentemb_core.report.drawing import HUES, MARKERS, MUTED, RULE, drawable, house_style
 
 WIDTH, LINE, MARK = 7.2, 0.34, 0.09
 """Inches: of the picture, of a task's two lines of name, of a system's mark on a task."""

@@ -5,7 +5,7 @@ import re
 
 from matplotlib.figure import Figure
 
-from sentemb_core.report.figures import PALETTE, house_style
+from sentemb_core.report.drawing import PALETTE, house_style
 from sentemb_core.report.markup import Html, escaped
 
 _METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}  # no clock, no versions

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sentemb_core.report.data import RunReport
-from sentemb_core.report.figures import draw
+from sentemb_core.report.figures.index import draw
 from sentemb_core.report.page import page
 from sentemb_core.report.svg import png
 

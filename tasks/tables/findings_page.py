@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import Arm, Column
+from sentemb_core.report.drawing import Drawing
 from sentemb_core.report.experiment import Mark, experiment_figure
-from sentemb_core.report.figures import Drawing
 from sentemb_core.report.panels import Panel, write_panels
 from sentemb_core.report.svg import png
 from tasks.tables.findings_table import Told, difference

@@ -25,7 +25,7 @@ from tasks.tables.scoreboard_lines import (
 )
 
 if TYPE_CHECKING:
-    from sentemb_core.report.figures import Drawing
+    from sentemb_core.report.drawing import Drawing
     from sentemb_core.report.panels import Panel
 
 

@@ -60,7 +60,7 @@ COLUMNS = (
 
 def write_board(board: Scoreboard, folder: Path) -> Path:
     """page.html, table.csv, table.json, scores.json with the figure's data, scores.png if any."""
-    from sentemb_core.report.figures import Drawing
+    from sentemb_core.report.drawing import Drawing
     from sentemb_core.report.scores import scores_figure
     from sentemb_core.report.svg import png
 

@@ -1,5 +1,4 @@
 import io
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -7,16 +6,10 @@ import pytest
 from matplotlib.image import imread
 
 from sentemb_core.report.data import Curve, RoundRow, RunReport
-from sentemb_core.report.figures import (
-    HUES,
-    LONGEST_LABEL,
-    MARKERS,
-    draw,
-    drawable,
-    kept_share,
-    shares,
-    training,
-)
+from sentemb_core.report.drawing import HUES
+from sentemb_core.report.figures.clusters import kept_share
+from sentemb_core.report.figures.index import draw
+from sentemb_core.report.figures.learning import shares, training
 from sentemb_core.report.svg import inline_svg, png
 
 
@@ -114,19 +107,6 @@ def test_only_clusters_have_a_share_to_be_warned_of():
     edges = [row.model_copy(update={"positives": "edge"}) for row in rows]
     assert len(kept_share(rows).axes[0].lines) == 1
     assert not kept_share(edges).axes[0].lines
-
-
-def test_characters_without_a_glyph_become_question_marks():
-    assert drawable("R → 世界\nЖ") == "R → ?? Ж"
-
-
-def test_a_long_label_is_cut_short():
-    assert len(drawable("x" * 999)) == LONGEST_LABEL
-    assert drawable("x" * LONGEST_LABEL) == "x" * LONGEST_LABEL
-
-
-def test_hues_and_markers_do_not_come_again_together():
-    assert math.gcd(len(HUES), len(MARKERS)) == 1
 
 
 def test_shares_sum_to_a_hundred_or_to_nothing():

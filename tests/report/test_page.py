@@ -6,6 +6,8 @@ import pytest
 
 from sentemb_core.corpus.documents import CorpusReport
 from sentemb_core.evaluation.label_free import MEASURES
+from sentemb_core.report.chapters.clusters import kept_share_warnings
+from sentemb_core.report.chapters.index import CHAPTERS
 from sentemb_core.report.data import (
     DocumentClusters,
     FixedRow,
@@ -16,10 +18,9 @@ from sentemb_core.report.data import (
     SentencePair,
     printable,
 )
-from sentemb_core.report.figures import draw
+from sentemb_core.report.figures.index import draw
 from sentemb_core.report.legends import COUNTS, DIAGNOSES
 from sentemb_core.report.page import page
-from sentemb_core.report.sections import CHAPTERS, kept_share_warnings
 from sentemb_core.report.write import write_report
 
 HOSTILE = [

@@ -1,0 +1,130 @@
+"""The top of the page: the verdict with its four numbers, and what moved."""
+
+from collections.abc import Sequence
+
+from sentemb_core.formats import change, count, decimal, duration
+from sentemb_core.report.chapters.clusters import kept_share_warnings
+from sentemb_core.report.chapters.parts import (
+    Drawings,
+    badge,
+    footnote,
+    named,
+    nothing_to_show,
+    panel,
+)
+from sentemb_core.report.data import CUTOFFS, FixedRow, RoundRow, RunReport
+from sentemb_core.report.legends import RECALL
+from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
+
+
+def verdict(report: RunReport, drawings: Drawings) -> Html:
+    """The outcome in words, four numbers, and what a reader must know beside it."""
+    notes = [tag("li", quoted(note)) for note in report.notes]
+    warned = [tag("li", text, class_="warning") for text in kept_share_warnings(report.rounds)]
+    return join(
+        [
+            tag("p", quoted(report.verdict), class_="verdict"),
+            _tiles(report),
+            tag("ul", *warned, *notes, class_="notes") if warned or notes else "",
+        ]
+    )
+
+
+def _tiles(report: RunReport) -> Html:
+    """Start, best round, its control and the first fixed row, by the deciding metric."""
+    chosen = [
+        *[row for row in report.rounds if row.kind == "start"][:1],
+        *[row for row in report.rounds if row.best and row.kind != "start"][:1],
+        *_control_of_the_best(report.rounds),
+        *report.fixed[:1],
+    ]
+    scores = [(row, row.validation.forward.get(report.cutoff)) for row in chosen]
+    measured = [(row, score) for row, score in scores if score is not None]
+    if not measured:
+        return Html("")
+    start = measured[0][1]
+    tiles = [
+        tag(
+            "div",
+            tag("dt", quoted(row.label), badge(row)),
+            tag("dd", decimal(score)),
+            tag("dd", f"{change(score - start)} to the start", class_="delta")
+            if getattr(row, "kind", "fixed") not in ("start", "fixed")
+            else "",
+        )
+        for row, score in measured
+    ]
+    return join([tag("dl", *tiles, class_="tiles"), footnote(_rule(report))])
+
+
+def _rule(report: RunReport) -> str:
+    """What the deciding metric counts, and which encoder is the best by it."""
+    pool = f"{count(report.candidates)} " if report.candidates else ""
+    tuned = any(row.kind == "fine-tuned" for row in report.rounds)
+    said = (
+        " Candidates that other documents have as a sentence, and that may have been trained on as "
+        f"such: {count(report.said_elsewhere)}."
+        if report.said_elsewhere
+        else ""
+    )
+    return (
+        f"{report.metric}: the share of the queries that find their answer among the first "
+        f"{report.cutoff} of {pool}candidates. Best is the highest, of equals the earlier"
+        f"{'; cycles return the best of the fine-tuned.' if tuned else '.'}{said}"
+    )
+
+
+def _control_of_the_best(rows: Sequence[RoundRow]) -> list[RoundRow]:
+    """The control with as many steps as the best round; as the last one, if none is the best."""
+    rounds = [row for row in rows if row.kind == "round"]
+    controls = [row for row in rows if row.kind == "control"]
+    beside = [control for row, control in zip(rounds, controls, strict=False) if row.best]
+    return beside or controls[-1:]
+
+
+def what_moved(report: RunReport, drawings: Drawings) -> Html:
+    """The deciding metric by round, then every Recall@k on both splits."""
+    if not report.rounds:
+        return nothing_to_show("No encoder was validated, so no metric can be shown.")
+    pool = f" among {count(report.candidates)} candidates" if report.candidates else ""
+    controls = any(row.kind == "control" for row in report.rounds)
+    diamonds = "; diamonds are the controls: as much training without self-annotation."
+    return join(
+        [
+            panel(
+                drawings["recall"],
+                f"R@{report.cutoff} of every encoder. Solid circles are the validation split, "
+                "which decides; squares on the dotted line are the test split, which decides "
+                "nothing. The band is the 95 % bootstrap interval of the validation score; dashed "
+                f"lines are fixed rows (validation){diamonds if controls else '.'}",
+            ),
+            _recall_table(report, "validation", f"Validation split{pool}: decides the best round"),
+            _recall_table(report, "test", f"Test split{pool}: reported, never decided on"),
+            legend(RECALL),
+        ]
+    )
+
+
+def _recall_table(report: RunReport, split: str, caption: str) -> Html:
+    rows: list[FixedRow | RoundRow] = [*report.fixed, *report.rounds]
+    directions = [(row, getattr(row, split)) for row in rows]
+    body = [
+        [
+            named(row),
+            *(decimal(both.forward.get(k)) for k in CUTOFFS),
+            *(decimal(both.backward.get(k)) for k in CUTOFFS),
+            duration(row.seconds if isinstance(row, RoundRow) else None),
+        ]
+        for row, both in directions
+        if both.forward or both.backward
+    ]
+    if not body:
+        return nothing_to_show(f"Nothing was measured on the {split} split.")
+    columns = [f"R@{k}" for k in CUTOFFS]
+    width = len(CUTOFFS)
+    return table(
+        caption,
+        ["Encoder", *columns, *columns, "Time"],
+        body,
+        groups=[("", 1), (report.forward, width), (report.backward, width), ("", 1)],
+    )

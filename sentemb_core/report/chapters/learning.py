@@ -1,0 +1,70 @@
+"""What training did: similarities, words against meaning, sentences on axes, the losses."""
+
+from sentemb_core.formats import decimal
+from sentemb_core.report.chapters.parts import Drawings, explained, named, nothing_to_show, panel
+from sentemb_core.report.data import RunReport
+from sentemb_core.report.legends import GEOMETRY
+from sentemb_core.report.markup import Html, join
+
+
+def similarities(report: RunReport, drawings: Drawings) -> Html:
+    """Histograms of positives and negatives, then the geometry of the vectors."""
+    rows = [row for row in report.rounds if row.alignment is not None]
+    if not report.similarities and not rows:
+        return nothing_to_show("No similarities were sampled.")
+    body = [
+        [
+            named(row),
+            decimal(row.alignment),
+            decimal(row.uniformity),
+            decimal(row.effective_rank, 1),
+        ]
+        for row in rows
+    ]
+    return join(
+        [
+            panel(
+                drawings.get("similarities", ()),
+                "Filled: pairs inside a cluster of that round's annotation, under the encoder that "
+                "made it (before) or learnt from it (after). Dashed outline: sentences of "
+                "different documents. The less the two overlap, the better the encoder tells them "
+                "apart.",
+            ),
+            panel(
+                drawings.get("geometry", ()),
+                "Each arrow is one round. Down: positives come closer. Left: sentences spread over "
+                "the sphere. Up and right together with a falling rank is a collapse.",
+            ),
+            explained("Geometry of the sentence vectors", GEOMETRY, body) if body else "",
+        ]
+    )
+
+
+def lexical_overlap(report: RunReport, drawings: Drawings) -> Html:
+    """Do the pairs share meaning, or merely words?"""
+    return panel(
+        drawings.get("overlap", ()),
+        "Each dot is one exported pair (2,000 are drawn at random), its cosine that of the encoder "
+        "that annotated. Top left: close in meaning, different in words, which is "
+        "what self-annotation is for; top right: pairs that repeat their words.",
+    ) or nothing_to_show("No pairs were sampled, so words cannot be set against meaning.")
+
+
+def projection(report: RunReport, drawings: Drawings) -> Html:
+    """The same sentences under every encoder, on axes that all share."""
+    return panel(
+        drawings.get("projection", ()),
+        "The same sampled sentences under each encoder, on the two principal axes of all of them "
+        "together. One colour and shape is one document (the eight with most sentences here, small "
+        "dots are the others): training should gather a document and part it from the others.",
+    ) or nothing_to_show("No sentences were sampled for the projection.")
+
+
+def training(report: RunReport, drawings: Drawings) -> Html:
+    """Loss and learning rate of every training."""
+    return panel(
+        drawings.get("training", ()),
+        "Loss and learning rate by optimiser step; the loss is drawn logarithmically above 0.1. "
+        "Losses of different tasks (neighbours, clusters) are not comparable; read each line "
+        "alone.",
+    ) or nothing_to_show("No training curve was recorded in this run.")

@@ -1,0 +1,46 @@
+"""What chapters are made of: figures over a line, tables over their legend, an encoder's name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sentemb_core.report.data import FixedRow, RoundRow
+from sentemb_core.report.drawing import Drawing
+from sentemb_core.report.legends import Legend
+from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
+from sentemb_core.report.svg import inline_svg
+
+Drawings = Mapping[str, Sequence[Drawing]]
+
+
+def panel(drawings: Sequence[Drawing], caption: str) -> Html:
+    """A grid of figures over one sentence that says how to read them; nothing for no figure."""
+    if not drawings:
+        return Html("")
+    pictures = [inline_svg(drawing.figure, drawing.name, drawing.alt) for drawing in drawings]
+    kind = "grid alone" if len(drawings) == 1 else "grid"
+    return tag(
+        "figure", tag("div", *pictures, class_=kind), tag("figcaption", caption), class_="panel"
+    )
+
+
+def explained(
+    caption: str, columns: Legend, rows: Iterable[Sequence[str]], *, numeric: bool = True
+) -> Html:
+    """A table whose columns are those of its legend, and the legend below."""
+    return join([table(caption, [*columns], rows, numeric=numeric), legend(columns)])
+
+
+def footnote(sentence: str) -> Html:
+    return tag("p", sentence, class_="caption")
+
+
+def nothing_to_show(reason: str) -> Html:
+    return tag("p", reason, class_="absent")
+
+
+def named(row: FixedRow | RoundRow) -> Html:
+    return tag("span", quoted(row.label), badge(row))
+
+
+def badge(row: FixedRow | RoundRow) -> Html:
+    best = isinstance(row, RoundRow) and row.best
+    return join([" ", tag("span", "best", class_="badge")]) if best else Html("")
