@@ -395,8 +395,9 @@ def encode(
     """Encode a corpus with a registered model, or with any other, into a Parquet file."""
     from flows.store_commands import named
     from sentemb_core import cli
+    from sentemb_core.places import require_free
 
-    cli.require_free(source, out, overwrite=overwrite)
+    require_free(source, out, overwrite=overwrite)
     return cli.encode(
         named(model), source, out, by=by, overwrite=overwrite, corpus=corpus, json=json
     )
@@ -415,8 +416,9 @@ def search(
     """Find the documents nearest to a query, in a corpus or in what `encode` wrote of it."""
     from flows.store_commands import named
     from sentemb_core import cli
+    from sentemb_core.places import require_order
 
-    cli.require_order("QUERY SOURCE", query, source)
+    require_order("QUERY SOURCE", query, source)
     return cli.search(named(model), query, source, top=top, corpus=corpus, json=json)
 
 

@@ -1,16 +1,14 @@
 """sentemb: use an encoder that lies in a folder, with the core alone."""
 
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.encoder.names import is_encoder, require_place
 from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted
+from sentemb_core.opening import checked_source, documents_of, opened_encoder
 from sentemb_core.options import (
     DEFAULTS,
     By,
@@ -25,16 +23,12 @@ from sentemb_core.options import (
     Top,
     to_be_made,
 )
+from sentemb_core.places import require_free, require_places
 from sentemb_core.store.machine import keep_to_quota
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sentemb_core.configs import CorpusConfig
-    from sentemb_core.corpus.benchmark import Kind
     from sentemb_core.document_vectors import Hit
     from sentemb_core.evaluation.canary import Comparison
-    from sentemb_core.evaluation.retrieval import RetrievalScores
 
 app = console.door(
     "sentemb",
@@ -49,12 +43,6 @@ Model = Annotated[
     ),
 ]
 
-
-LONGEST_TITLE = 120
-"""Characters of a query above its hits."""
-
-LONGEST_CELL = 300
-"""Characters of a sentence or counterpart in their table."""
 
 MOST_SENTENCES = 200_000
 """That a map is fitted on: their vectors of 768 dimensions take 600 MB."""
@@ -80,14 +68,14 @@ def encode(
 
     Its columns: doc_id, (the counterpart,) (position, sentence,) embedding.
     """
-    _require_places("MODEL SOURCE", model, source)
+    require_places("MODEL SOURCE", model, source)
     require_free(source, out, overwrite=overwrite)
-    checked = _checked(source, corpus)
+    checked = checked_source(source, corpus)
     from sentemb_core.document_vectors import write_vectors
 
     titled = corpus.counterpart_column is not None
     refused = out.with_name(f"{out.name}.quarantine.parquet")
-    with _encoder(model) as encoder, _documents(checked, refused) as documents:
+    with opened_encoder(model) as encoder, documents_of(checked, refused) as documents:
         rows = write_vectors(encoder, documents, out, by, counterparts=titled)
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
@@ -108,7 +96,7 @@ def search(
     json: Json = False,
 ) -> int:
     """The documents nearest to a query, by exact search of a corpus or of its index."""
-    _require_places("MODEL QUERY SOURCE", model, query, source)
+    require_places("MODEL QUERY SOURCE", model, query, source)
     from sentemb_core.vector_index import is_index
 
     find = _found_in_index if is_index(source) else _found_in_corpus
@@ -116,7 +104,9 @@ def search(
     if json:
         console.emit([hit.__dict__ for hit in hits])
     else:
-        console.show(_hits_table(query, hits, corpus.counterpart_column or "counterpart"))
+        from sentemb_core.report.terminal import hits_table
+
+        console.show(hits_table(query, hits, corpus.counterpart_column or "counterpart"))
     return 0
 
 
@@ -135,17 +125,19 @@ def evaluate(
 
     Without a column of counterparts, halves of documents look for each other.
     """
-    _require_places("MODEL SOURCE", model, source)
-    checked = _checked(source, corpus)
+    require_places("MODEL SOURCE", model, source)
+    checked = checked_source(source, corpus)
     from sentemb_core.configs import ValidationConfig
     from sentemb_core.evaluation.folder import scores_of_folder
 
-    with _encoder(model) as encoder, _documents(checked) as documents:
+    with opened_encoder(model) as encoder, documents_of(checked) as documents:
         kind, scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
     if json:
         console.emit({label: row.model_dump() for label, row in scores.items()})
     else:
-        console.show(_scores_table(kind, scores))
+        from sentemb_core.report.terminal import scores_table
+
+        console.show(scores_table(kind, scores))
     return 0
 
 
@@ -170,14 +162,14 @@ def annotate(
     json: Json = False,
 ) -> int:
     """One document's graph and clusters, printed and drawn: what an encoder takes for the same."""
-    _require_places("MODEL SOURCE", model, source)
+    require_places("MODEL SOURCE", model, source)
     from sentemb_core.corpus.one_document import sentences_of
 
-    sentences = sentences_of(_checked(source, corpus), document)
+    sentences = sentences_of(checked_source(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
 
-    with _encoder(model) as encoder:
+    with opened_encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
     graph, clusters = annotated_document(vectors, top_k, mutual=mutual)
     if picture:
@@ -194,13 +186,13 @@ def annotate(
 @app.command
 def canary(model: Model, index: Index, *, json: Json = False) -> int:
     """Whether an index is this encoder's: 64 of its sentences, encoded again (else exit 3)."""
-    _require_places("MODEL INDEX", model, str(index))
+    require_places("MODEL INDEX", model, str(index))
     from sentemb_core.evaluation.sentence_index import check_index
 
     check_index(index)
     from sentemb_core.evaluation.canary import compare_encoder
 
-    with _encoder(model) as encoder:
+    with opened_encoder(model) as encoder:
         found = compare_encoder(encoder, index)
     return tell_match(found, index, model, json=json)
 
@@ -213,7 +205,7 @@ def export(
     json: Json = False,
 ) -> int:
     """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it."""
-    _require_places("MODEL", model)
+    require_places("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.start import given_folder
 
@@ -223,7 +215,7 @@ def export(
         if source.is_file()
         else model_card(CardFacts(name=model, base=model))
     )
-    with _encoder(model) as encoder:
+    with opened_encoder(model) as encoder:
         _save(encoder, folder, card, given=given_folder(model))
     if json:
         console.emit({"folder": str(folder)})
@@ -255,16 +247,16 @@ def postprocess(
 
     The first 200,000 sentences are read. What comes out is an encoder like any other.
     """
-    _require_places("MODEL SOURCE", model, source)
+    require_places("MODEL SOURCE", model, source)
     if keep is not None and by == "flow":
         raise UsageError("A flow keeps every dimension: leave --keep out, or take --by whitening.")
-    checked = _checked(source, corpus)
+    checked = checked_source(source, corpus)
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.postprocess.finished import behind_map
 
-    with _encoder(model) as encoder, _documents(checked) as documents:
+    with opened_encoder(model) as encoder, documents_of(checked) as documents:
         read = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
         made = behind_map(encoder, pooled_vectors(encoder, encoder.tokenise(read)), by, keep=keep)
         card = model_card(CardFacts(name=f"{Path(model).name} behind a {by}", base=model))
@@ -281,7 +273,7 @@ def postprocess(
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
     from sentemb_core.method_presets import PRESETS, RUN_PRESETS
-    from sentemb_core.methods.listing import JUDGED, LISTING, UNTRAINED
+    from sentemb_core.methods.listing import JUDGED, LISTING
 
     presets = {
         entry.name: [*PRESETS.get(entry.name, ()), *RUN_PRESETS.get(entry.name, ())]
@@ -292,65 +284,10 @@ def methods(*, json: Json = False) -> int:
             [vars(one) | {"needs": one.needs, "presets": presets[one.name]} for one in LISTING]
         )
         return 0
-    from rich.table import Table
+    from sentemb_core.report.terminal import methods_table, untrained_table
 
-    table = Table("method", "needs", "what it takes for positives", "presets", box=None)
-    for entry in LISTING:
-        table.add_row(entry.name, entry.needs, entry.what, ", ".join(presets[entry.name]))
-    untrained = Table("without a gradient", "by", box=None)
-    for name, how in UNTRAINED.items():
-        untrained.add_row(name, console.plain(how))
-    console.show(table, untrained, JUDGED)
+    console.show(methods_table(presets), untrained_table(), JUDGED)
     return 0
-
-
-def _require_places(order: str, model: str, *others: str) -> None:
-    """The order, and that there may be an encoder: told before torch is loaded."""
-    require_order(order, model, *others)
-    require_place(model)
-
-
-def require_order(order: str, *given: str) -> None:
-    """Before anything is loaded: documents or an index stand last, and nowhere else.
-
-    Args:
-        order: Names of the places, a blank between them.
-        given: What stands there.
-
-    Raises:
-        UsageError: what belongs there stands in another place.
-    """
-    *others, (name, last) = zip(order.split(), given, strict=True)
-    for place, text in others:
-        if _is_data(text) and not _is_data(last):
-            raise UsageError(
-                f"The order is {order}; found {text!r}, a file or a folder without an encoder, as "
-                f"the {place}, and {last!r} as the {name}: swap them."
-            )
-
-
-def _is_data(text: str) -> bool:
-    """Whether something lies at a path that may be a corpus or an index."""
-    try:
-        return Path(text).exists() and not is_encoder(text)
-    except OSError:  # longer than a path can be
-        return False
-
-
-def require_free(source: str, out: Path, *, overwrite: bool) -> None:
-    """That a file of vectors takes the place of no other unasked, and of its documents never."""
-    if not out.exists():
-        return
-    if Path(source).exists() and out.samefile(source):
-        raise UsageError(
-            f"{out} holds the documents, and would be overwritten with their vectors: name "
-            "another file."
-        )
-    if not overwrite:
-        raise UsageError(
-            f"`encode` writes a new file, and {out} is there: name another one, or replace it "
-            "with --overwrite."
-        )
 
 
 def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> int:
@@ -371,26 +308,6 @@ def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> i
     if not json:
         console.show(f"{index} is of {model}. {found.reason}")
     return 0
-
-
-def _checked(source: str, corpus: CorpusOptions) -> "CorpusConfig":
-    """How to read the source, whose columns are looked for first: an encoder takes seconds.
-
-    Raises:
-        UsageError: it is an index.
-    """
-    from sentemb_core.configs import CorpusConfig
-    from sentemb_core.corpus.readers import check_source
-    from sentemb_core.vector_index import is_index
-
-    if is_index(source):
-        raise UsageError(
-            f"{source} is an index, which holds vectors: `search` reads it. Name the documents "
-            "that it was made of."
-        )
-    config = CorpusConfig.model_validate({"source": source} | corpus.given())
-    check_source(config)
-    return config
 
 
 def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> None:
@@ -414,72 +331,14 @@ def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> N
         ) from error
 
 
-@contextmanager
-def _encoder(model: str) -> Generator[Any, None, None]:
-    """The encoder; a bad vector in this block is told with its name and its revision."""
-    from sentemb_core.encoder.revision import weights_digest
-    from sentemb_core.errors import BadEmbeddingError
-
-    encoder = _opened(model)
-    try:
-        yield encoder
-    except BadEmbeddingError as error:
-        error.encoder = f"{model} (its weights have SHA-256 {weights_digest(encoder)})"
-        raise
-
-
-def _opened(model: str) -> Any:
-    from sentemb_core.configs import EncoderConfig
-    from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.encoder.devices import compute_device
-    from sentemb_core.encoder.start import start_encoder
-
-    console.log_to_stderr()
-    if (Path(model) / "modules.json").is_file():
-        return load_encoder(Path(model))
-    return start_encoder(EncoderConfig(name=model), None).to(compute_device())
-
-
-@contextmanager
-def _documents(source: "CorpusConfig", refused: Path | None = None) -> Generator[Path, None, None]:
-    """The corpus as a folder with documents.parquet, gone when the block ends.
-
-    Rows that cannot be used are told; they stay in the file `refused`, where one is named, in place
-    of those of an earlier call. What an empty corpus leaves stays: its error names the quarantine.
-    """
-    from logging import getLogger
-    from shutil import copyfile, rmtree
-    from tempfile import mkdtemp
-
-    from sentemb_core.corpus.documents import write_documents
-    from sentemb_core.errors import EmptyCorpusError
-    from sentemb_core.store.disk import replacing
-
-    folder = Path(mkdtemp(prefix="sentemb-"))
-    with ExitStack() as at_the_end:
-        at_the_end.callback(rmtree, folder)
-        try:
-            report = write_documents(source, folder, pairs=False)
-        except EmptyCorpusError:
-            at_the_end.pop_all()
-            raise
-        yield folder
-        if refused and not report.quarantined:
-            refused.unlink(missing_ok=True)
-        elif refused:
-            with replacing(refused) as draft:
-                copyfile(folder / "quarantine.parquet", draft)
-            getLogger(__name__).warning("%s: %s", report.told_refused(), refused)
-
-
 def _found_in_corpus(
     model: str, query: str, source: str, top: int, corpus: CorpusOptions
 ) -> "list[Hit]":
     """Everything is encoded for one query."""
-    checked = _checked(source, corpus)
+    checked = checked_source(source, corpus)
     from sentemb_core.document_vectors import encoded, nearest_documents, query_vector
 
-    with _encoder(model) as encoder, _documents(checked) as documents:
+    with opened_encoder(model) as encoder, documents_of(checked) as documents:
         asked = query_vector(encoder, query)
         return nearest_documents(asked, encoded(encoder, documents), top)
 
@@ -502,51 +361,10 @@ def _found_in_index(
     from sentemb_core.encoder.revision import encoder_digest
     from sentemb_core.vector_index import require_writer
 
-    with _encoder(model) as encoder:
+    with opened_encoder(model) as encoder:
         require_writer(Path(source), encoder_digest(encoder), model)
         asked = query_vector(encoder, query)
         return nearest_documents(asked, indexed(encoder, Path(source)), top)
-
-
-def _hits_table(query: str, hits: "Sequence[Hit]", counterpart: str) -> Any:
-    """Ranks, scores and ids, and of counterparts and sentences what is there."""
-    from rich.table import Column, Table
-
-    beside = {
-        counterpart: [hit.counterpart for hit in hits],
-        "nearest sentence": [hit.sentence for hit in hits],
-    }
-    shown = {name: told for name, told in beside.items() if any(told)}
-    whole = Column("document", overflow="fold")  # an id is there to be copied
-    columns = "rank", "score", whole, *map(console.plain, shown)
-    title = _cut(console.plain(query), LONGEST_TITLE)
-    table = Table(*columns, title=f"“{title}”", box=None)
-    for rank, (hit, *told) in enumerate(zip(hits, *shown.values(), strict=True), 1):
-        cells = [hit.doc_id, *(_cut(text or "", LONGEST_CELL) for text in told)]
-        table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, cells))
-    return table
-
-
-def _cut(text: str, most: int) -> str:
-    """What a table shows of a text; --json has all of it."""
-    words = " ".join(text.split())
-    return words if len(words) <= most else f"{words[:most]} ..."
-
-
-def _scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Any:
-    from rich.table import Table
-
-    from sentemb_core.corpus.benchmark import SIDES
-
-    table = Table("", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates", box=None)
-    for label, row in scores.items():
-        both = row.document_to_counterpart, row.counterpart_to_document
-        for sides, scores_of_way in zip((SIDES[kind], SIDES[kind][::-1]), both, strict=True):
-            way = scores_of_way.model_dump()
-            figures = (f"{way[f'recall_at_{k}']:.3f}" for k in (1, 5, 10, 20))
-            counts = (f"{way[count]:,}" for count in ("queries", "candidates"))
-            table.add_row(label, " to ".join(sides), *figures, *counts)
-    return table
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from sentemb_core.cli import app, require_order
+from sentemb_core.cli import app
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
@@ -506,8 +506,3 @@ def test_a_static_encoder_searches_without_waiting_for_transformers(model, corpu
     words = ["search", model, "word", corpus, *COLUMNS]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
-    require_order("QUERY SOURCE", "a long question " * 400, str(tmp_path))
-    require_order("QUERY SOURCE", "a\0b", str(tmp_path))

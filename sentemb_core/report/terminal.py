@@ -1,0 +1,74 @@
+"""What `sentemb` found, as tables for the terminal: hits, scores, methods."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Column, Table
+
+from sentemb_core import console
+from sentemb_core.methods.listing import LISTING, UNTRAINED
+
+if TYPE_CHECKING:
+    from sentemb_core.corpus.benchmark import Kind
+    from sentemb_core.document_vectors import Hit
+    from sentemb_core.evaluation.retrieval import RetrievalScores
+
+LONGEST_TITLE = 120
+"""Characters of a query above its hits."""
+
+LONGEST_CELL = 300
+"""Characters of a sentence or counterpart in their table."""
+
+
+def hits_table(query: str, hits: "Sequence[Hit]", counterpart: str) -> Table:
+    """Ranks, scores and ids, and of counterparts and sentences what is there."""
+    beside = {
+        counterpart: [hit.counterpart for hit in hits],
+        "nearest sentence": [hit.sentence for hit in hits],
+    }
+    shown = {name: told for name, told in beside.items() if any(told)}
+    whole = Column("document", overflow="fold")  # an id is there to be copied
+    columns = "rank", "score", whole, *map(console.plain, shown)
+    title = _cut(console.plain(query), LONGEST_TITLE)
+    table = Table(*columns, title=f"“{title}”", box=None)
+    for rank, (hit, *told) in enumerate(zip(hits, *shown.values(), strict=True), 1):
+        cells = [hit.doc_id, *(_cut(text or "", LONGEST_CELL) for text in told)]
+        table.add_row(str(rank), f"{hit.score:.3f}", *map(console.plain, cells))
+    return table
+
+
+def _cut(text: str, most: int) -> str:
+    """What a table shows of a text; --json has all of it."""
+    words = " ".join(text.split())
+    return words if len(words) <= most else f"{words[:most]} ..."
+
+
+def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table:
+    """Recall both ways, a row a direction."""
+    from sentemb_core.corpus.benchmark import SIDES  # brings pyarrow: `methods` needs none
+
+    table = Table("", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates", box=None)
+    for label, row in scores.items():
+        both = row.document_to_counterpart, row.counterpart_to_document
+        for sides, scores_of_way in zip((SIDES[kind], SIDES[kind][::-1]), both, strict=True):
+            way = scores_of_way.model_dump()
+            figures = (f"{way[f'recall_at_{k}']:.3f}" for k in (1, 5, 10, 20))
+            counts = (f"{way[count]:,}" for count in ("queries", "candidates"))
+            table.add_row(label, " to ".join(sides), *figures, *counts)
+    return table
+
+
+def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:
+    """Every training method, with the names of its presets."""
+    table = Table("method", "needs", "what it takes for positives", "presets", box=None)
+    for entry in LISTING:
+        table.add_row(entry.name, entry.needs, entry.what, ", ".join(presets[entry.name]))
+    return table
+
+
+def untrained_table() -> Table:
+    """What makes an encoder without a gradient."""
+    table = Table("without a gradient", "by", box=None)
+    for name, how in UNTRAINED.items():
+        table.add_row(name, console.plain(how))
+    return table
