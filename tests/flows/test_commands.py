@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.__main__ import RunOptions
 from flows.commands import plan_of
 from flows.infocse_idc import self_train
+from flows.run_options import RunOptions
 from flows.settings import PATHS, settings
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError, RegistryError, UsageError
