@@ -6,13 +6,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
 from sentemb_core.idc.faiss_wheels import installed_faiss
-from sentemb_core.store.machine import fast_precision
+from sentemb_core.store.machine import fast_precision, installed
 
 PINS = {
     "fastapi": (">=0.139,<0.151", "newer ones break the server of prefect 3.8"),
@@ -61,13 +60,6 @@ def versions() -> list[Finding]:
         if not fits:
             told.append(Finding(f"  {name}", f"install the locked version: {why}", ok=False))
     return told
-
-
-def installed(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def faiss() -> list[Finding]:

@@ -15,11 +15,11 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.errors import UnsafeModelError, UsageError
+from sentemb_core.store.machine import installed
 from sentemb_core.store.objects import File, Manifest, file_digest, list_files
 from sentemb_core.types import ArtifactRef
 
@@ -120,14 +120,6 @@ def write_description(folder: Path) -> None:
     # YAML, of which JSON is a part; MLflow's own writer needs seconds of imports
     description = json.dumps({"flavors": flavors, "signature": SIGNATURE}, indent=1)
     (folder / "MLmodel").write_text(description, encoding="utf-8")
-
-
-def installed(name: str) -> str | None:
-    """The version of a distribution, without the tag of its build."""
-    try:
-        return version(name).partition("+")[0]
-    except PackageNotFoundError:
-        return None
 
 
 def copy_files(source: Path, target: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sentemb_core.types import Precision
@@ -11,6 +12,14 @@ CPU = Path("/proc/cpuinfo")
 
 QUOTAS = Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
 """Where a container reads its share of the processors (cgroups 2 and 1)."""
+
+
+def installed(distribution: str) -> str | None:
+    """Its version, without the tag of its build; None: it is not there. Nothing is imported."""
+    try:
+        return version(distribution).partition("+")[0]
+    except PackageNotFoundError:
+        return None
 
 
 def processors() -> int:

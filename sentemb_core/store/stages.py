@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as library_version
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -26,7 +24,7 @@ from sentemb_core.errors import BadEmbeddingError, UsageError
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
 from sentemb_core.store.locks import file_lock
-from sentemb_core.store.machine import default_device, processors
+from sentemb_core.store.machine import default_device, installed, processors
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.records import Miss, Record, refs_in
 from sentemb_core.types import ArtifactRef, Json
@@ -271,15 +269,8 @@ def flat(parts: Json, prefix: str = "") -> Json:
 
 @cache
 def library_versions(names: tuple[str, ...]) -> dict[str, str]:
-    """Without importing them; the build (CPU, CUDA) is the tag's matter."""
-    return {name: _version(name) for name in names}
-
-
-def _version(name: str) -> str:
-    try:
-        return library_version(name).partition("+")[0]
-    except PackageNotFoundError:
-        return "absent"  # the body says what to install
+    """The build (CPU, CUDA) is the tag's matter; of an absent one the body says what to install."""
+    return {name: installed(name) or "absent" for name in names}
 
 
 def threads(arguments: Mapping[str, Any]) -> int:

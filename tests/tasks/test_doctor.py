@@ -47,7 +47,7 @@ def test_a_version_outside_its_pin_is_told_with_the_way_out(
 
 def test_the_first_fastapi_that_breaks_the_server_is_outside(monkeypatch):
     found = {"fastapi": "0.151.0", "sqlalchemy": "2.1.0"}
-    monkeypatch.setattr(doctor, "version", lambda name: found.get(name) or metadata.version(name))
+    monkeypatch.setattr(doctor, "installed", lambda name: found.get(name) or metadata.version(name))
     bad = {told.found for told in doctor.versions() if not told.ok}
     assert bad > {"0.151.0", "2.1.0"}
 
