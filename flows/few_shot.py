@@ -29,7 +29,7 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.labels import draw_labels
 from tasks.rows import Labelled
-from tasks.tables.cells import Cell
+from tasks.tables.cells import MethodCell
 
 NOTHING = "no method"
 """The row whose start encoder meets the labels as it is."""
@@ -82,16 +82,16 @@ class FewShotTable(MethodTable):
 
 
 @flow(name="reproduce", flow_run_name="few-shot")
-def few_shot(table: FewShotTable) -> list[Cell]:
+def few_shot(table: FewShotTable) -> list[MethodCell]:
     """Every method and number of labels in a cell; a second run computes only what is missing."""
     return timed(table, few_shot_cells(table))
 
 
-def few_shot_cells(table: FewShotTable) -> Iterator[Cell]:
+def few_shot_cells(table: FewShotTable) -> Iterator[MethodCell]:
     """Block by block: the fixed rows, then method by method its curve, from no label on."""
     for corpus, start, seed in table.blocks():
         ground = ground_of(table, corpus, start, seed)
-        blank = Cell(corpus=corpus, start=start, method="", seed=seed)
+        blank = MethodCell(corpus=corpus, start=start, method="", seed=seed)
         yield from fixed_cells(ground, blank)
         tuning = table.fine_tuning(start, seed)
         for method, count in table.points(counts_of(table, ground)):
@@ -119,12 +119,12 @@ def labels_of(table: FewShotTable, ground: Ground, count: int) -> Labelled:
 @sub_flow(name="cell", flow_run_name="{label}")
 def point(
     label: str,
-    cell: Cell,
+    cell: MethodCell,
     training: TrainingConfig | None,
     tuning: TrainingConfig,
     table: FewShotTable,
     ground: Ground,
-) -> Cell:
+) -> MethodCell:
     """Learn without labels, fine-tune with them, judge; InfoCSE++ does both twice by half steps."""
     if cell.method == PLUS and training:
         training = training.model_copy(update={"steps": max(1, training.steps // 2)})

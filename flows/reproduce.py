@@ -42,7 +42,7 @@ from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
 from tasks.segments import segmented_share
-from tasks.tables.cells import Cell
+from tasks.tables.cells import MethodCell
 from tasks.train import train_encoder
 from tasks.validate import (
     bm25_scores,
@@ -82,14 +82,14 @@ class Ground(Value):
 
 
 @flow(name="reproduce", flow_run_name="methods-small")
-def methods_small(table: MethodTable) -> list[Cell]:
+def methods_small(table: MethodTable) -> list[MethodCell]:
     """Every method in cells of equal budget; a second run computes only what is missing."""
     return timed(table, cells(table))
 
 
-def timed(table: MethodTable, cells: Iterator[Cell]) -> list[Cell]:
+def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
     """The cells of a recorded table, each with the seconds that its training took."""
-    made: list[Cell] = []
+    made: list[MethodCell] = []
     with recorded(table.title, table.model_dump(mode="json")) as record:
         known = 0
         for cell in cells:
@@ -102,13 +102,13 @@ def timed(table: MethodTable, cells: Iterator[Cell]) -> list[Cell]:
     return made
 
 
-def cells(table: MethodTable) -> Iterator[Cell]:
+def cells(table: MethodTable) -> Iterator[MethodCell]:
     """Block by block: the fixed rows, then every method."""
     for corpus, start, seed in table.blocks():
         ground = ground_of(table, corpus, start, seed)
-        yield from fixed_cells(ground, Cell(corpus=corpus, start=start, method="", seed=seed))
+        yield from fixed_cells(ground, MethodCell(corpus=corpus, start=start, method="", seed=seed))
         for method in table.methods_on(corpus):
-            cell = Cell(corpus=corpus, start=start, method=method, seed=seed)
+            cell = MethodCell(corpus=corpus, start=start, method=method, seed=seed)
             label = f"{method} on {corpus} from {start}, seed {seed}"
             if method not in METHODS:
                 yield tried(label, cell, partial(unlearnt, label, cell, ground))
@@ -150,7 +150,7 @@ def ground_of_row(
     return ground_of(table, corpus, start, seed, method) if method in OF_OWN_GROUND else block
 
 
-def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
+def fixed_cells(ground: Ground, cell: MethodCell) -> Iterator[MethodCell]:
     """Rows that no method moves: chance, words alone, and the start."""
     if ground.benchmark:
         random = {"scores": random_scores(ground.sentences, ground.benchmark, cell.seed)}
@@ -164,14 +164,14 @@ def fixed_cells(ground: Ground, cell: Cell) -> Iterator[Cell]:
     yield judged(ground.start, ground, cell.model_copy(update={"method": "start encoder"}))
 
 
-def tried(label: str, cell: Cell, make: Callable[[], Cell]) -> Cell:
+def tried(label: str, cell: MethodCell, make: Callable[[], MethodCell]) -> MethodCell:
     """The cell as it is made; one that is refused or fails says why, and the others go on."""
     made, error = attempted(label, make)
     return made or cell.model_copy(update={"error": error})
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
-def unlearnt(label: str, cell: Cell, ground: Ground) -> Cell:
+def unlearnt(label: str, cell: MethodCell, ground: Ground) -> MethodCell:
     """Judge what takes no gradient; word vectors have a vocabulary of their own."""
     if cell.method == WORDS:
         words = word_vectors(ground.documents, ground.benchmark, cell.seed)
@@ -187,7 +187,7 @@ def unlearnt(label: str, cell: Cell, ground: Ground) -> Cell:
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
-def finished(label: str, cell: Cell, training: TrainingConfig, ground: Ground) -> Cell:
+def finished(label: str, cell: MethodCell, training: TrainingConfig, ground: Ground) -> MethodCell:
     """Train and judge."""
     share = segmented_share(training.method, ground.sentences, ground.start)
     trained = learnt(training, cell.start, ground)
@@ -200,7 +200,7 @@ def finished(label: str, cell: Cell, training: TrainingConfig, ground: Ground) -
     )
 
 
-def of_titles(cell: Cell, ground: Ground) -> Cell:
+def of_titles(cell: MethodCell, ground: Ground) -> MethodCell:
     """Words otherwise weighted, or rescored by the start encoder: validation chooses alpha."""
     if not ground.benchmark:
         raise NoQueriesError(
@@ -215,7 +215,7 @@ def of_titles(cell: Cell, ground: Ground) -> Cell:
     return cell.model_copy(update={"scores": found})
 
 
-def judged(encoder: ArtifactRef, ground: Ground, cell: Cell) -> Cell:
+def judged(encoder: ArtifactRef, ground: Ground, cell: MethodCell) -> MethodCell:
     """The cell with the scores of its encoder."""
     if ground.benchmark:
         scores = validate_encoder(encoder, ground.sentences, ground.benchmark)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flows.benchmark_settings import Benchmark
     from flows.experiments.index import Reproduction
     from flows.method_table import MethodTable
-    from tasks.tables.cells import Cell
+    from tasks.tables.cells import MethodCell
 
 
 PAPERS = "the papers' experiments (`reproduce list`)"
@@ -190,7 +190,7 @@ def run_table(
     return refusals(cell.error for cell in cells)
 
 
-def show_curves(cells: "list[Cell]") -> None:
+def show_curves(cells: "list[MethodCell]") -> None:
     """Draw them, and say where."""
     from sentemb_core.store.objects import Store
     from tasks.tables.curves import write_curves

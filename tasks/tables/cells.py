@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RECALLS = ("R@1", "R@5", "R@10")
 
 
-class Cell(Value):
+class MethodCell(Value):
     """One encoder of a table: how it was made, and its scores or the error that it ended in.
 
     `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed;
@@ -51,7 +51,7 @@ class Cell(Value):
     error: str = ""
 
 
-def numbers_of(cell: Cell) -> dict[str, float]:
+def numbers_of(cell: MethodCell) -> dict[str, float]:
     """Recalls of the test split, document to title; Spearman's correlation over all pairs."""
     told = {name: sts_of(ref).all for name, ref in cell.sts.items()}
     if cell.scores:
@@ -60,7 +60,7 @@ def numbers_of(cell: Cell) -> dict[str, float]:
     return told
 
 
-def cells_json(cells: Sequence[Cell]) -> list[Json]:
+def cells_json(cells: Sequence[MethodCell]) -> list[Json]:
     """Every cell with its numbers."""
     refs = {"scores", "sts", "language"}
     return [
@@ -71,13 +71,13 @@ def cells_json(cells: Sequence[Cell]) -> list[Json]:
     ]
 
 
-def header(cells: Sequence[Cell]) -> list[str]:
+def header(cells: Sequence[MethodCell]) -> list[str]:
     judges = dict.fromkeys(name for cell in cells for name in cell.sts)
     labels = ["labels"] if any(cell.labels for cell in cells) else []
     return ["corpus", "start", "method", *labels, *RECALLS, *judges, "steps", "batch", "seconds"]
 
 
-def lines(cells: Sequence[Cell]) -> list[list[str]]:
+def lines(cells: Sequence[MethodCell]) -> list[list[str]]:
     """One line for all seeds of a corpus, start encoder and method, in the cells' first order."""
     first = {key_of(cell): place for place, cell in reversed([*enumerate(cells)])}
     ordered = sorted(cells, key=lambda cell: first[key_of(cell)])
@@ -89,11 +89,11 @@ def lines(cells: Sequence[Cell]) -> list[list[str]]:
     ]
 
 
-def key_of(cell: Cell) -> tuple[str, str, str, int]:
+def key_of(cell: MethodCell) -> tuple[str, str, str, int]:
     return cell.corpus, cell.start, cell.method, cell.labels
 
 
-def line_of(seeds: Sequence[Cell], columns: Sequence[str], *, labelled: bool) -> list[str]:
+def line_of(seeds: Sequence[MethodCell], columns: Sequence[str], *, labelled: bool) -> list[str]:
     """Means over seeds; where every seed failed, the code of the error in the first column."""
     told = [numbers_of(cell) for cell in seeds if not cell.error]
     codes = dict.fromkeys(cell.error.split()[0] for cell in seeds if cell.error)
@@ -116,7 +116,7 @@ def across(values: Sequence[float], digits: int = 3) -> str:
     return f"{mean(values):.{digits}f}{spread}"
 
 
-def cells_table(cells: Sequence[Cell]) -> "Table":
+def cells_table(cells: Sequence[MethodCell]) -> "Table":
     """A line a method, for the terminal."""
     from rich.table import Table
 
@@ -131,7 +131,7 @@ def cells_table(cells: Sequence[Cell]) -> "Table":
     return table
 
 
-def cells_markdown(cells: Sequence[Cell]) -> str:
+def cells_markdown(cells: Sequence[MethodCell]) -> str:
     """A line a method, for a document, with notes below."""
     names = header(cells)
     rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
@@ -168,7 +168,7 @@ class Lead(Value):
         return f"{told} {self.mean:+.3f} {bounds}, above in {seeds}"
 
 
-def leads(cells: Sequence[Cell]) -> list[Lead]:
+def leads(cells: Sequence[MethodCell]) -> list[Lead]:
     """For each number of labels, the best method against each other one."""
     if not any(cell.labels for cell in cells):
         return []
@@ -207,14 +207,14 @@ def gain_of(one: "Hits", other: "Hits") -> Json:
     return {"seeds": len(pairs), "above": above} | bounds
 
 
-def told_leads(cells: Sequence[Cell]) -> list[str]:
+def told_leads(cells: Sequence[MethodCell]) -> list[str]:
     """`leads` in words, under their heading."""
     found = leads(cells)
     head = "R@5 of the best for each number of labels, less the others, 95 % over queries:"
     return [head, *map(str, found)] if found else []
 
 
-def hits_of(cells: Sequence[Cell]) -> "dict[tuple[str, str, int], dict[str, Hits]]":
+def hits_of(cells: Sequence[MethodCell]) -> "dict[tuple[str, str, int], dict[str, Hits]]":
     """Of what learnt, by corpus, start encoder and labels, then method."""
     from sentemb_core.evaluation.titles import title_result
 
@@ -227,7 +227,7 @@ def hits_of(cells: Sequence[Cell]) -> "dict[tuple[str, str, int], dict[str, Hits
     return found
 
 
-def notes(cells: Sequence[Cell]) -> list[str]:
+def notes(cells: Sequence[MethodCell]) -> list[str]:
     """How many texts had segments, what a Condenser stage learnt, why cells have no numbers.
 
     One line for all that agree.
@@ -241,13 +241,13 @@ def notes(cells: Sequence[Cell]) -> list[str]:
     return [f"- {', '.join(dict.fromkeys(names))}: {told}" for told, names in where.items()]
 
 
-def segments_of(cell: Cell) -> str:
+def segments_of(cell: MethodCell) -> str:
     if cell.segmented is None:
         return ""
     return f"{cell.segmented:.1%} of the texts have more than one segment"
 
 
-def condenser_of(cell: Cell) -> str:
+def condenser_of(cell: MethodCell) -> str:
     if not cell.language:
         return ""
     found = language_of(cell.language)
@@ -257,7 +257,7 @@ def condenser_of(cell: Cell) -> str:
     )
 
 
-def error_of(cell: Cell) -> str:
+def error_of(cell: MethodCell) -> str:
     return cell.error.splitlines()[0] if cell.error else ""
 
 

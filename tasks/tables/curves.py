@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from tasks.tables.cells import Cell, leads, numbers_of
+from tasks.tables.cells import MethodCell, leads, numbers_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.curves import CurvePoint
@@ -15,7 +15,7 @@ MEASURE = "R@5"
 """Seed 000, Table 2."""
 
 
-def write_curves(cells: Sequence[Cell], folder: Path) -> list[Path]:
+def write_curves(cells: Sequence[MethodCell], folder: Path) -> list[Path]:
     """A figure for each corpus and start encoder, and the numbers behind it beside it."""
     from sentemb_core.report.curves import curves_figure
     from sentemb_core.report.svg import png
@@ -39,7 +39,7 @@ def write_curves(cells: Sequence[Cell], folder: Path) -> list[Path]:
     return made
 
 
-def points_of(cells: Sequence[Cell]) -> "list[CurvePoint]":
+def points_of(cells: Sequence[MethodCell]) -> "list[CurvePoint]":
     """One for each method and number of labels that has a score; the start has none without."""
     from sentemb_core.report.curves import CurvePoint
 
@@ -50,7 +50,7 @@ def points_of(cells: Sequence[Cell]) -> "list[CurvePoint]":
     return [CurvePoint(method=m, labels=n, scores=found) for (m, n), found in scores.items()]
 
 
-def fixed_of(cells: Sequence[Cell]) -> dict[str, float]:
+def fixed_of(cells: Sequence[MethodCell]) -> dict[str, float]:
     """Rows that no label moves, over their seeds."""
     rows: dict[str, list[float]] = {}
     for cell in cells:

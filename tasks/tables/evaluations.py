@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
-from tasks.tables.scoreboard import Cell
+from tasks.tables.scoreboard import ScoreCell
 from tasks.tables.scoreboard_page import shown
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def evaluation(
     """The main measures of a benchmark, task by task, this encoder's first."""
     from sentemb_core.report.data import Evaluation
 
-    scores = [Cell.model_validate(cell) for cell in told["scores"]]
+    scores = [ScoreCell.model_validate(cell) for cell in told["scores"]]
     cells = {(cell.task, cell.system): cell for cell in scores}
     own = next(label for label, digest in models.items() if digest == encoder.digest)
     systems = list(dict.fromkeys([own, *(system for _, system in cells)]))

@@ -45,7 +45,7 @@ class Scoreboard(Value):
         return [*self.fixed, *self.models]
 
 
-class Cell(Value):
+class ScoreCell(Value):
     """One number of the table: a share or a correlation with its 95 % interval."""
 
     group: Group
@@ -59,7 +59,7 @@ class Cell(Value):
     measures: dict[str, float]
 
 
-def cells_of(board: Scoreboard) -> list[Cell]:
+def cells_of(board: Scoreboard) -> list[ScoreCell]:
     """All that was measured."""
     group_of: dict[str, Group] = {placed.task.name: placed.task.group for placed in board.tasks}
     return [
@@ -69,9 +69,9 @@ def cells_of(board: Scoreboard) -> list[Cell]:
     ]
 
 
-def cell_of(group: Group, task: str, system: str, artifact: ArtifactRef) -> Cell:
+def cell_of(group: Group, task: str, system: str, artifact: ArtifactRef) -> ScoreCell:
     found = result_of(artifact)
-    return Cell(
+    return ScoreCell(
         group=group,
         task=task,
         system=system,
@@ -130,7 +130,7 @@ def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
     return [task.name for task in run if task.averaged] or [task.name for task in run]
 
 
-def averages(board: Scoreboard, cells: Sequence[Cell], group: Group) -> dict[str, float]:
+def averages(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> dict[str, float]:
     """Plain mean over a group's averaged tasks, of the systems that have them all.
 
     Empty where these are of several measures: a correlation and a share have no mean.
@@ -147,7 +147,7 @@ def averages(board: Scoreboard, cells: Sequence[Cell], group: Group) -> dict[str
 
 
 def agreements(
-    board: Scoreboard, cells: Sequence[Cell], sample: str
+    board: Scoreboard, cells: Sequence[ScoreCell], sample: str
 ) -> dict[Group, dict[str, float]]:
     """Rank correlation over models of each diagnostic with each group's average.
 

@@ -6,7 +6,7 @@ from sentemb_core.suite import Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
-from tasks.tables.scoreboard import Cell
+from tasks.tables.scoreboard import ScoreCell
 
 Lines = list[list[str]]
 """The head first."""
@@ -51,7 +51,7 @@ def fixed_lines(fixed: Iterable[str]) -> list[str]:
     ]
 
 
-def subset_lines(cells: Sequence[Cell]) -> list[str]:
+def subset_lines(cells: Sequence[ScoreCell]) -> list[str]:
     """SentEval's own settings beside `all`, a line for each STS task that has subsets.
 
     Without any, both are `all` itself.

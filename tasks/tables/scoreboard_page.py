@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
 from tasks.tables.scoreboard import (
-    Cell,
     Scoreboard,
+    ScoreCell,
     agreements,
     averages,
     lengths_note,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def write_page(
-    board: Scoreboard, cells: Sequence[Cell], drawing: "Drawing | None", folder: Path
+    board: Scoreboard, cells: Sequence[ScoreCell], drawing: "Drawing | None", folder: Path
 ) -> Path:
     """page.html: no script, no address it loads from."""
     from sentemb_core.report.panels import Panel, write_panels
@@ -64,7 +64,7 @@ def absences(board: Scoreboard) -> list[str]:
     return [f"{where}: {note}" for where, note in notes.items()]
 
 
-def group_panel(board: Scoreboard, cells: Sequence[Cell], group: Group) -> "Panel":
+def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> "Panel":
     """Tasks down, systems across: the value and its 95 % interval, times 100."""
     from sentemb_core.report.panels import Panel
 
@@ -90,13 +90,13 @@ def group_panel(board: Scoreboard, cells: Sequence[Cell], group: Group) -> "Pane
     )
 
 
-def shown(cell: Cell | None) -> str:
+def shown(cell: ScoreCell | None) -> str:
     if cell is None:
         return ""
     return f"{100 * cell.value:.1f} ({100 * cell.low:.1f} to {100 * cell.high:.1f})"
 
 
-def diagnosis_panel(board: Scoreboard, cells: Sequence[Cell], sample: str) -> "Panel":
+def diagnosis_panel(board: Scoreboard, cells: Sequence[ScoreCell], sample: str) -> "Panel":
     """What needs no label, and how it goes with the scores from three models on."""
     from sentemb_core.report.legends import DIAGNOSES
     from sentemb_core.report.panels import Panel

@@ -13,8 +13,8 @@ from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import SYSTEMS, fusion_of
 from tasks.tables.scoreboard import (
-    Cell,
     Scoreboard,
+    ScoreCell,
     agreements,
     averaged_tasks,
     averages,
@@ -80,7 +80,7 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
     return folder
 
 
-def write_csv(board: Scoreboard, cells: Sequence[Cell], path: Path) -> None:
+def write_csv(board: Scoreboard, cells: Sequence[ScoreCell], path: Path) -> None:
     """A line for every measure of every system on every task; shares, not per cent."""
     lengths = max_lengths(board.encoders)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -97,7 +97,7 @@ def write_csv(board: Scoreboard, cells: Sequence[Cell], path: Path) -> None:
             writer.writerow(("", task, *[""] * 8, note))
 
 
-def points_of(board: Scoreboard, cells: Sequence[Cell]) -> "list[Point]":
+def points_of(board: Scoreboard, cells: Sequence[ScoreCell]) -> "list[Point]":
     """What the figure shows."""
     from sentemb_core.report.scores import Point
 
@@ -227,7 +227,7 @@ def empty_table() -> "Table":
     return Table(box=None, padding=(0, 1), header_style="bold")
 
 
-def scores_table(board: Scoreboard, cells: Sequence[Cell]) -> "Table":
+def scores_table(board: Scoreboard, cells: Sequence[ScoreCell]) -> "Table":
     """Tasks down, systems across, the best model of a line in bold."""
     table = empty_table()
     table.add_column("task")
@@ -244,7 +244,7 @@ def scores_table(board: Scoreboard, cells: Sequence[Cell]) -> "Table":
     return table
 
 
-def lines_of(board: Scoreboard, cells: Sequence[Cell], group: Group) -> list[list[str]]:
+def lines_of(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> list[list[str]]:
     """A group's tasks, run or not, and of several the average."""
     absent = not_run(board.tasks)
     found: list[list[str]] = []

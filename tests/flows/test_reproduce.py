@@ -39,7 +39,7 @@ from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
 from tasks.following import resuming
 from tasks.tables.cells import (
-    Cell,
+    MethodCell,
     cells_json,
     cells_markdown,
     cells_table,
@@ -77,7 +77,7 @@ def table(data: str, **changes: object) -> MethodTable:
     return checked_as(MethodTable, settings | changes)
 
 
-def made(config: MethodTable) -> list[Cell]:
+def made(config: MethodTable) -> list[MethodCell]:
     with without_prefect(Store.default()):
         return methods_small.fn(config)
 
@@ -343,8 +343,8 @@ def test_products_are_judged_as_plain_sentences_are(tmp_path: Path):
         asked.check_files()
 
 
-def measured(method: str, seed: int, **changes: object) -> Cell:
-    cell = Cell(corpus="c", start="s", method=method, seed=seed, steps=1_000, batch_size=64)
+def measured(method: str, seed: int, **changes: object) -> MethodCell:
+    cell = MethodCell(corpus="c", start="s", method=method, seed=seed, steps=1_000, batch_size=64)
     return cell.model_copy(update=changes)
 
 
@@ -396,7 +396,7 @@ def few(data: str, **changes: object) -> FewShotTable:
     return checked_as(FewShotTable, settings | {"labels": {"epochs": 2}} | changes)
 
 
-def shot(config: FewShotTable) -> list[Cell]:
+def shot(config: FewShotTable) -> list[MethodCell]:
     with without_prefect(Store.default()):
         return few_shot.fn(config)
 

@@ -14,7 +14,7 @@ from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_encoder
 from tasks.tables.evaluations import evaluation_of
-from tasks.tables.scoreboard import Cell
+from tasks.tables.scoreboard import ScoreCell
 from tests import tiny
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -33,7 +33,7 @@ def encoder(tmp_path: Path) -> ArtifactRef:
 
 
 def cell(system: str, value: float, task: str = "Cranfield") -> Json:
-    return Cell(
+    return ScoreCell(
         group="retrieval",
         task=task,
         system=system,
