@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from benchmarks.main_job import CORPORA, RESULTS, markdown, outcome_of
+from benchmarks.main_job import CORPORA, RESULTS, outcome_of
 from sentemb_core.types import ArtifactRef
 from tasks.publish import Outcome
 from tasks.rows import Row
-from tasks.tables.cells import across, write_between_marks
+from tasks.tables.marks import write_between_marks
+from tasks.tables.text import across, markdown_table
 from tasks.validate import scores_of
 
 WHOLE = ["blog", "sessions", "reuters", "arxiv"]
@@ -129,7 +130,7 @@ def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
     ways = "document → counterpart", "counterpart → document"
     head = ["way", "trained", *(f"{way} R@{k}" for way in ways), "seconds"]
     said = f"Seeds {', '.join(map(str, seeds))}:"
-    return "\n".join([markdown(head, rows.values()), "", said, "", "```", *shown, "```"])
+    return "\n".join([markdown_table(head, rows.values()), "", said, "", "```", *shown, "```"])
 
 
 def cells(scores: Sequence[tuple[float, float]]) -> list[str]:

@@ -56,7 +56,8 @@ from sentemb_core.store.disk import replacing
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.types import Json, Precision
-from tasks.tables.cells import across, write_between_marks
+from tasks.tables.marks import write_between_marks
+from tasks.tables.text import across, markdown_table
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 NEIGHBOURS = next(iter(VARIANTS))
@@ -345,7 +346,7 @@ def table(ground: Ground, cells: Cells) -> str:
         f"both, minus “{better}” (95 %)", "better in", "CPU-s", "neighbours among the pairs",
         *(["purity of the pairs", "of cluster pairs afterwards"] if pure else []),
     ]  # fmt: skip
-    lines = [head, ["---"] * len(head)]
+    lines: list[list[str]] = []
     for variant, told in cells.items():
         row = [variant or "(start)"]
         row += [across([share(cell[way], k) for cell in told]) for way in ("there", "back")]
@@ -357,7 +358,7 @@ def table(ground: Ground, cells: Cells) -> str:
             row += [", ".join(across(shares) for shares in by_annotation(told, "purity"))]
             row += [across([cell["purity_after"] for cell in told])]
         lines.append(row)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown_table(head, lines)
 
 
 def by_annotation(cells: list[dict], share: str) -> list[tuple[float, ...]]:

@@ -8,7 +8,7 @@ tables at the preset `small` alone; rows of experiments that ran elsewhere stay.
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.main_job import RESULTS
@@ -16,12 +16,14 @@ from flows.experiments import index
 from flows.experiments.index import Reproduction
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.tables.cells import around_marks, write_between_marks
+from tasks.tables.marks import around_marks, write_between_marks
+from tasks.tables.text import markdown_table
 
 HEAD = (
-    "| experiment | claim | at our scale "
-    "| difference to the rival that decides, 95 %, seeds above |\n"
-    "|---|---|---|---|"
+    "experiment",
+    "claim",
+    "at our scale",
+    "difference to the rival that decides, 95 %, seeds above",
 )
 
 
@@ -35,33 +37,30 @@ def tables(reports: Path) -> Iterator[Json]:
             yield table
 
 
-def lines(table: Json) -> Iterator[str]:
+def rows_of(table: Json) -> Iterator[Sequence[str]]:
     """One for each claim that had something to compare."""
     for claim in table["claims"]:
         if closest := claim["deciding"]:
-            yield (
-                f"| {table['experiment']} | {claim['text']} | **{claim['fate']}** | "
+            found = (
                 f"{closest['difference']:+.3f} ({closest['low']:+.3f} to {closest['high']:+.3f}), "
-                f"{closest['better_in']} of {closest['seeds']} |"
+                f"{closest['better_in']} of {closest['seeds']}"
             )
+            yield table["experiment"], claim["text"], f"**{claim['fate']}**", found
 
 
-def stood(ran: set[str]) -> Iterator[str]:
+def stood(ran: set[str]) -> Iterator[Sequence[str]]:
     """Rows of RESULTS.md whose experiments are not among those."""
     before, after = around_marks(RESULTS, "claims")
     text = RESULTS.read_text("utf-8")[len(before) : -len(after)]
-    for row in text.splitlines():
-        if row.startswith("| s00") and experiment_of(row) not in ran:
+    for line in text.splitlines():
+        row = line.removeprefix("| ").removesuffix(" |").split(" | ")
+        if row[0].startswith("s00") and row[0] not in ran:
             yield row
 
 
-def experiment_of(row: str) -> str:
-    return row.split("|")[1].strip()
-
-
-def place(row: str) -> int:
+def place(row: Sequence[str]) -> int:
     """Where the row's experiment stands in `reproduce list`."""
-    return list(index.EXPERIMENTS).index(experiment_of(row))
+    return list(index.EXPERIMENTS).index(row[0])
 
 
 if __name__ == "__main__":
@@ -72,9 +71,9 @@ if __name__ == "__main__":
     found = list(tables(asked.reports))
     rows = [
         *stood({one["experiment"] for one in found}),
-        *(row for one in found for row in lines(one)),
+        *(row for one in found for row in rows_of(one)),
     ]
-    told = "\n".join([HEAD, *sorted(rows, key=place)])
+    told = markdown_table(HEAD, sorted(rows, key=place))
     if asked.write:
         write_between_marks(RESULTS, "claims", told)
     print(told)

@@ -19,7 +19,8 @@ from flows.steps import documents_of
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.store.objects import Store
 from tasks.corpus import tokenise_sentences
-from tasks.tables.cells import write_between_marks
+from tasks.tables.marks import write_between_marks
+from tasks.tables.text import markdown_table
 from tasks.validate import language_of, measure_language
 from tasks.walking import without_prefect
 
@@ -44,8 +45,8 @@ def table(found: MaskedLanguage) -> str:
         ("Condenser's head", found.condensed),
         ("encoder's last layer", found.late),
     )
-    lines = "\n".join(f"| {name} | {value:.2f} |" for name, value in rows)
-    return f"| told by | nats a token ({found.tokens:,} masked tokens) |\n|---|---:|\n{lines}"
+    head = ["told by", f"nats a token ({found.tokens:,} masked tokens)"]
+    return markdown_table(head, [(name, f"{value:.2f}") for name, value in rows], numbers=(1,))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ the preset's; validation chooses, the test split is told.
 import argparse
 from collections.abc import Sequence
 
-from benchmarks.main_job import CORPORA, RESULTS, markdown, outcome_of
-from tasks.tables.cells import across, write_between_marks
+from benchmarks.main_job import CORPORA, RESULTS, outcome_of
+from tasks.tables.marks import write_between_marks
+from tasks.tables.text import across, markdown_table
 from tasks.validate import scores_of
 
 SHORT = " --set initialiser.steps=600 --steps 400"
@@ -52,7 +53,7 @@ def table(seeds: Sequence[int], names: Sequence[str]) -> str:
         for found in [[recalls(name, rate, seed) for seed in seeds]]
     ]
     head = ["what trains", "learning rate", "validation R@5", "test R@5"]
-    return markdown(head, rows)
+    return markdown_table(head, rows)
 
 
 def main() -> None:

@@ -10,11 +10,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tasks.publish import Outcome
-from tasks.tables.cells import across, write_between_marks
+from tasks.tables.marks import write_between_marks
+from tasks.tables.text import across, markdown_table
 from tasks.validate import scores_of
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
@@ -74,7 +75,8 @@ def table(corpus: str, seeds: list[int], more: str) -> str:
     head = ["encoder", *(f"{way} R@{k}" for k in depths for way in ways)]
     rows = [row(label, runs) for label in dict.fromkeys(label for run in runs for label in run)]
     said = f"Seeds {', '.join(map(str, seeds))}:"
-    return "\n".join([markdown(head, rows), "", said, "", "```", command(corpus, "S", more), "```"])
+    told = [markdown_table(head, rows), "", said, "", "```", command(corpus, "S", more), "```"]
+    return "\n".join(told)
 
 
 def row(label: str, runs: Sequence[Mapping[str, list[float]]]) -> list[str]:
@@ -82,11 +84,6 @@ def row(label: str, runs: Sequence[Mapping[str, list[float]]]) -> list[str]:
     found = [run[label] for run in runs if label in run]
     told = label if len(found) == len(runs) else f"{label} ({len(found)} of {len(runs)} seeds)"
     return [told, *(across(values) for values in zip(*found, strict=True))]
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as Markdown has it."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from flows.settings import merged
 from sentemb_core.configs import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
 from tasks.publish import Outcome
-from tasks.tables.run_table import add_fixed, add_run, scores_table
+from tasks.tables.run_table import fixed_rows, run_rows, scores_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,8 +70,6 @@ def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
 def demo_table(outcomes: Mapping[Way, Outcome]) -> "Table":
     """Both ways between the fixed rows, on the test split."""
     first = next(iter(outcomes.values()))
-    table = scores_table(first.training.texts.benchmark)
-    add_fixed(table, first)
-    for way, outcome in outcomes.items():
-        add_run(table, outcome, {"nothing": "from nothing: ", "minilm": "from MiniLM: "}[way])
-    return table
+    prefixes: dict[Way, str] = {"nothing": "from nothing: ", "minilm": "from MiniLM: "}
+    runs = [row for way, outcome in outcomes.items() for row in run_rows(outcome, prefixes[way])]
+    return scores_table(first.training.texts.benchmark, [*fixed_rows(first), *runs])

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import emit, plain, show
+from sentemb_core.console import emit, show
 from sentemb_core.formats import are, counted
 
 if TYPE_CHECKING:
@@ -20,19 +20,20 @@ def show_told(plan: "Plan", as_json: bool) -> int:
     if as_json:
         emit([vars(told) for told in plan.told])
         return 0
-    from rich.table import Table
+    from tasks.tables.text import terminal_table
 
     parts = [(part, [*told]) for part, told in groupby(plan.told, lambda told: told.part)]
     if len(plan.told) > MANY:
-        table = Table("part", "would run", "which", "why the first", box=None)
-        for part, told in parts:
-            table.add_row(*map(plain, (part, *_told_together(told))))
+        head = ("part", "would run", "which", "why the first")
+        rows = [(part, *_told_together(told)) for part, told in parts]
     else:
-        table = Table("part", "stage", "", "why", box=None)
-        for part, told in parts:
-            for name, one in zip([part, *[""] * len(told)], told, strict=False):
-                table.add_row(*map(plain, (name, one.stage, one.verdict, one.why)))
-    show(table, summary(plan))
+        head = ("part", "stage", "", "why")
+        rows = [
+            ("" if place else part, one.stage, one.verdict, one.why)
+            for part, told in parts
+            for place, one in enumerate(told)
+        ]
+    show(terminal_table(head, rows), summary(plan))
     return 0
 
 

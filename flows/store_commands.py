@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.environment import prepare
 from flows.records import outcome_of
 from flows.settings import checked
-from sentemb_core.console import emit, plain, show
+from sentemb_core.console import emit, show
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
 from sentemb_core.types import ArtifactRef
@@ -133,13 +133,10 @@ def doctor_command(as_json: bool) -> int:
     if as_json:
         emit([finding.__dict__ for finding in told])
     else:
-        from rich.table import Table
+        from tasks.tables.text import terminal_table
 
-        table = Table("", "what", "found", box=None)
-        for finding in told:
-            state = "ok" if finding.ok else "BAD"
-            table.add_row(state, plain(finding.what), plain(finding.found))
-        show(table)
+        rows = [("ok" if one.ok else "BAD", one.what, one.found) for one in told]
+        show(terminal_table(("", "what", "found"), rows))
     return 0 if all(finding.ok for finding in told) else 5
 
 

@@ -82,17 +82,19 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
         told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
         emit(told)
         return 0
-    from rich.table import Table
+    from tasks.tables.text import terminal_table
 
-    table = Table("id", "what", "ready, or wants", box=None)
-    for row in told:
-        lacks = dict.fromkeys(folder_or_file(file, folder) for file in row["lacks"])
-        table.add_row(row["id"], row["title"], ", ".join(lacks) or "ready")
-    for name, other in ALSO.items():
-        table.add_row(name, f"the same as {other}", "")
-    for name, reason in NOT_SERVED.items():
-        table.add_row(name, f"not served: {reason}", "")
-    show(table)
+    rows = [
+        (
+            row["id"],
+            row["title"],
+            ", ".join({folder_or_file(file, folder): None for file in row["lacks"]}) or "ready",
+        )
+        for row in told
+    ]
+    rows += [(name, f"the same as {other}", "") for name, other in ALSO.items()]
+    rows += [(name, f"not served: {reason}", "") for name, reason in NOT_SERVED.items()]
+    show(terminal_table(("id", "what", "ready, or wants"), rows))
     return 0
 
 
@@ -121,9 +123,9 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from flows.experiments.judging import overlaps_with
     from sentemb_core.store.objects import Store
     from tasks.benchmark import largest_overlaps
-    from tasks.tables.cells import write_between_marks
     from tasks.tables.findings_page import write_findings
     from tasks.tables.findings_table import Told
+    from tasks.tables.marks import write_between_marks
     from tasks.walking import without_prefect
 
     with filling(markdown, asked.experiment), running():
@@ -153,7 +155,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
 
     A record does not know the file: if the block does not end well, say who writes it then.
     """
-    from tasks.tables.cells import around_marks
+    from tasks.tables.marks import around_marks
 
     if file:
         around_marks(file, name)
@@ -175,7 +177,8 @@ def run_table(
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
-    from tasks.tables.cells import cells_json, cells_markdown, cells_table, write_between_marks
+    from tasks.tables.cells import cells_json, cells_markdown, cells_table
+    from tasks.tables.marks import write_between_marks
 
     with filling(markdown, table.marks), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)

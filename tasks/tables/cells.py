@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from sentemb_core.console import plain
-from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted
-from sentemb_core.store.disk import replacing
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened
+from tasks.tables.text import across, markdown_table, terminal_table
 from tasks.validate import language_of, scores_of, sts_of
 
 if TYPE_CHECKING:
@@ -49,6 +46,10 @@ class MethodCell(Value):
     segmented: float | None = None
     language: ArtifactRef | None = None
     error: str = ""
+
+    @property
+    def learnt(self) -> bool:
+        return bool(self.steps or self.labels)
 
 
 def numbers_of(cell: MethodCell) -> dict[str, float]:
@@ -108,36 +109,18 @@ def line_of(seeds: Sequence[MethodCell], columns: Sequence[str], *, labelled: bo
     return [cell.corpus, cell.start, cell.method, *labels, *values, *cost]
 
 
-def across(values: Sequence[float], digits: int = 3) -> str:
-    """The mean, and the standard deviation where there are several."""
-    if not values:
-        return ""
-    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{mean(values):.{digits}f}{spread}"
-
-
 def cells_table(cells: Sequence[MethodCell]) -> "Table":
     """A line a method, for the terminal."""
-    from rich.table import Table
-
-    below = "\n".join(map(plain, told_leads(cells)))
-    table = Table(
-        box=None, padding=(0, 1), header_style="bold", caption=below, caption_justify="left"
-    )
-    for number, name in enumerate(header(cells)):
-        table.add_column(name, justify="left" if number < 3 else "right")
-    for line in lines(cells):
-        table.add_row(*line)
-    return table
+    names, below = header(cells), "\n".join(told_leads(cells))
+    return terminal_table(names, lines(cells), range(3, len(names)), caption=below)
 
 
 def cells_markdown(cells: Sequence[MethodCell]) -> str:
     """A line a method, for a document, with notes below."""
     names = header(cells)
-    rule = ["---"] * 3 + ["---:"] * (len(names) - 3)
-    rows = [f"| {' | '.join(row)} |" for row in (names, rule, *lines(cells))]
     told = [*(f"- {line}" for line in told_leads(cells)), *notes(cells)]
-    return "\n".join([*rows, *(["", *told] if told else [])])
+    table = markdown_table(names, lines(cells), range(3, len(names)))
+    return "\n".join([table, *(["", *told] if told else [])])
 
 
 class Lead(Value):
@@ -220,7 +203,7 @@ def hits_of(cells: Sequence[MethodCell]) -> "dict[tuple[str, str, int], dict[str
 
     found: dict[tuple[str, str, int], dict[str, Hits]] = {}
     for cell in cells:
-        if cell.scores and (cell.steps or cell.labels):
+        if cell.scores and cell.learnt:
             methods = found.setdefault((cell.corpus, cell.start, cell.labels), {})
             hits = title_result(opened(cell.scores), "R@5")
             methods.setdefault(cell.method, {})[cell.seed] = hits
@@ -259,28 +242,3 @@ def condenser_of(cell: MethodCell) -> str:
 
 def error_of(cell: MethodCell) -> str:
     return cell.error.splitlines()[0] if cell.error else ""
-
-
-def around_marks(file: Path, name: str) -> tuple[str, str]:
-    """The text up to `<!-- NAME:begin -->` and the text from `<!-- NAME:end -->` on.
-
-    Raises:
-        UsageError: the file or one of the marks is not there.
-    """
-    begin, end = (f"<!-- {name}:{side} -->" for side in ("begin", "end"))
-    old = file.read_text(encoding="utf-8") if file.is_file() else ""
-    before, found, rest = old.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise UsageError(
-            f"The table goes between the lines {begin} and {end}; {file} does not have them: "
-            "write them where it shall stand."
-        )
-    return before + begin, end + after
-
-
-def write_between_marks(file: Path, name: str, text: str) -> None:
-    """Replace what stands between the marks."""
-    before, after = around_marks(file, name)
-    with replacing(file) as draft:
-        draft.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")

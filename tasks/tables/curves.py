@@ -45,7 +45,7 @@ def points_of(cells: Sequence[MethodCell]) -> "list[CurvePoint]":
 
     scores: dict[tuple[str, int], list[float]] = {}
     for cell in cells:
-        if cell.scores and (cell.steps or cell.labels):
+        if cell.scores and cell.learnt:
             scores.setdefault((cell.method, cell.labels), []).append(numbers_of(cell)[MEASURE])
     return [CurvePoint(method=m, labels=n, scores=found) for (m, n), found in scores.items()]
 
@@ -54,6 +54,6 @@ def fixed_of(cells: Sequence[MethodCell]) -> dict[str, float]:
     """Rows that no label moves, over their seeds."""
     rows: dict[str, list[float]] = {}
     for cell in cells:
-        if cell.scores and not (cell.steps or cell.labels):
+        if cell.scores and not cell.learnt:
             rows.setdefault(cell.method, []).append(numbers_of(cell)[MEASURE])
     return {name: mean(values) for name, values in rows.items()}

@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import plain
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
 from tasks.tables.scoreboard import (
     Score,
+    absences,
     lengths_note,
     max_lengths,
     models_told,
     not_run,
     refused,
-    refused_together,
 )
 from tasks.tables.scoreboard_lines import fixed_lines
-from tasks.tables.scoreboard_tables import empty_table, overlap_json, overlap_tables
+from tasks.tables.scoreboard_tables import overlap_json, overlap_tables
+from tasks.tables.text import terminal_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -83,31 +83,25 @@ def duel_json(duel: Duel) -> Json:
 def duel_tables(duel: Duel) -> "list[Table | str]":
     """The rows, what has no number, and what the whole comes to."""
     first, second = duel.models
-    table = empty_table()
-    columns = ("task", "measure", "units", first, second, "difference", "interval", "better")
-    for number, name in enumerate(columns):
-        table.add_column(
-            plain(name), justify="left" if number in (0, 1, 7) else "right", overflow="fold"
-        )
+    head = ("task", "measure", "units", first, second, "difference", "interval", "better")
     rows = [comparison_of(ref) for ref in duel.rows]
-    means = [comparison_of(ref) for ref in duel.averages]
-    for place, found in enumerate([*rows, *means]):
-        table.add_row(
-            plain(found.task),
+    lines = [
+        [
+            found.task,
             found.measure,
             f"{found.units:,}",
             f"{100 * found.first:.1f}",
             f"{100 * found.second:.1f}",
             f"{100 * found.difference:+.1f}",
             f"{100 * found.low:+.1f} to {100 * found.high:+.1f}",
-            plain(verdict_of(found, first, second)),
-            end_section=place == len(rows) - 1,
-        )
-    notes = not_run(duel.tasks) | refused_together(duel.scores)
+            verdict_of(found, first, second),
+        ]
+        for found in (*rows, *map(comparison_of, duel.averages))
+    ]
     return [
         f"{first} less {second}, times 100, with the 95 % interval of the difference.",
-        table,
-        *(f"{where}: {note}" for where, note in notes.items()),
+        terminal_table(head, lines, range(2, 7), folded=True),
+        *absences(duel.tasks, duel.scores),
         *left_out(duel),
         *([conclusion(rows, first, second)] if rows else []),
         *models_told(duel.models),

@@ -6,7 +6,6 @@ from statistics import mean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import plain
 from sentemb_core.experiments import (
     CASE,
     SECONDS,
@@ -19,10 +18,10 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.types import Json
-from tasks.tables.cells import across
 from tasks.tables.claims import FEWEST, Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.printed import AVERAGE, Printed
+from tasks.tables.text import across, markdown_table, terminal_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -190,10 +189,9 @@ class Told:
 
     def markdown(self) -> str:
         """The table, its notes, its claims."""
-        rule = ["---", *["---:"] * (len(self.header) - 1)]
-        rows = "\n".join(f"| {' | '.join(row)} |" for row in (self.header, rule, *self.lines()))
+        table = markdown_table(self.header, self.lines(), range(1, len(self.header)))
         claims = "\n".join(f"- **{one.fate}**: {evidence(one)}" for one in self.fates)
-        parts = [rows, claims, " ".join(self.notes()), f"```\n{self.command}\n```"]
+        parts = [table, claims, " ".join(self.notes()), f"```\n{self.command}\n```"]
         return "\n\n".join(filter(None, parts))
 
     @property
@@ -209,14 +207,8 @@ class Told:
 
     def table(self) -> "Table":
         """For the terminal."""
-        from rich.table import Table
-
-        table = Table(box=None, padding=(0, 1), header_style="bold", title=self.what.title)
-        for number, name in enumerate(self.header):
-            table.add_column(plain(name), justify="right" if number else "left")
-        for line in self.lines():
-            table.add_row(*map(plain, line))
-        return table
+        numbers = range(1, len(self.header))
+        return terminal_table(self.header, self.lines(), numbers, title=self.what.title)
 
     def json(self) -> Json:
         """Every number, and the claims."""

@@ -1,11 +1,12 @@
 """Results as tables for the terminal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sentemb_core.report.data import StageTiming
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
+from tasks.tables.text import terminal_table
 from tasks.validate import bm25_scores, random_scores, scores_of
 
 if TYPE_CHECKING:
@@ -17,54 +18,57 @@ SHOWN = (1, 5, 10)
 """k of the recalls in a table."""
 
 
-def scores_table(benchmark: ArtifactRef) -> "Table":
-    """An empty table of encoders: both directions, R@1/5/10, the seconds each took."""
-    from rich.table import Table
-
+def scores_table(benchmark: ArtifactRef, rows: Iterable[Sequence[str]]) -> "Table":
+    """Encoders in both directions: R@1/5/10, and the seconds each took."""
     from sentemb_core.corpus.benchmark import SIDES, Benchmark
 
     pool = Benchmark.open(opened(benchmark))
-    title = f"R@k on the test split (never decided on), {pool.n_candidates:,} candidates"
-    told = f"{title}; * the returned encoder"
-    table = Table(title=told, box=None, padding=(0, 1), header_style="bold")
-    table.add_column("encoder")
-    for way in (SIDES[pool.kind], SIDES[pool.kind][::-1]):
-        for k in SHOWN:
-            table.add_column(f"{' → '.join(way) if k == SHOWN[0] else ''}\nR@{k}", justify="right")
-    table.add_column("\nseconds", justify="right")
-    return table
+    recalls = [
+        f"{' → '.join(way) if k == SHOWN[0] else ''}\nR@{k}"
+        for way in (SIDES[pool.kind], SIDES[pool.kind][::-1])
+        for k in SHOWN
+    ]
+    head = ["encoder", *recalls, "\nseconds"]
+    told = f"R@k on the test split (never decided on), {pool.n_candidates:,} candidates"
+    title = f"{told}; * the returned encoder"
+    return terminal_table(head, rows, range(1, len(head)), title=title)
 
 
-def add_row(table: "Table", label: str, scores: ArtifactRef, seconds: float | None) -> None:
+def row_of(label: str, scores: ArtifactRef, seconds: float | None) -> list[str]:
     """One encoder on the test split."""
     test = scores_of(scores)["test"].model_dump()
-    cells = [
+    recalls = [
         f"{test[way][f'recall_at_{k}']:.3f}"
         for way in ("document_to_counterpart", "counterpart_to_document")
         for k in SHOWN
     ]
-    table.add_row(label, *cells, "" if seconds is None else f"{seconds:.0f}")
+    return [label, *recalls, "" if seconds is None else f"{seconds:.0f}"]
 
 
-def add_run(table: "Table", outcome: "Outcome", prefix: str = "") -> None:
+def run_rows(outcome: "Outcome", prefix: str = "") -> list[list[str]]:
     """Every encoder of a run in its order, the best one marked, then the controls."""
     training = outcome.training
-    for number, row in enumerate([*training.rows, *training.controls]):
-        mark = " *" if number == training.best else ""
-        add_row(
-            table, f"{prefix}{row.label}{mark}", row.scores, seconds(outcome.timings, row.label)
+    return [
+        row_of(
+            f"{prefix}{row.label}{' *' if number == training.best else ''}",
+            row.scores,
+            seconds(outcome.timings, row.label),
         )
+        for number, row in enumerate([*training.rows, *training.controls])
+    ]
 
 
-def add_fixed(table: "Table", outcome: "Outcome") -> None:
-    """The rows that no training moves: chance, and words alone."""
+def fixed_rows(outcome: "Outcome") -> list[list[str]]:
+    """What no training moves: chance, and words alone."""
     training = outcome.training
+    rows: list[list[str]] = []
     for label, scores, stage in (
         ("random encoder", training.random, random_scores.name),
         ("BM25", training.bm25, bm25_scores.name),
     ):
         costs = [timing.seconds for timing in outcome.timings if timing.stage == stage]
-        add_row(table, label, scores, sum(costs) if costs else None)
+        rows.append(row_of(label, scores, sum(costs) if costs else None))
+    return rows
 
 
 def seconds(timings: Iterable[StageTiming], label: str) -> float:
@@ -74,7 +78,5 @@ def seconds(timings: Iterable[StageTiming], label: str) -> float:
 
 def outcome_table(outcome: "Outcome") -> "Table":
     """One run between its fixed rows."""
-    table = scores_table(outcome.training.texts.benchmark)
-    add_fixed(table, outcome)
-    add_run(table, outcome)
-    return table
+    rows = [*fixed_rows(outcome), *run_rows(outcome)]
+    return scores_table(outcome.training.texts.benchmark, rows)

@@ -124,6 +124,12 @@ def refused_together(scores: Iterable[Score]) -> dict[str, str]:
     return {f"{task}, {', '.join(told)}": error for (task, error), told in systems.items()}
 
 
+def absences(tasks: Iterable[Placed], scores: Iterable[Score]) -> list[str]:
+    """Lines on what has no number, and why."""
+    notes = not_run(tasks) | refused_together(scores)
+    return [f"{where}: {note}" for where, note in notes.items()]
+
+
 def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
     """Names of those that were run and count; all of them where none counts."""
     run = [one.task for one in tasks if one.task.group == group and not one.missing]

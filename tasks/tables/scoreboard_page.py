@@ -9,11 +9,10 @@ from sentemb_core.types import ArtifactRef
 from tasks.tables.scoreboard import (
     Scoreboard,
     ScoreCell,
+    absences,
     agreements,
     averages,
     lengths_note,
-    not_run,
-    refused_together,
 )
 from tasks.tables.scoreboard_lines import (
     TITLES,
@@ -44,7 +43,7 @@ def write_page(
                 f"Models: {models}.",
                 lengths_note(board.encoders),
                 *fixed_lines(board.fixed),
-                *absences(board),
+                *absences(board.tasks, board.scores),
             ],
             drawing,
             "A mark is a system's score times 100, its bar the 95 % interval; grey is what no "
@@ -56,12 +55,6 @@ def write_page(
         *([overlap_panel(board.overlap)] if board.overlap else []),
     ]
     return write_panels(board.run, "A benchmark of sentemb", panels, folder)
-
-
-def absences(board: Scoreboard) -> list[str]:
-    """Tasks without a number, and why."""
-    notes = not_run(board.tasks) | refused_together(board.scores)
-    return [f"{where}: {note}" for where, note in notes.items()]
 
 
 def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> "Panel":

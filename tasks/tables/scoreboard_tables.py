@@ -36,6 +36,7 @@ from tasks.tables.scoreboard_lines import (
     subset_lines,
 )
 from tasks.tables.scoreboard_page import write_page
+from tasks.tables.text import terminal_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -221,18 +222,9 @@ def overlap_tables(overlap: ArtifactRef | None) -> "list[Table | str]":
     ]
 
 
-def empty_table() -> "Table":
-    from rich.table import Table
-
-    return Table(box=None, padding=(0, 1), header_style="bold")
-
-
 def scores_table(board: Scoreboard, cells: Sequence[ScoreCell]) -> "Table":
     """Tasks down, systems across, the best model of a line in bold."""
-    table = empty_table()
-    table.add_column("task")
-    table.add_column("measure")
-    table.add_column("units", justify="right")
+    table = terminal_table(("task", "measure", "units"), numbers=(2,))
     for system in board.systems:
         table.add_column(plain(system), justify="right", overflow="fold")
     for group in GROUPS:
@@ -274,11 +266,5 @@ def shown(board: Scoreboard, values: dict[str, float]) -> list[str]:
 
 def lines_table(lines: Lines, words: int = 1) -> "Table":
     """The head and what stands under it; numbers, on the right, follow columns of words."""
-    table = empty_table()
     head, *rows = lines
-    for number, name in enumerate(head):
-        justify = "left" if number < words else "right"
-        table.add_column(plain(name), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*map(plain, row))
-    return table
+    return terminal_table(head, rows, range(words, len(head)), folded=True)

@@ -48,9 +48,9 @@ from tasks.tables.cells import (
     lines,
     numbers_of,
     told_leads,
-    write_between_marks,
 )
 from tasks.tables.curves import write_curves
+from tasks.tables.marks import write_between_marks
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 

@@ -1,0 +1,31 @@
+"""Where a document has a table of ours: between two marks."""
+
+from pathlib import Path
+
+from sentemb_core.errors import UsageError
+from sentemb_core.store.disk import replacing
+
+
+def around_marks(file: Path, name: str) -> tuple[str, str]:
+    """The text up to `<!-- NAME:begin -->` and the text from `<!-- NAME:end -->` on.
+
+    Raises:
+        UsageError: the file or one of the marks is not there.
+    """
+    begin, end = (f"<!-- {name}:{side} -->" for side in ("begin", "end"))
+    old = file.read_text(encoding="utf-8") if file.is_file() else ""
+    before, found, rest = old.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise UsageError(
+            f"The table goes between the lines {begin} and {end}; {file} does not have them: "
+            "write them where it shall stand."
+        )
+    return before + begin, end + after
+
+
+def write_between_marks(file: Path, name: str, text: str) -> None:
+    """Replace what stands between the marks."""
+    before, after = around_marks(file, name)
+    with replacing(file) as draft:
+        draft.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
