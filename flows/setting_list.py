@@ -9,11 +9,19 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from flows.settings import COUNTED, ROUNDS, AnyRun, nearest, settings, tables_of
+from flows.settings import (
+    METHODS,
+    ROUNDS,
+    AnyRun,
+    nearest,
+    settings,
+    shallowest,
+    tables_of,
+    uncounted,
+)
 from sentemb_core.configs import (
     CyclesConfig,
     EncoderConfig,
-    FineTuneRun,
     InfoCSEIDC,
     InfoCSEPlus,
     RunConfig,
@@ -22,12 +30,17 @@ from sentemb_core.errors import UsageError
 from sentemb_core.method_settings import CONPONO, METHOD_NAMES, AnyMethod, FineTune
 from sentemb_core.types import Json
 from tasks.checks import entry_of
+from tasks.setting_names import at_path
 
 STARTS = {"static": "static", "transformer": "transformer", "pretrained": "minilm"}
 """Kinds of start encoder that bring defaults of their own -> an encoder of that kind."""
 
-WITHOUT_DEFAULT = ("corpus.source", "name", "annotator.name")
-"""What has no default at the command line: a run without a name has its corpus's."""
+WITHOUT_DEFAULT = {
+    "corpus.source": "(needed)",
+    "name": "(the corpus's)",
+    "annotator.name": "(the start encoder)",
+}
+"""What has no default at the command line -> what stands in its place."""
 
 OF_MANY = {
     "preset": (
@@ -137,18 +150,13 @@ def runs_of(method: str, encoder: str) -> Runs:
     """As the command line makes them."""
     given: Json = {"corpus.source": "SOURCE", "encoder.name": encoder, "training.method": method}
     alone = settings(None, given, [])
-    given |= {"initialiser.method": first_method(alone) or CONPONO().name}
+    given |= {"initialiser.method": value_at(alone, "initialiser.method") or CONPONO().name}
     if method != ROUNDS:
         whole = settings(None, given, [])
         return Runs(alone, whole, whole)
     given |= {"annotator.name": EncoderConfig().name}
     cycles = given | {"cycles.max_cycles": CyclesConfig().max_cycles}
     return Runs(alone, settings(None, given, []), settings(None, cycles, []))
-
-
-def first_method(run: RunConfig) -> str | None:
-    """The method of its initialiser, if it has one."""
-    return run.initialiser.method.name if run.initialiser else None
 
 
 def has_effect(path: str, runs: Runs) -> bool:
@@ -158,13 +166,7 @@ def has_effect(path: str, runs: Runs) -> bool:
     """
     if path.startswith("initialiser.method."):
         return runs.alone.initialiser is not None
-    return path not in uncounted(runs.alone)
-
-
-def uncounted(run: AnyRun) -> set[str]:
-    """Settings that a fine-tuning refuses (`settings.require_effect`)."""
-    part = "training" if isinstance(run, FineTuneRun) else "fine_tuning"
-    return {f"{part}.{name}" for name in COUNTED}
+    return path not in uncounted(runs.alone.training.method.name)
 
 
 def places_of(table: BaseModel, above: str = "") -> Iterator[Place]:
@@ -203,18 +205,16 @@ def default(place: Place, runs: Runs, *, in_cycles: bool = False) -> Any:
     if place.path == "encoder.name":  # by which the runs differ
         return EncoderConfig().name
     if place.path == "initialiser.method":
-        return first_method(runs.alone) or "none"
+        return value_at(runs.alone, place.path) or "none"
     top = place.path.split(".")[0]
     run = runs.whole if top in type(runs.whole).model_fields and not in_cycles else runs.cycles
     return value_at(run, place.path)
 
 
 def value_at(run: RunConfig, path: str) -> Any:
-    """The value of a setting in a run; of a method its name."""
-    value: Any = run
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value.name if isinstance(value, get_args(AnyMethod)) else value
+    """The value of a setting in a run, if it has the setting; of a method its name."""
+    found = at_path(run, path)
+    return found.name if isinstance(found, get_args(AnyMethod)) else found
 
 
 def whose(path: str) -> str:
@@ -276,11 +276,11 @@ def settings_at(path: str, method: str) -> list[Setting]:
 def no_setting(path: str, method: str, known: Sequence[Setting]) -> str:
     """Why a run of this method has no such setting, and what comes closest."""
     *tables, name = path.split(".")
-    if tables[-1:] == ["method"]:
-        owners = [one for one in METHOD_NAMES if one != method and name in fields_of(one)]
+    if tables[-1:] == ["method"] and name != "name":
+        owners = [one for one, its in METHODS.items() if one != method and name in its.model_fields]
         if owners:
             return f"{method} has no such setting; a method that has it: --method {owners[0]}"
-    if path in uncounted(runs_of(method, STARTS["pretrained"]).alone):
+    if path in uncounted(method):
         return "fine-tuning counts in passes over its labels: see `python -m flows settings labels`"
     if method != ROUNDS and whose(path) != "all":
         return f"{method} trains once, and has no such setting; runs of {whose(path)} have it"
@@ -295,17 +295,9 @@ def closest(path: str, known: Sequence[Setting]) -> list[str]:
     """Settings of that name, or with that value, or whose path or name is much like it."""
     paths = [one.path for one in known]
     name = path.split(".")[-1]
-    same = [one for one in paths if one.split(".")[-1] == name]
-    if same:
-        least = min(one.count(".") for one in same)
-        return [one for one in same if one.count(".") == least]
+    if same := shallowest(one for one in paths if one.split(".")[-1] == name):
+        return same
     valued = [one.path for one in known if path in one.choices]
     alike = difflib.get_close_matches(path, paths, n=3, cutoff=0.8)
     names = {one.split(".")[-1]: one for one in reversed(paths)}
     return valued or alike or [names[one] for one in difflib.get_close_matches(name, names, n=3)]
-
-
-def fields_of(method: str) -> set[str]:
-    """The names of a method's settings."""
-    kinds = (kind for kind in get_args(AnyMethod) if kind.model_fields["name"].default == method)
-    return {name for kind in kinds for name in kind.model_fields} - {"name"}

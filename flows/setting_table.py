@@ -5,17 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flows.setting_list import Setting, settings_at, settings_of
-from flows.settings import PATHS, literal
+from flows.setting_list import WITHOUT_DEFAULT, Setting, settings_at, settings_of
+from flows.settings import literal, option_of
 from sentemb_core.console import emit, plain, show
 from sentemb_core.types import Json
-
-TOLD = {
-    "corpus.source": "(needed)",
-    "name": "(the corpus's)",
-    "annotator.name": "(the start encoder)",
-}
-"""What stands in place of a default."""
 
 MANY = 10
 """Values, above which they are not listed: methods have a list of their own."""
@@ -46,16 +39,10 @@ def record(one: Setting) -> Json:
         "default_with_cycles": one.with_cycles,
         "type": one.type,
         "choices": one.choices or None,
-        "option": option(one.path),
+        "option": option_of(one.path),
         "runs": one.runs,
         "meaning": one.meaning,
     }
-
-
-def option(path: str) -> str | None:
-    """The option of `run` that stands for a setting."""
-    names = [name for name, paths in PATHS.items() if path in paths]
-    return f"--{names[0].replace('_', '-')}" if names else None
 
 
 def default_lines(one: Setting) -> Iterator[str]:
@@ -66,8 +53,8 @@ def default_lines(one: Setting) -> Iterator[str]:
     first, *others = dict.fromkeys(told.values())
     if others:
         yield from (f"{start}: {value}" for start, value in told.items())
-    elif one.path in TOLD:
-        yield TOLD[one.path]
+    elif one.path in WITHOUT_DEFAULT:
+        yield WITHOUT_DEFAULT[one.path]
     else:
         yield f"null (or {kind_told(one)})" if one.default is None else first
     if typed(one.with_cycles) != first:
@@ -93,7 +80,7 @@ def meanings(found: Sequence[Setting]) -> Iterator[str]:
         key = (one.path.split(".")[-1], one.meaning, one.choices)
         first = said.setdefault(key, one.path)
         values = f"{', '.join(one.choices)}. " if 0 < len(one.choices) <= MANY else ""
-        short = option(one.path)
+        short = option_of(one.path)
         whole = f"{values}{one.meaning}{f' ({short})' if short else ''}"
         again = f"As {first}{f' ({short})' if short else ''}."
         yield min(whole, again, key=len) if first != one.path else whole

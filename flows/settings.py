@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -16,11 +16,7 @@ from flows.presets import labelled_preset, method_preset, preset
 from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun, RunConfig
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
-from sentemb_core.method_settings import (
-    METHOD_NAMES,
-    AnyMethod,
-    temperature_of,
-)
+from sentemb_core.method_settings import METHOD_NAMES, AnyMethod, temperature_of
 from sentemb_core.types import Json
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -33,27 +29,29 @@ OF_ROUNDS = InfoCSEPlus.model_fields.keys() - RunConfig.model_fields.keys()
 
 AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
 
-PATHS: Mapping[str, tuple[str, ...]] = {
-    "name": ("name",),
-    "encoder": ("encoder.name",),
-    "method": ("training.method",),
-    "preset": ("preset",),
-    "initialiser": ("initialiser.method",),
-    "steps": ("training.steps",),
-    "rounds": ("rounds.max_rounds",),
-    "cycles": ("cycles.max_cycles",),
-    "labels": ("labels.source",),
-    "label_count": ("labels.count",),
-    "seed": ("seed",),
+PATHS: Mapping[str, str] = {
+    "name": "name",
+    "encoder": "encoder.name",
+    "method": "training.method",
+    "preset": "preset",
+    "initialiser": "initialiser.method",
+    "steps": "training.steps",
+    "rounds": "rounds.max_rounds",
+    "cycles": "cycles.max_cycles",
+    "labels": "labels.source",
+    "label_count": "labels.count",
+    "seed": "seed",
 }
-"""Option of the command line -> the settings it stands for; `seed` is that of every part."""
+"""Option of the command line -> the setting it stands for; `seed` is that of every part."""
 
 PLACES = (("corpus", "source"), ("labels", "source"), ("encoder", "name"), ("annotator", "name"))
 """Settings that may be a path, by table and name."""
 
+METHODS: Mapping[str, type[AnyMethod]] = dict(zip(METHOD_NAMES, get_args(AnyMethod), strict=True))
+
 CONTRASTING = frozenset(
-    one.model_fields["name"].default
-    for one in get_args(AnyMethod)
+    name
+    for name, one in METHODS.items()
     if "temperature" in one.model_fields and temperature_of(one()) is not None
 )
 """Methods that divide the encoder's similarity by a temperature of their own."""
@@ -80,7 +78,7 @@ SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
 
 def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as settings."""
-    return {path: value for name, value in options.items() for path in PATHS[name]}
+    return {PATHS[name]: value for name, value in options.items()}
 
 
 def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[str]) -> AnyRun:
@@ -93,28 +91,25 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         UsageError: an unreadable file, an unknown or a wrong setting (with its path).
     """
     given = read_settings(file) if file else {}
-    for path, value in options.items():
-        if value is not None:
-            plant(given, path, value)
+    asked = {path: value for path, value in options.items() if value is not None}
     own = dict(map(override, overrides))
-    for path, value in own.items():
+    for path, value in (*asked.items(), *own.items()):
         plant(given, path, value)
     encoder = given.get("encoder")
     name = encoder.get("name", "static") if isinstance(encoder, dict) else "static"
     named, seed = given.pop("preset", None), given.pop("seed", None)
     base = base_of(given, name)
-    if named is not None or "method" in as_table(given.get("training")):
+    if named is not None or "method" in table_at(given, "training"):
         plant(given, "training.method.name", method_of(given))
-    if named is not None:
-        base = merged(base, named_preset(method_of(given), str(named)))
-    tree = merged(base, given)
-    if named is not None:
-        tree = condensed(tempered(tree))
-    if isinstance(tree.get("initialiser"), dict) and tree["initialiser"].get("method") == "none":
+    if named is None:
+        tree = merged(base, given)
+    else:
+        tree = alike(merged(merged(base, named_preset(method_of(given), str(named))), given))
+    if table_at(tree, "initialiser").get("method") == "none":
         tree["initialiser"] = None
     require_initialiser(tree, given, name)
     run = checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
-    require_effect(run, {path for path, value in options.items() if value is not None} | own.keys())
+    require_effect(run, asked.keys() | own.keys())
     return run
 
 
@@ -140,19 +135,24 @@ def require_effect(run: AnyRun, asked: Collection[str]) -> None:
     Raises:
         UsageError: they are of a fine-tuning.
     """
-    part = "training" if isinstance(run, FineTuneRun) else "fine_tuning"
-    for path in (f"{part}.{name}" for name in COUNTED):
+    for path in uncounted(run.training.method.name):
         if path in asked:
             raise UsageError(
-                f"{path}{option_of(path)}: fine-tuning counts in passes over its labels, and this "
+                f"{with_option(path)}: fine-tuning counts in passes over its labels, and this "
                 "would change nothing. Leave it out, or take --set labels.epochs=N (at most so "
                 "many) and labels.patience."
             )
 
 
+def uncounted(method: str) -> list[str]:
+    """Settings that would change nothing in a run of this method, or in its fine-tuning."""
+    part = "training" if method == "fine_tune" else "fine_tuning"
+    return [f"{part}.{name}" for name in COUNTED]
+
+
 def called(tree: Json) -> Json:
     """With a name: models of two corpora under one would compete on texts that one never saw."""
-    source = as_table(tree.get("corpus")).get("source")
+    source = table_at(tree, "corpus").get("source")
     if not isinstance(source, str) or not (name := name_after(source)):
         return tree
     return {"name": name} | tree
@@ -165,12 +165,11 @@ def name_after(source: str) -> str:
 
 def placed(tree: Json) -> Json:
     """With whole paths to the files and folders that it names: a run is repeated from anywhere."""
-    known: Json = {}
-    for table, name in PLACES:
-        settings = tree.get(table)
-        value = settings.get(name) if isinstance(settings, dict) else None
-        if isinstance(value, str):
-            known[table] = {name: whole(value)}
+    known = {
+        table: {name: whole(settings[name])}
+        for table, name in PLACES
+        if isinstance(settings := tree.get(table), dict) and isinstance(settings.get(name), str)
+    }
     return merged(tree, known)
 
 
@@ -223,29 +222,23 @@ def named_preset(method: str, name: str) -> Json:
     return known[name]
 
 
-def tempered(tree: Json) -> Json:
-    """Under inner products, initialiser and fine-tuning have the method's temperature, too.
+def alike(tree: Json) -> Json:
+    """Initialiser and fine-tuning have of the method what they share with it; their own stays.
 
-    They share its loss (seed 000, section 3.3), which a temperature for cosines would leave without
-    a gradient. What they name themselves stays.
+    A Condenser stage has the head that the method behind it begins with. Under inner products all
+    have its temperature: they share its loss (seed 000, section 3.3), which a temperature for
+    cosines would leave without a gradient.
     """
-    temperature = tree["training"]["method"].get("temperature")
-    if temperature is None or as_table(tree.get("encoder")).get("similarity") != "dot":
-        return tree
+    method = tree["training"]["method"]
+    dot = table_at(tree, "encoder").get("similarity") == "dot"
     for part in ("initialiser", "fine_tuning"):
-        method = as_table(as_table(tree.get(part)).get("method"))
-        if method.get("name") in CONTRASTING:
-            tree = merged(tree, {part: {"method": {"temperature": temperature} | method}})
+        own = table_at(tree, f"{part}.method")
+        shared = HEAD if own.get("name") == "condenser" else ()
+        if dot and own.get("name") in CONTRASTING:
+            shared = ("temperature",)
+        if known := {name: method[name] for name in shared if method.get(name) is not None}:
+            tree = merged(tree, {part: {"method": known | own}})
     return tree
-
-
-def condensed(tree: Json) -> Json:
-    """A Condenser stage has the head that the method behind it begins with; its own stays."""
-    stage = as_table(as_table(tree.get("initialiser")).get("method"))
-    if stage.get("name") != "condenser":
-        return tree
-    head = {key: value for key, value in tree["training"]["method"].items() if key in HEAD}
-    return merged(tree, {"initialiser": {"method": head | stage}})
 
 
 def merged(base: Json, over: Json) -> Json:
@@ -261,6 +254,13 @@ def merged(base: Json, over: Json) -> Json:
 def as_table(value: Any) -> Json:
     """`conpono` is short for `{name = "conpono"}`; nothing, or a null, is an empty table."""
     return value if isinstance(value, dict) else {"name": value} if value else {}
+
+
+def table_at(tree: Json, path: str) -> Json:
+    """The table at a dotted path; empty where there is none."""
+    for name in path.split("."):
+        tree = as_table(tree.get(name))
+    return tree
 
 
 def read_settings(file: Path) -> Json:
@@ -296,9 +296,7 @@ def literal(text: str) -> Any:
 
 def method_of(tree: Json) -> str:
     """The name of the method that trains."""
-    training = tree.get("training")
-    method = training.get("method") if isinstance(training, dict) else None
-    return as_table(method).get("name", ROUNDS)
+    return table_at(tree, "training.method").get("name", ROUNDS)
 
 
 def checked(tree: Json) -> AnyRun:
@@ -339,7 +337,7 @@ def of_one_document(fault: ErrorDetails) -> bool:
 def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     """One line: the setting's path, the rule, what was found, the closest name."""
     path = path_of(fault["loc"])
-    told = f"{path}{option_of(path)}" if path else "config"
+    told = with_option(path) or "config"
     found = f"found {fault['input']!r:.80}"
     sentence = fault["msg"].removeprefix("Value error, ")
     if of_one_document(fault):
@@ -392,10 +390,16 @@ def path_of(location: tuple[int | str, ...]) -> str:
     )
 
 
-def option_of(path: str) -> str:
-    """` (--steps)` behind training.steps: what a person may have typed in its place."""
-    options = [name for name, paths in PATHS.items() if path in paths and path != name]
-    return f" (--{options[0].replace('_', '-')})" if options else ""
+def option_of(path: str) -> str | None:
+    """`--steps` of training.steps: what a person may type in its place."""
+    names = (name for name, own in PATHS.items() if own == path)
+    return next((f"--{name.replace('_', '-')}" for name in names), None)
+
+
+def with_option(path: str) -> str:
+    """The path, and behind it the option that a person may have typed in its place."""
+    option = option_of(path)
+    return f"{path} ({option})" if option and path not in PATHS else path
 
 
 def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
@@ -404,11 +408,8 @@ def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
     for part in location[:-1]:
         model = table_of(model, str(part))
     name = str(location[-1])
-    below = {} if location[:-1] else dict.fromkeys(paths_to(name, model))
-    if below:
-        depth = min(path.count(".") for path in below)
-        nearer = [repr(path) for path in below if path.count(".") == depth]
-        return f"; did you mean {' or '.join(nearer)}?"
+    if not location[:-1] and (below := shallowest(paths_to(name, model))):
+        return f"; did you mean {' or '.join(map(repr, below))}?"
     return nearest(name, list(model.model_fields))
 
 
@@ -431,6 +432,13 @@ def paths_to(name: str, model: type[BaseModel]) -> Iterator[str]:
             yield from (f"{field}.{path}" for path in paths_to(name, table))
 
 
+def shallowest(paths: Iterable[str]) -> list[str]:
+    """Those of the fewest tables, each once."""
+    known = dict.fromkeys(paths)
+    least = min((path.count(".") for path in known), default=0)
+    return [path for path in known if path.count(".") == least]
+
+
 def nearest(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
@@ -439,7 +447,7 @@ def nearest(name: str, known: list[str]) -> str:
 def table_of(model: Any, part: str) -> Any:
     """The model of a field, in `Model` or `Model | None`; of a method, the one of that name."""
     if part not in getattr(model, "model_fields", ()):
-        return next(kind for kind in get_args(model) if kind.model_fields["name"].default == part)
+        return METHODS[part]
     tables = tables_of(model, part)
     return tables[0] if len(tables) == 1 else model.model_fields[part].annotation
 

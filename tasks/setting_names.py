@@ -72,7 +72,8 @@ def setting(name: str, stage: str, arguments: Mapping[str, Any], config: RunConf
     argument, _, field = name.partition(".")
     if argument == "config" and field and stage in TABLES:
         table = table_of(stage, arguments["config"], config)
-        own = config and value(arguments["config"], field) != value(getattr(config, table), field)
+        given = at_path(arguments["config"], field)
+        own = config and given != at_path(getattr(config, table), field)
         return f"{field} of this stage alone" if own else f"{table}.{field}"
     if stage in ANNOTATING and name in AnnotationConfig.model_fields:
         return f"annotation.{name}"
@@ -87,6 +88,6 @@ def table_of(stage: str, given: Any, config: RunConfig | None) -> str:
     return next(own, TABLES[stage])
 
 
-def value(settings: Any, path: str) -> Any:
+def at_path(settings: Any, path: str) -> Any:
     """A setting by its dotted path; none where this kind of settings has it not."""
     return reduce(lambda part, name: getattr(part, name, None), path.split("."), settings)

@@ -177,6 +177,7 @@ def test_the_settings_are_there_for_programs(call):
         ("kmeans", "did you mean 'annotation.clustering'?"),
         ("xyz", "there is no such setting; known: preset, seed, name, corpus, encoder, annotation"),
         ("training.method.segment", "infocse_idc has no such setting; a method that has it: --met"),
+        ("training.method.name", "E001 training.method.name: there is no such setting; did you me"),
         ("rounds --method simcse", "simcse trains once, and has no such setting; runs of infocse_"),
         ("fine_tuning.steps", "counts in passes over its labels: see `python -m flows settings la"),
         ("training --method simcsee", "--method: there is no 'simcsee'; did you mean 'simcse'?"),
