@@ -11,7 +11,10 @@ _SIMCSE: Json = {"batch_size": 64, "warmup": 0.0, "weight_decay": 0.0, "evaluate
 _FLOAT32: Json = {**_SIMCSE, "batch_size": 256, "dtype": "float32"}
 _SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments a text: 8,704 rows in both views
 _CONSERT: Json = {"batch_size": 96, "warmup": 0.1, "evaluate_every": 200, "patience": 10}
+_MIRROR: Json = {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0}
 _CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
+_THESIS: Json = {"batch_size": 64, "learning_rate": 3e-5}  # seed 002
+_TASKS: Json = {**_THESIS, "method": {"simcse": 1.0, "weight": 0.01}}
 _SNCSE_OF_HICL: Json = {
     "name": "sncse",
     "before": "The sentence of",
@@ -40,21 +43,9 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         },
     },
     "mirror_bert": {
-        "paper": {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0},
-        "drophead": {
-            "batch_size": 200,
-            "learning_rate": 2e-5,
-            "schedule": "constant",
-            "warmup": 0.0,
-            "method": {"name": "mirror_bert", "drophead": 0.2},
-        },
-        "code": {
-            "batch_size": 200,
-            "learning_rate": 2e-5,
-            "schedule": "constant",
-            "warmup": 0.0,
-            "method": {"pooling": "mean_with_pads"},
-        },
+        "paper": _MIRROR,
+        "drophead": {**_MIRROR, "method": {"name": "mirror_bert", "drophead": 0.2}},
+        "code": {**_MIRROR, "method": {"pooling": "mean_with_pads"}},
     },
     "ict": {
         "paper": {"learning_rate": 1e-4, "warmup": 0.1, "method": {"temperature": 1.0}},
@@ -130,7 +121,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         "over_sncse": {**_SLICED, "learning_rate": 1e-5, "method": {"base": _SNCSE_OF_HICL}},
     },
     "clm_autoencoder": {
-        "paper": {"batch_size": 64, "learning_rate": 3e-5},
+        "paper": _THESIS,
         "tsdae": {
             "batch_size": 8,
             "learning_rate": 3e-5,
@@ -139,21 +130,10 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
             "weight_decay": 0.0,
             "method": {"noise": 0.6, "tied": True, "per": "target"},
         },
-        "multi_task": {
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "method": {"simcse": 1.0, "weight": 0.01},
-        },
+        "multi_task": _TASKS,
     },
-    "mlm_autoencoder": {
-        "paper": {"batch_size": 64, "learning_rate": 3e-5},
-        "multi_task": {
-            "batch_size": 64,
-            "learning_rate": 3e-5,
-            "method": {"simcse": 1.0, "weight": 0.01},
-        },
-    },
-    "bce": {"paper": {"batch_size": 64, "learning_rate": 3e-5}},
+    "mlm_autoencoder": {"paper": _THESIS, "multi_task": _TASKS},
+    "bce": {"paper": _THESIS},
     "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
     "is_bert": {"paper": {"batch_size": 32, "evaluate_every": 1_000}},
     "sg_opt": {
