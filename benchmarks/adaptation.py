@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from benchmarks.main_job import CORPORA, RESULTS, outcome_of
-from sentemb_core.types import ArtifactRef
+from benchmarks.main_job import CORPORA, RESULTS, outcome_of, recalls_of
 from tasks.publish import Outcome
 from tasks.rows import Row
 from tasks.tables.marks import write_between_marks
 from tasks.tables.text import across, markdown_table
-from tasks.validate import scores_of
 
 WHOLE = ["blog", "sessions", "reuters", "arxiv"]
 
@@ -122,8 +120,10 @@ def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
         n = amount_within(limit, corpus, way, seeds[0])
         runs = [made_by(corpus, way, n, seed) for seed in seeds]
         fixed = {"BM25": runs[0].training.bm25, "MiniLM as it is": runs[0].training.rows[0].scores}
-        rows |= {label: [label, "", *cells([recalls(row, k)]), ""] for label, row in fixed.items()}
-        scores = [recalls(row_of(run).scores, k) for run in runs]
+        rows |= {
+            label: [label, "", *cells([recalls_of(row, [k])]), ""] for label, row in fixed.items()
+        }
+        scores = [recalls_of(row_of(run).scores, [k]) for run in runs]
         seconds = mean(sum(spent(run)) for run in runs)
         rows[way] = [way, WAYS[way].amount(n), *cells(scores), f"{seconds:.0f}"]
         shown.append(f"$RUN {WAYS[way].typed(n)}")
@@ -133,18 +133,9 @@ def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
     return "\n".join([markdown_table(head, rows.values()), "", said, "", "```", *shown, "```"])
 
 
-def cells(scores: Sequence[tuple[float, float]]) -> list[str]:
+def cells(scores: Sequence[list[float]]) -> list[str]:
     """There and back, each over the seeds."""
     return [across(values) for values in zip(*scores, strict=True)]
-
-
-def recalls(scores: ArtifactRef, k: int) -> tuple[float, float]:
-    """On the test split, document to counterpart and back."""
-    test = scores_of(scores)["test"]
-    return (
-        getattr(test.document_to_counterpart, f"recall_at_{k}"),
-        getattr(test.counterpart_to_document, f"recall_at_{k}"),
-    )
 
 
 def main() -> None:

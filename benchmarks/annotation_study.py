@@ -37,6 +37,7 @@ from benchmarks.annotation_variants import (
     method_of,
     order_share,
 )
+from benchmarks.main_job import RESULTS
 from flows.presets import preset
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
@@ -59,7 +60,6 @@ from sentemb_core.types import Json, Precision
 from tasks.tables.marks import write_between_marks
 from tasks.tables.text import across, markdown_table
 
-RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 NEIGHBOURS = next(iter(VARIANTS))
 
 TITLED = {"id_column": "doc_id", "sentences_column": "sentences", "counterpart_column": "title"}

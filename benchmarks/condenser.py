@@ -9,8 +9,8 @@ it learnt from.
 
 import argparse
 import os
-from pathlib import Path
 
+from benchmarks.main_job import RESULTS
 from flows.environment import prepare
 from flows.experiments.index import Reproduction
 from flows.experiments.learning import base_of
@@ -23,8 +23,6 @@ from tasks.tables.marks import write_between_marks
 from tasks.tables.text import markdown_table
 from tasks.validate import language_of, measure_language
 from tasks.walking import without_prefect
-
-RESULTS = Path(__file__).parent.parent / "RESULTS.md"
 
 
 def losses(data: str) -> MaskedLanguage:

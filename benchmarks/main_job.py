@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sentemb_core.types import ArtifactRef
 from tasks.publish import Outcome
 from tasks.tables.marks import write_between_marks
 from tasks.tables.text import across, markdown_table
@@ -52,19 +53,18 @@ def outcome_of(typed: str) -> Outcome:
 
 
 def recalls(outcome: Outcome, depths: Sequence[int]) -> dict[str, list[float]]:
-    """Row -> recalls on the test split, at each depth document to counterpart and back."""
+    """Row -> its recalls."""
     run = outcome.training
     refs = {"random encoder": run.random, "BM25": run.bm25}
     refs |= {row.label: row.scores for row in [*run.rows, *run.controls]}
-    found = {label: scores_of(ref)["test"] for label, ref in refs.items() if ref}
-    return {
-        label: [
-            getattr(way, f"recall_at_{k}")
-            for k in depths
-            for way in (test.document_to_counterpart, test.counterpart_to_document)
-        ]
-        for label, test in found.items()
-    }
+    return {label: recalls_of(ref, depths) for label, ref in refs.items() if ref}
+
+
+def recalls_of(scores: ArtifactRef, depths: Sequence[int]) -> list[float]:
+    """On the test split, at each depth document to counterpart and back."""
+    test = scores_of(scores)["test"]
+    ways = test.document_to_counterpart, test.counterpart_to_document
+    return [getattr(way, f"recall_at_{k}") for k in depths for way in ways]
 
 
 def table(corpus: str, seeds: list[int], more: str) -> str:
