@@ -1,7 +1,6 @@
 """The cells of a table of methods: what each measured, as rows for people and for programs."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened
+from tasks.tables.grouped import grouped
 from tasks.tables.text import across, markdown_table, terminal_table
 from tasks.validate import language_of, scores_of, sts_of
 
@@ -80,13 +80,11 @@ def header(cells: Sequence[MethodCell]) -> list[str]:
 
 def lines(cells: Sequence[MethodCell]) -> list[list[str]]:
     """One line for all seeds of a corpus, start encoder and method, in the cells' first order."""
-    first = {key_of(cell): place for place, cell in reversed([*enumerate(cells)])}
-    ordered = sorted(cells, key=lambda cell: first[key_of(cell)])
     columns = header(cells)[3:-3]
     labelled = columns[:1] == ["labels"]
     return [
-        line_of(list(seeds), columns[labelled:], labelled=labelled)
-        for _, seeds in groupby(ordered, key_of)
+        line_of(seeds, columns[labelled:], labelled=labelled)
+        for seeds in grouped((key_of(cell), cell) for cell in cells).values()
     ]
 
 
@@ -215,12 +213,12 @@ def notes(cells: Sequence[MethodCell]) -> list[str]:
 
     One line for all that agree.
     """
-    where: dict[str, list[str]] = {}
-    for told_of in (segments_of, condenser_of, error_of):
-        for cell in cells:
-            if told := told_of(cell):
-                named = f"{cell.method} on {cell.corpus} from {cell.start}"
-                where.setdefault(told, []).append(named)
+    where = grouped(
+        (told, f"{cell.method} on {cell.corpus} from {cell.start}")
+        for told_of in (segments_of, condenser_of, error_of)
+        for cell in cells
+        if (told := told_of(cell))
+    )
     return [f"- {', '.join(dict.fromkeys(names))}: {told}" for told, names in where.items()]
 
 

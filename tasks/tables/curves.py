@@ -7,6 +7,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from tasks.tables.cells import MethodCell, leads, numbers_of
+from tasks.tables.grouped import grouped
 
 if TYPE_CHECKING:
     from sentemb_core.report.curves import CurvePoint
@@ -22,8 +23,8 @@ def write_curves(cells: Sequence[MethodCell], folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     made: list[Path] = []
-    for corpus, start in dict.fromkeys((cell.corpus, cell.start) for cell in cells):
-        own = [cell for cell in cells if (cell.corpus, cell.start) == (corpus, start)]
+    by_block = grouped(((cell.corpus, cell.start), cell) for cell in cells)
+    for (corpus, start), own in by_block.items():
         points, lines = points_of(own), fixed_of(own)
         title = f"{corpus}, {start}: document → title, test split"
         figure = curves_figure(points, lines, title, MEASURE)
@@ -43,17 +44,19 @@ def points_of(cells: Sequence[MethodCell]) -> "list[CurvePoint]":
     """One for each method and number of labels that has a score; the start has none without."""
     from sentemb_core.report.curves import CurvePoint
 
-    scores: dict[tuple[str, int], list[float]] = {}
-    for cell in cells:
-        if cell.scores and cell.learnt:
-            scores.setdefault((cell.method, cell.labels), []).append(numbers_of(cell)[MEASURE])
+    scores = grouped(
+        ((cell.method, cell.labels), numbers_of(cell)[MEASURE])
+        for cell in cells
+        if cell.scores and cell.learnt
+    )
     return [CurvePoint(method=m, labels=n, scores=found) for (m, n), found in scores.items()]
 
 
 def fixed_of(cells: Sequence[MethodCell]) -> dict[str, float]:
     """Rows that no label moves, over their seeds."""
-    rows: dict[str, list[float]] = {}
-    for cell in cells:
-        if cell.scores and not cell.learnt:
-            rows.setdefault(cell.method, []).append(numbers_of(cell)[MEASURE])
+    rows = grouped(
+        (cell.method, numbers_of(cell)[MEASURE])
+        for cell in cells
+        if cell.scores and not cell.learnt
+    )
     return {name: mean(values) for name, values in rows.items()}

@@ -9,7 +9,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.tables.scoreboard import ScoreCell
-from tasks.tables.scoreboard_page import shown
+from tasks.tables.scoreboard_lines import with_interval
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation
@@ -59,7 +59,7 @@ def evaluation(
         systems=[OWN if system == own else system for system in systems],
         fixed=[system for system in systems if system not in models],
         rows=[
-            [task, measure, *(shown(cells.get((task, system))) for system in systems)]
+            [task, measure, *(with_interval(cells.get((task, system))) for system in systems)]
             for task, measure in tasks.items()
         ],
     )

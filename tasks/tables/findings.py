@@ -11,6 +11,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.benchmark import result_of
 from tasks.rows import Value
 from tasks.storing import opened
+from tasks.tables.grouped import grouped
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.results import TaskResult
@@ -37,11 +38,8 @@ Cells = Mapping[tuple[str, str], list[Finding]]
 
 def cells_of(findings: Sequence[Finding]) -> Cells:
     """The findings that have a number, by arm and column."""
-    told: dict[tuple[str, str], list[Finding]] = {}
-    for one in sorted(findings, key=lambda finding: finding.seed):
-        if not one.error:
-            told.setdefault((one.arm, one.column), []).append(one)
-    return told
+    by_seed = sorted(findings, key=lambda finding: finding.seed)
+    return grouped(((one.arm, one.column), one) for one in by_seed if not one.error)
 
 
 def value_of(finding: Finding, column: Column) -> float:

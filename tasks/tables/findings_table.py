@@ -20,6 +20,7 @@ from sentemb_core.experiments import (
 from sentemb_core.types import Json
 from tasks.tables.claims import FEWEST, Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
+from tasks.tables.grouped import grouped
 from tasks.tables.printed import AVERAGE, Printed
 from tasks.tables.text import across, markdown_table, terminal_table
 
@@ -139,14 +140,17 @@ class Told:
         """Titles that were grouped, by their numbers, where a column judges that."""
         from sentemb_core.evaluation.appendix_d import clusters_in
 
-        seeds: dict[tuple[str, str], list[str]] = {}
-        for arm in self.what.arms:
-            for column in self.what.columns:
-                for found in self.cells.get((arm.label, column.label), []):
-                    if column.judge == CASE:
-                        groups = clusters_in(result_in(found, column))
-                        told = " | ".join(" ".join(map(str, one)) for one in groups)
-                        seeds.setdefault((arm.label, told), []).append(str(found.seed))
+        def numbers(found: Finding, column: Column) -> str:
+            groups = clusters_in(result_in(found, column))
+            return " | ".join(" ".join(map(str, one)) for one in groups)
+
+        seeds = grouped(
+            ((arm.label, numbers(found, column)), str(found.seed))
+            for arm in self.what.arms
+            for column in self.what.columns
+            if column.judge == CASE
+            for found in self.cells.get((arm.label, column.label), [])
+        )
         return [f"{arm}: {told} ({', '.join(of)})." for (arm, told), of in seeds.items()]
 
     def overlap(self) -> list[str]:
@@ -176,11 +180,11 @@ class Told:
 
     def failures(self) -> list[str]:
         """Every error once, behind the cells that ended in it."""
-        where: dict[str, list[str]] = {}
-        for one in self.findings:
-            if one.error:
-                cell = f"{one.arm} in {one.column}, seed {one.seed}"
-                where.setdefault(one.error.splitlines()[0], []).append(cell)
+        where = grouped(
+            (one.error.splitlines()[0], f"{one.arm} in {one.column}, seed {one.seed}")
+            for one in self.findings
+            if one.error
+        )
         return [f"{'; '.join(cells)}: {error}" for error, cells in where.items()]
 
     def verdicts(self) -> list[str]:

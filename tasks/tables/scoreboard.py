@@ -9,6 +9,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, diagnosis_of, result_of, told_of
 from tasks.rows import Value
 from tasks.storing import opened
+from tasks.tables.grouped import grouped
 
 FEWEST = 3
 """Models from which a rank correlation over them is shown."""
@@ -117,10 +118,7 @@ def refused(scores: Iterable[Score]) -> dict[str, str]:
 
 def refused_together(scores: Iterable[Score]) -> dict[str, str]:
     """As `refused`, the systems that one error of a task befell in one line."""
-    systems: dict[tuple[str, str], list[str]] = {}
-    for one in scores:
-        if one.error:
-            systems.setdefault((one.task, one.error), []).append(one.system)
+    systems = grouped(((one.task, one.error), one.system) for one in scores if one.error)
     return {f"{task}, {', '.join(told)}": error for (task, error), told in systems.items()}
 
 

@@ -86,7 +86,7 @@ def joined_lines(task: str, model: str, found: Fusion) -> Lines:
     lines: Lines = []
     for joined, way in ways.items():
         values = [f"{100 * found.values[name].value:.1f}" for name in (*ALONE, joined)]
-        gains = [gain_text(found.gains[joined][name]) for name in ALONE]
+        gains = [with_interval(found.gains[joined][name], "+") for name in ALONE]
         names = {
             "bm25": "BM25",
             "encoder": model,
@@ -99,9 +99,12 @@ def joined_lines(task: str, model: str, found: Fusion) -> Lines:
     return lines
 
 
-def gain_text(gain: Estimate) -> str:
-    """Times 100, with the 95 % interval."""
-    return f"{100 * gain.value:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
+def with_interval(found: ScoreCell | Estimate | None, sign: str = "") -> str:
+    """Times 100, with the 95 % interval; empty where nothing was measured."""
+    if found is None:
+        return ""
+    value, low, high = (f"{100 * one:{sign}.1f}" for one in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})"
 
 
 def overlap_lines(overlap: ArtifactRef) -> Lines:

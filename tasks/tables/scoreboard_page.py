@@ -21,6 +21,7 @@ from tasks.tables.scoreboard_lines import (
     fusion_lines,
     overlap_lines,
     subset_lines,
+    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> 
         [
             task,
             next(cell.measure for cell in own if cell.task == task),
-            *(shown(told.get((task, system))) for system in systems),
+            *(with_interval(told.get((task, system))) for system in systems),
         ]
         for task in dict.fromkeys(cell.task for cell in own)
     ]
@@ -81,12 +82,6 @@ def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> 
         rows=[*rows, mean_row] if len(rows) > 1 and means else rows,
         caption="Times 100, with the 95 % interval over the task's units",
     )
-
-
-def shown(cell: ScoreCell | None) -> str:
-    if cell is None:
-        return ""
-    return f"{100 * cell.value:.1f} ({100 * cell.low:.1f} to {100 * cell.high:.1f})"
 
 
 def diagnosis_panel(board: Scoreboard, cells: Sequence[ScoreCell], sample: str) -> "Panel":
