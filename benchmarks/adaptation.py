@@ -16,8 +16,7 @@ from statistics import mean
 from benchmarks.main_job import CORPORA, RESULTS, outcome_of, recalls_of
 from tasks.publish import Outcome
 from tasks.rows import Row
-from tasks.tables.marks import write_between_marks
-from tasks.tables.text import across, markdown_table
+from tasks.tables.markdown import across, markdown_table, write_between_marks
 
 WHOLE = ["blog", "sessions", "reuters", "arxiv"]
 

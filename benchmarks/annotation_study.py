@@ -57,8 +57,7 @@ from sentemb_core.store.disk import replacing
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.types import Json, Precision
-from tasks.tables.marks import write_between_marks
-from tasks.tables.text import across, markdown_table
+from tasks.tables.markdown import across, markdown_table, write_between_marks
 
 NEIGHBOURS = next(iter(VARIANTS))
 

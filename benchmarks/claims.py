@@ -16,8 +16,7 @@ from flows.experiments import index
 from flows.experiments.index import Reproduction
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.tables.marks import around_marks, write_between_marks
-from tasks.tables.text import markdown_table
+from tasks.tables.markdown import around_marks, markdown_table, write_between_marks
 
 HEAD = (
     "experiment",

@@ -19,8 +19,7 @@ from flows.steps import documents_of
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.store.objects import Store
 from tasks.corpus import tokenise_sentences
-from tasks.tables.marks import write_between_marks
-from tasks.tables.text import markdown_table
+from tasks.tables.markdown import markdown_table, write_between_marks
 from tasks.validate import language_of, measure_language
 from tasks.walking import without_prefect
 

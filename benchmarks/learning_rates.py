@@ -10,8 +10,7 @@ import argparse
 from collections.abc import Sequence
 
 from benchmarks.main_job import CORPORA, RESULTS, outcome_of
-from tasks.tables.marks import write_between_marks
-from tasks.tables.text import across, markdown_table
+from tasks.tables.markdown import across, markdown_table, write_between_marks
 from tasks.validate import scores_of
 
 SHORT = " --set initialiser.steps=600 --steps 400"

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from sentemb_core.types import ArtifactRef
 from tasks.publish import Outcome
-from tasks.tables.marks import write_between_marks
-from tasks.tables.text import across, markdown_table
+from tasks.tables.markdown import across, markdown_table, write_between_marks
 from tasks.validate import scores_of
 
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"

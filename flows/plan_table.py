@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import emit, show
+from sentemb_core.console import emit, show, terminal_table
 from sentemb_core.formats import are, counted
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ def show_told(plan: "Plan", as_json: bool) -> int:
     if as_json:
         emit([vars(told) for told in plan.told])
         return 0
-    from tasks.tables.text import terminal_table
-
     parts = [(part, [*told]) for part, told in groupby(plan.told, lambda told: told.part)]
     if len(plan.told) > MANY:
         head = ("part", "would run", "which", "why the first")

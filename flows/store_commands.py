@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.environment import prepare
 from flows.records import outcome_of
 from flows.settings import checked
-from sentemb_core.console import emit, show
+from sentemb_core.console import emit, show, terminal_table
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
 from sentemb_core.types import ArtifactRef
@@ -133,8 +133,6 @@ def doctor_command(as_json: bool) -> int:
     if as_json:
         emit([finding.__dict__ for finding in told])
     else:
-        from tasks.tables.text import terminal_table
-
         rows = [("ok" if one.ok else "BAD", one.what, one.found) for one in told]
         show(terminal_table(("", "what", "found"), rows))
     return 0 if all(finding.ok for finding in told) else 5

@@ -11,7 +11,7 @@ from flows.plan_table import show_told
 from flows.running import running
 from flows.settings import checked_as, whole
 from flows.store_commands import resolved
-from sentemb_core.console import emit, remark, show
+from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json
 from tasks.checks import check_corpus, check_model
@@ -82,8 +82,6 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
         told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
         emit(told)
         return 0
-    from tasks.tables.text import terminal_table
-
     rows = [
         (
             row["id"],
@@ -125,7 +123,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from tasks.benchmark import largest_overlaps
     from tasks.tables.findings_page import write_findings
     from tasks.tables.findings_table import Told
-    from tasks.tables.marks import write_between_marks
+    from tasks.tables.markdown import write_between_marks
     from tasks.walking import without_prefect
 
     with filling(markdown, asked.experiment), running():
@@ -155,7 +153,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
 
     A record does not know the file: if the block does not end well, say who writes it then.
     """
-    from tasks.tables.marks import around_marks
+    from tasks.tables.markdown import around_marks
 
     if file:
         around_marks(file, name)
@@ -178,7 +176,7 @@ def run_table(
     from flows.few_shot import FewShotTable, few_shot
     from flows.reproduce import methods_small
     from tasks.tables.cells import cells_json, cells_markdown, cells_table
-    from tasks.tables.marks import write_between_marks
+    from tasks.tables.markdown import write_between_marks
 
     with filling(markdown, table.marks), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)

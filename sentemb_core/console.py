@@ -9,11 +9,11 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
-from typing import Annotated, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 from cyclopts import (
     App,
@@ -27,6 +27,9 @@ from cyclopts import (
 
 from sentemb_core.errors import SentembError, UsageError
 from sentemb_core.redaction import redacted
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
@@ -168,6 +171,32 @@ def plain(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def terminal_table(
+    head: Iterable[str],
+    rows: Iterable[Iterable[str]] = (),
+    numbers: Collection[int] = (),
+    *,
+    folded: bool = False,
+    title: str = "",
+    caption: str = "",
+) -> "Table":
+    """The columns of numbers on the right; a bracket in a text is no markup.
+
+    `folded`: a word that is too long for its column goes on below, for a person may copy it;
+    else it is cut.
+    """
+    from rich.table import Table
+
+    overflow = "fold" if folded else "ellipsis"
+    table = Table(box=None, title=plain(title), caption=plain(caption), caption_justify="left")
+    for place, name in enumerate(head):
+        justify = "right" if place in numbers else "left"
+        table.add_column(plain(name), justify=justify, overflow=overflow)
+    for row in rows:
+        table.add_row(*map(plain, row))
+    return table
 
 
 def emit(value: Any) -> None:

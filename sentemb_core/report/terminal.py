@@ -47,28 +47,25 @@ def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table
     """Recall both ways, a row a direction."""
     from sentemb_core.corpus.benchmark import SIDES  # brings pyarrow: `methods` needs none
 
-    table = Table("", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates", box=None)
+    head = "", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates"
+    rows: list[Sequence[str]] = []
     for label, row in scores.items():
         both = row.document_to_counterpart, row.counterpart_to_document
         for sides, scores_of_way in zip((SIDES[kind], SIDES[kind][::-1]), both, strict=True):
             way = scores_of_way.model_dump()
             figures = (f"{way[f'recall_at_{k}']:.3f}" for k in (1, 5, 10, 20))
             counts = (f"{way[count]:,}" for count in ("queries", "candidates"))
-            table.add_row(label, " to ".join(sides), *figures, *counts)
-    return table
+            rows.append((label, " to ".join(sides), *figures, *counts))
+    return console.terminal_table(head, rows)
 
 
 def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:
     """Every training method, with the names of its presets."""
-    table = Table("method", "needs", "what it takes for positives", "presets", box=None)
-    for entry in LISTING:
-        table.add_row(entry.name, entry.needs, entry.what, ", ".join(presets[entry.name]))
-    return table
+    head = "method", "needs", "what it takes for positives", "presets"
+    rows = [(one.name, one.needs, one.what, ", ".join(presets[one.name])) for one in LISTING]
+    return console.terminal_table(head, rows)
 
 
 def untrained_table() -> Table:
     """What makes an encoder without a gradient."""
-    table = Table("without a gradient", "by", box=None)
-    for name, how in UNTRAINED.items():
-        table.add_row(name, console.plain(how))
-    return table
+    return console.terminal_table(("without a gradient", "by"), UNTRAINED.items())

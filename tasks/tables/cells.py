@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
-from tasks.tables.text import across, markdown_table, terminal_table
+from tasks.tables.markdown import across, markdown_table
 from tasks.validate import language_of, scores_of, sts_of
 
 if TYPE_CHECKING:

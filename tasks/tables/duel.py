@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
@@ -17,7 +18,6 @@ from tasks.tables.scoreboard import (
 )
 from tasks.tables.scoreboard_lines import fixed_lines
 from tasks.tables.scoreboard_tables import overlap_json, overlap_tables
-from tasks.tables.text import terminal_table
 
 if TYPE_CHECKING:
     from rich.table import Table

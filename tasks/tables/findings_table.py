@@ -6,6 +6,7 @@ from statistics import mean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sentemb_core.console import terminal_table
 from sentemb_core.experiments import (
     CASE,
     SECONDS,
@@ -21,8 +22,8 @@ from sentemb_core.types import Json
 from tasks.tables.claims import FEWEST, Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
+from tasks.tables.markdown import across, markdown_table
 from tasks.tables.printed import AVERAGE, Printed
-from tasks.tables.text import across, markdown_table, terminal_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sentemb_core.console import terminal_table
 from sentemb_core.report.data import StageTiming
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
-from tasks.tables.text import terminal_table
 from tasks.validate import bm25_scores, random_scores, scores_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import plain
+from sentemb_core.console import plain, terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
@@ -36,7 +36,6 @@ from tasks.tables.scoreboard_lines import (
     subset_lines,
 )
 from tasks.tables.scoreboard_page import write_page
-from tasks.tables.text import terminal_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -50,7 +50,7 @@ from tasks.tables.cells import (
     told_leads,
 )
 from tasks.tables.curves import write_curves
-from tasks.tables.marks import write_between_marks
+from tasks.tables.markdown import write_between_marks
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 

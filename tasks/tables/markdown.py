@@ -1,9 +1,27 @@
-"""Where a document has a table of ours: between two marks."""
+"""A table in a document: a cell of several seeds, rows as Markdown, and the marks around them."""
 
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 
 from sentemb_core.errors import UsageError
 from sentemb_core.store.disk import replacing
+
+
+def across(values: Sequence[float], digits: int = 3) -> str:
+    """The mean, and the standard deviation where there are several."""
+    if not values:
+        return ""
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{spread}"
+
+
+def markdown_table(
+    head: Sequence[str], rows: Iterable[Iterable[str]] = (), numbers: Collection[int] = ()
+) -> str:
+    """The columns of numbers on the right."""
+    rule = ["---:" if place in numbers else "---" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
 
 
 def around_marks(file: Path, name: str) -> tuple[str, str]:
