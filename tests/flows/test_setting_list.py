@@ -5,7 +5,6 @@ Run: pytest tests/flows/test_setting_list.py
 
 import json
 from collections.abc import Iterator
-from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -13,12 +12,11 @@ from pydantic import BaseModel
 from flows.presets import PRETRAINED
 from flows.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
 from flows.setting_table import typed
-from flows.settings import COUNTED, ROUNDS, AnyRun, kind_of, settings, tables_of
+from flows.settings import COUNTED, METHODS, ROUNDS, AnyRun, kind_of, settings, tables_of
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import UsageError
-from sentemb_core.method_settings import METHOD_NAMES, AnyMethod
+from sentemb_core.method_settings import METHOD_NAMES
 
-METHODS = dict(zip(METHOD_NAMES, get_args(AnyMethod), strict=True))
 KINDS = {ROUNDS: InfoCSEPlus, "fine_tune": FineTuneRun, "conpono": MethodRun, "simcse": MethodRun}
 every_kind = pytest.mark.parametrize("method", KINDS)
 every_method = pytest.mark.parametrize("method", METHOD_NAMES)

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.corpus.documents import PAIRS_SHARE
 from sentemb_core.errors import EmptyPairsError, RecipeError
 from sentemb_core.pairs import sources
+from sentemb_core.pairs.sources import LEAST_SHARE
 from sentemb_core.pairs.table import Annotation
 from tests import tiny
 
@@ -131,3 +133,8 @@ def test_held_out_documents_yield_nothing_from_an_annotation():
 def test_cluster_pairs_without_an_annotation_are_refused():
     with pytest.raises(RecipeError, match=r"E303 .*no annotation was given: run annotate first"):
         sources.cluster_pairs(tiny.corpus([2, 2]), None)
+
+
+def test_a_corpus_is_refused_where_its_training_would_be():
+    """One number in two files: as an import it would make every corpus be read anew."""
+    assert PAIRS_SHARE == LEAST_SHARE
