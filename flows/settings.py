@@ -96,12 +96,12 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     for path, value in (*asked.items(), *own.items()):
         plant(given, path, value)
     encoder = given.get("encoder")
-    name = encoder.get("name", "static") if isinstance(encoder, dict) else "static"
+    name = str(encoder.get("name", "static")) if isinstance(encoder, dict) else "static"
     named, seed = given.pop("preset", None), given.pop("seed", None)
     base = base_of(given, name)
     if named is not None or "method" in table_at(given, "training"):
         plant(given, "training.method.name", method_of(given))
-    if named is None:
+    if named is None or not isinstance(method_of(given), str):  # which is told as such
         tree = merged(base, given)
     else:
         tree = alike(merged(merged(base, named_preset(method_of(given), str(named))), given))
@@ -122,10 +122,11 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
     first = tree.get("initialiser")
     if isinstance(first, dict) and not first.get("method"):
         checked(tree | {"initialiser": None})  # a misspelt method is told as such
+        path = ".".join(["initialiser", *given["initialiser"]][:2])
         raise UsageError(
-            f"initialiser.{next(iter(given['initialiser']))}: this run has no initialiser; by "
-            f"themselves only rounds from random weights have one, and this one starts from "
-            f"{encoder!r}, or trains once. Leave it out, or name one: --initialiser NAME."
+            f"{path}: this run has no initialiser; by themselves only rounds from random weights "
+            f"have one, and this one starts from {encoder!r}, or trains once. Leave it out, or "
+            "name one: --initialiser NAME."
         )
 
 

@@ -200,6 +200,24 @@ def test_a_broken_file_is_a_usage_error(tmp_path: Path, name: str, content: str)
         settings(file, {}, [])
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        ("[encoder]\nname = 3", {}, r"encoder\.name .*valid string, found 3"),
+        ("[initialiser]", {"training.method.name": "simcse"}, r"E001 initialiser: this run has no"),
+        ("[training]\nmethod = ['a']", {}, r"training\.method .*there is no \"\['a'\]\""),
+        ("[training]\nmethod = ['a']", {"preset": "auto"}, r"training\.method .*there is no"),
+    ],
+)
+def test_values_of_another_type_and_empty_tables_are_usage_errors(
+    tmp_path: Path, content: str, options: dict[str, object], told: str
+):
+    file = tmp_path / "run.toml"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=told):
+        made(file=file, **options)
+
+
 def test_a_preset_of_the_method_comes_behind_every_setting_given_by_hand(tmp_path: Path):
     file = tmp_path / "run.toml"
     file.write_text('preset = "v2"\n[training.method]\nname = "hicl"\nsegment = 24\n')
