@@ -59,8 +59,9 @@ Beir = Annotated[
 Split = Annotated[
     str | None,
     Parameter(
+        name="--beir-split",
         help="Which queries of the BEIR folders: those of qrels/NAME.tsv. Default: test, or the "
-        "only ones there are."
+        "only ones there are.",
     ),
 ]
 Vectors = Annotated[

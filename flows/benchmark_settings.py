@@ -108,8 +108,8 @@ class Benchmark(Config):
         """
         if self.split and not self.beir:
             raise UsageError(
-                f"--split {self.split} chooses the queries of BEIR folders, and none is named: "
-                "name it with --beir FOLDER, or leave --split out."
+                f"--beir-split {self.split} chooses the queries of BEIR folders, and none is "
+                "named: name it with --beir FOLDER, or leave --beir-split out."
             )
         if not self.places():
             raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
@@ -145,7 +145,7 @@ def split_of(folder: Path, asked: str | None = None) -> str:
     if asked:
         if splits and asked not in splits:
             raise UnreadableSourceError(
-                f"--split {asked} judges every BEIR folder by qrels/{asked}.tsv; {folder} has "
+                f"--beir-split {asked} judges every BEIR folder by qrels/{asked}.tsv; {folder} has "
                 f"{', '.join(splits)}: choose among these, or take the folder by itself."
             )
         return asked
@@ -154,6 +154,7 @@ def split_of(folder: Path, asked: str | None = None) -> str:
     if len(splits) > 1:
         raise UnreadableSourceError(
             "A BEIR folder is judged by qrels/test.tsv, or by the only split that it has; "
-            f"{folder} has {', '.join(splits)}: choose one with --split ({' or '.join(splits)})."
+            f"{folder} has {', '.join(splits)}: choose one with --beir-split "
+            f"({' or '.join(splits)})."
         )
     return splits[0]

@@ -78,7 +78,10 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
         case "transformer":
             return _encoder(_random_transformer(config, sentences), _asked(config))
         case "minilm":
-            return _encoder(read_parts(_minilm_folder()), _asked(config))
+            asked = _asked(config)
+            if asked["pooling"] != DEFAULTS["pooling"]:  # which is its own
+                _tell_pooling(config.name, DEFAULTS["pooling"], asked["pooling"])
+            return _encoder(read_parts(_minilm_folder()), asked)
         case name if is_word_file(name):
             return _encoder(word_parts(read_word_vectors(Path(name))), _asked(config))
         case name:
@@ -250,10 +253,19 @@ def _given_encoder(config: EncoderConfig, folder: Path) -> Encoder:
     wanted = _asked(config, said)
     log.info("%s: %s", folder, wanted)
     if wanted["pooling"] != said["pooling"]:
+        _tell_pooling(folder.name, said["pooling"], wanted["pooling"])
         return _encoder(read_parts(folder), wanted)
     encoder = _encoder(read_parts(folder), wanted, layers_of(folder))
     require_same_weights(encoder, folder)
     return encoder
+
+
+def _tell_pooling(name: str, own: Pooling, wanted: Pooling) -> None:
+    log.warning(
+        "%s was made with pooling %s, and is read here with %s, as asked for (a preset may): the "
+        "start row is of that, not of the encoder as it was made.",
+        *(name, own, wanted),
+    )
 
 
 def _asked(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Settings:

@@ -16,6 +16,7 @@ from sentemb_core.errors import BadDataError
 
 LEVEL = 0.95
 RESAMPLES = 10_000
+SAME = 1e-12  # two means that differ by less differ by rounding
 CELLS = 1 << 20  # counts held at once: 8 MB; more is slower
 
 
@@ -69,7 +70,8 @@ def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> I
 
 def difference_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Difference:
     """A difference of two paired statistics, from its bootstrap distribution."""
-    superiority = float((resampled > 0).mean() + (resampled == 0).mean() / 2)
+    equal = np.abs(resampled) < SAME
+    superiority = float(((resampled > 0) & ~equal).mean() + equal.mean() / 2)
     return Difference(value, *_central(resampled), superiority)
 
 
@@ -77,6 +79,9 @@ def resampled_means(
     values: Float64[np.ndarray, " queries"], seed: int
 ) -> Float64[np.ndarray, " resamples"]:
     """Means of `RESAMPLES` resamples of the same size.
+
+    Values that lean below 0 are drawn as their negatives: who compares B with A, and not A with B,
+    sees the same resamples, and the mirrored interval.
 
     Raises:
         BadDataError: no value, or one that is not finite.
@@ -87,13 +92,14 @@ def resampled_means(
             f"A bootstrap needs at least one query and finite values, found {len(values)} queries "
             f"of which {bad} are not finite: enlarge the split or check the metric."
         )
-    distinct, counts = np.unique(values, return_counts=True)
+    side = -1.0 if values.mean() < 0 else 1.0
+    distinct, counts = np.unique(side * values, return_counts=True)
     rng = np.random.default_rng(seed)
     block = max(1, CELLS // len(distinct))
     sizes = [min(block, RESAMPLES - start) for start in range(0, RESAMPLES, block)]
     shares = counts / len(values)
     draws = (rng.multinomial(len(values), shares, size=size) @ distinct for size in sizes)
-    return np.concatenate(list(draws)) / len(values)
+    return side * np.concatenate(list(draws)) / len(values)
 
 
 def resampled_spearman(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Int64
 
+from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
 from sentemb_core.evaluation.judgements import Judgement, judged
 from sentemb_core.evaluation.parquet import table_of
@@ -83,12 +84,15 @@ def read_beir(folder: Path, split: str = "test", *, hide_own: bool = True) -> Co
     Raises:
         UnreadableSourceError, BadDataError: E103, E100, as `beir_texts` and `beir_judgements`.
         DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
+        NoQueriesError: E502, every relevant document has the id of its query, and is hidden.
     """
     judgements = list(beir_judgements(folder, split))
     documents = list(beir_texts(folder, "corpus.jsonl"))
     queries = list(beir_texts(folder, "queries.jsonl"))
     own = {query.key: {query.key} for query in queries} if hide_own else {}
-    return _collection(folder.name, "nDCG@10", documents, queries, judgements, own)
+    collection = _collection(folder.name, "nDCG@10", documents, queries, judgements, own)
+    _tell_hidden(collection)
+    return collection
 
 
 def read_trec_style(folder: Path, name: TrecSet) -> Collection:
@@ -216,6 +220,28 @@ def _collection(
         without_answer=left_out,
         unknown=found.unknown,
     )
+
+
+def _tell_hidden(collection: Collection) -> None:
+    """How many relevant documents their query cannot find, for they have its id.
+
+    Raises:
+        NoQueriesError: E502, all have.
+    """
+    relevant = collection.relevant
+    answers = np.split(relevant.item, relevant.offsets[1:-1])
+    pairs = zip(relevant.query.tolist(), answers, strict=True)
+    count = sum(int(np.isin(found, collection.hidden.get(k, ())).sum()) for k, found in pairs)
+    if not count:
+        return
+    told = (
+        f"{count:,} of {len(relevant.item):,} relevant documents of {collection.name} "
+        "have the id of their query, and are hidden from it as BEIR's default hides them: where "
+        "the two are different texts, give queries and documents ids of their own"
+    )
+    if count == len(relevant.item):
+        raise NoQueriesError(f"A query must be able to find an answer; {told}.")
+    log.warning("%s.", told)
 
 
 def _numbered(texts: Iterable[str]) -> dict[str, str]:

@@ -23,6 +23,10 @@ SEED = 0
 
 Verdict = Literal["first", "second", "undecided"]
 
+FEWEST = 6
+"""Units that can decide: of fewer even all on one side come by chance more than once in twenty (a
+sign test, two-sided), and a bootstrap of what varies so little knows no doubt."""
+
 
 class Comparison(BaseModel):
     """Two encoders on one task, or on the average of several, by the tasks' main measure.
@@ -44,7 +48,9 @@ class Comparison(BaseModel):
 
     @property
     def verdict(self) -> Verdict:
-        """Who is better where the interval leaves out 0."""
+        """Who is better where the interval leaves out 0, and units are enough to say so."""
+        if self.units < FEWEST:
+            return "undecided"
         return "first" if self.low > 0 else "second" if self.high < 0 else "undecided"
 
 

@@ -105,11 +105,17 @@ def read_reviews(
         domain: Only the reviews with this value of the column domain.
 
     Raises:
-        BadDataError: As `read_labelled`; no review is of this domain, or one has no sentence.
+        BadDataError: As `read_labelled`; no review is of this domain, one has no sentence, or
+            they are text.
     """
     columns = ("sentences", "label") if domain is None else ("sentences", "label", "domain")
     rows = list(zip(*_joined([path], [table_of(path, WHAT)], columns), strict=True))
     kept = [row for row in rows if domain is None or row[2] == domain]
+    if any(isinstance(row[0], str) for row in kept):
+        raise BadDataError(
+            f"Reviews are lists of sentences; the column sentences of {path} holds text: split it "
+            "into a list for each review."
+        )
     if not kept or not all(row[0] for row in kept):
         raise BadDataError(
             f"Reviews have sentences; {path} has {len(kept)} of the domain {domain}, and "

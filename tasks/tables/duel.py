@@ -46,7 +46,7 @@ class Duel(Value):
 
 
 def verdict_of(found: "Comparison", first: str, second: str) -> str:
-    """The better one, if the interval leaves out 0."""
+    """The better one, if the interval leaves out 0 and enough units were asked."""
     return {"first": first, "second": second, "undecided": "not decided"}[found.verdict]
 
 

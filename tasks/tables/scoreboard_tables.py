@@ -188,7 +188,8 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
 
     cells = cells_of(board)
     told: list[Table | Text | str] = [
-        "Main measures, times 100; CSV and JSON have shares, intervals and every measure.",
+        "Main measures, times 100; CSV and JSON have shares, intervals and every measure, JSON all "
+        "other tables, too.",
         scores_table(board, cells),
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models),

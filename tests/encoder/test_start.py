@@ -64,13 +64,22 @@ def test_static_vectors_start_small():
     assert weights.std().item() == pytest.approx(0.05, rel=0.05)
 
 
-def test_a_saved_folder_keeps_its_settings_unless_the_config_says_otherwise(tmp_path):
+def test_a_saved_folder_keeps_its_settings_unless_the_config_says_otherwise(tmp_path, caplog):
     saved = start("transformer", pooling="first_last_mean", similarity="dot", max_length=20)
     save_encoder(saved, tmp_path, "card")
     kept = start_encoder(EncoderConfig(name=str(tmp_path)), None)
     assert (kept.pooling, kept.similarity, kept.max_length) == ("first_last_mean", "dot", 20)
+    assert "was made with pooling" not in caplog.text
     said = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls", max_length=12), None)
     assert (said.pooling, said.similarity, said.max_length) == ("cls", "dot", 12)
+    assert "was made with pooling first_last_mean, and is read here with cls" in caplog.text
+
+
+def test_minilm_under_another_pooling_is_told(caplog):
+    start("minilm")
+    assert not caplog.text
+    start("minilm", pooling="cls_before_pooler")
+    assert "minilm was made with pooling mean, and is read here with cls_before" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.bootstrap import (
     confidence_interval,
+    difference_of,
     paired_difference,
     resampled_means,
 )
@@ -48,11 +49,21 @@ def test_pairing_sees_what_two_single_intervals_hide():
 
 def test_swapping_the_sides_mirrors_the_difference():
     rng = np.random.default_rng(5)
-    first, second = (rng.random(100) for _ in range(2))
-    there, back = paired_difference(first, second, 0), paired_difference(second, first, 0)
-    assert there.mean == -back.mean
-    assert there.low == pytest.approx(-back.high, abs=0.01)
-    assert there.superiority == pytest.approx(1 - back.superiority, abs=0.02)
+    hits = [(rng.random(30) < share) / 3 for share in (0.4, 0.3)]  # few values: an end at 0
+    for first, second in ([rng.random(100) for _ in range(2)], hits):
+        there, back = paired_difference(first, second, 0), paired_difference(second, first, 0)
+        assert there.mean == -back.mean
+        assert (there.low, there.high) == pytest.approx((-back.high, -back.low), abs=1e-15)
+        assert there.superiority == pytest.approx(1 - back.superiority, abs=1e-12)
+
+
+def test_means_that_differ_by_rounding_alone_are_equal():
+    thirds = np.array([1 / 3, -1 / 3, 2 / 3, -2 / 3, 1 / 3, -1 / 3])
+    drawn = resampled_means(thirds, 0)
+    equal = (np.rint(drawn * 18) == 0).mean()
+    assert 0 < equal < 1
+    found = difference_of(0.0, drawn)
+    assert found.superiority == pytest.approx((np.rint(drawn * 18) > 0).mean() + equal / 2)
 
 
 def test_equal_sides_are_neither_better_nor_worse():

@@ -67,6 +67,23 @@ def test_queries_without_a_relevant_document_are_left_out_and_counted(folder: Pa
     assert "3 documents, 2 queries; 1 without a relevant document" in caplog.text
 
 
+@pytest.mark.parametrize("shared", [1, 2])
+def test_relevant_documents_with_the_id_of_their_query_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, shared: int
+):
+    """A known-item test that numbers both sides alike could find nothing, without a word."""
+    ids = [f"d{k}" if k >= shared else f"q{k}" for k in range(2)]
+    queries = dict.fromkeys(["q0", "q1"], "Asked?")
+    rows = [(f"q{k}", key, 1) for k, key in enumerate(ids)]
+    folder = beir_folder(tmp_path / "known", dict.fromkeys([*ids, "other"], "Said."), queries, rows)
+    if shared == 2:
+        with pytest.raises(NoQueriesError, match=r"E502 .*; 2 of 2 relevant documents of known"):
+            read_beir(folder)
+    else:
+        assert read_beir(folder).query_ids == ["q0", "q1"]
+        assert "1 of 2 relevant documents of known have the id of their query" in caplog.text
+
+
 def test_titles_stand_before_the_text(folder: Path):
     append(folder / "corpus.jsonl", '{"_id": 4, "title": "The moon", "text": "is far."}\n')
     append(folder / "corpus.jsonl", '{"_id": "d5", "title": null, "text": "far"}\n')

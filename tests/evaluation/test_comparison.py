@@ -56,6 +56,13 @@ def test_a_difference_of_means_is_the_paired_one():
     assert comparison(second, first).verdict == "second"
 
 
+@pytest.mark.parametrize(("units", "verdict"), [(1, "undecided"), (5, "undecided"), (6, "first")])
+def test_too_few_units_decide_nothing(units: int, verdict: str):
+    found = comparison(hits(1.0, n=units), hits(0.0, n=units))
+    assert (found.low, found.high) == (1.0, 1.0)
+    assert found.verdict == verdict
+
+
 def test_pairs_are_resampled_for_a_correlation():
     """One encoder with a little noise of its own less than the other: pairing sees it."""
     good, bad = similarities(1.0), similarities(1.15)

@@ -100,6 +100,12 @@ def test_a_review_without_a_sentence_is_refused(tmp_path: Path):
         read_reviews("r", path, "sentences")
 
 
+def test_reviews_that_are_text_are_not_read_letter_by_letter(tmp_path: Path):
+    path = write(tmp_path / "a.parquet", sentences=["A film.", "A play."], label=[1, 0])
+    with pytest.raises(BadDataError, match=r"lists of sentences; .*a\.parquet holds text"):
+        read_reviews("r", path, "sentences")
+
+
 def test_a_probing_file_is_read(tmp_path: Path):
     path = tmp_path / "tense.txt"
     path.write_text("tr\tPAST\tit was .\nva\tPRES\tit is .\nte\tPAST\tthey were .\n")

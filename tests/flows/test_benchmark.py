@@ -617,7 +617,7 @@ def test_of_several_splits_test_judges_and_without_it_none(files: Path, tmp_path
     several = split_folder(tmp_path / "several", "dev", "train")
     config = asked(files, "one", tasks=[], beir=[str(several)])
     with pytest.raises(
-        UnreadableSourceError, match=r"E103 .*has dev, train: choose one with --split"
+        UnreadableSourceError, match=r"E103 .*has dev, train: choose one with --beir-split"
     ):
         config.check_files()
     shutil.copy(several / "qrels" / "dev.tsv", several / "qrels" / "test.tsv")
@@ -637,7 +637,7 @@ def test_the_split_that_is_asked_for_judges_every_folder(files: Path, tmp_path: 
     models = ["BM25", str(files / "one")]
     duel = duel_of(config.model_copy(update={"models": tuple(models)}))
     assert [comparison_of(row).task for row in duel.rows][:2] == ["several (dev)", "tested (dev)"]
-    with pytest.raises(UnreadableSourceError, match=r"--split test .*several has dev, train: ch"):
+    with pytest.raises(UnreadableSourceError, match=r"--beir-split test .*several has dev, train"):
         asked(files, "one", beir=both, split="test").check_files()
 
 
@@ -646,11 +646,11 @@ def test_the_split_that_is_asked_for_judges_every_folder(files: Path, tmp_path: 
     ("options", "code", "told"),
     [
         (
-            "--beir FILES/beir --split dev",
+            "--beir FILES/beir --beir-split dev",
             3,
-            "E103 --split dev judges every BEIR folder by qrels/d",
+            "E103 --beir-split dev judges every BEIR folder by qrels/d",
         ),
-        ("--split dev", 2, "E001 --split dev chooses the queries of BEIR folders, and none is"),
+        ("--beir-split dev", 2, "E001 --beir-split dev chooses the queries of BEIR folders, and"),
     ],
 )
 def test_a_split_that_no_folder_has_is_told(
