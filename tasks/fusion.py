@@ -44,11 +44,7 @@ class Fusion(Value):
 
         Where both do, "alone" of either: the two were not compared.
         """
-        from sentemb_core.evaluation.comparison import FEWEST
-
         gains = self.gains[joined]
-        if self.queries < FEWEST:
-            return None
         if all(gain.low > 0 for gain in gains.values()):
             return joined
         ahead = [alone for alone in ALONE if gains[alone].high < 0]

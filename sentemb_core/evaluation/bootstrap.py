@@ -17,6 +17,10 @@ from sentemb_core.errors import BadDataError
 LEVEL = 0.95
 RESAMPLES = 10_000
 SAME = 1e-12  # two means that differ by less differ by rounding
+FEWEST = 6
+"""Units that can tell two means apart: of fewer even all on one side come by chance more than once
+in twenty (a sign test, two-sided), and a bootstrap of what hardly varies knows no doubt."""
+
 CELLS = 1 << 20  # counts held at once: 8 MB; more is slower
 
 
@@ -60,7 +64,7 @@ def paired_difference(
             f"{len(second)}: score both encoders on the same split of the same benchmark."
         )
     gains = first - second
-    return difference_of(float(gains.mean()), resampled_means(gains, seed))
+    return difference_of(float(gains.mean()), resampled_means(gains, seed), len(gains))
 
 
 def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Interval:
@@ -68,11 +72,19 @@ def interval_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> I
     return Interval(value, *_central(resampled))
 
 
-def difference_of(value: float, resampled: Float64[np.ndarray, " resamples"]) -> Difference:
-    """A difference of two paired statistics, from its bootstrap distribution."""
+def difference_of(
+    value: float, resampled: Float64[np.ndarray, " resamples"], units: int
+) -> Difference:
+    """A difference of two paired statistics, from its bootstrap distribution.
+
+    The interval of fewer than `FEWEST` units holds 0.
+    """
     equal = np.abs(resampled) < SAME
     superiority = float(((resampled > 0) & ~equal).mean() + equal.mean() / 2)
-    return Difference(value, *_central(resampled), superiority)
+    low, high = _central(resampled)
+    if units < FEWEST:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Difference(value, low, high, superiority)
 
 
 def resampled_means(

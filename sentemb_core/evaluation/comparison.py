@@ -23,10 +23,6 @@ SEED = 0
 
 Verdict = Literal["first", "second", "undecided"]
 
-FEWEST = 6
-"""Units that can decide: of fewer even all on one side come by chance more than once in twenty (a
-sign test, two-sided), and a bootstrap of what varies so little knows no doubt."""
-
 
 class Comparison(BaseModel):
     """Two encoders on one task, or on the average of several, by the tasks' main measure.
@@ -48,9 +44,7 @@ class Comparison(BaseModel):
 
     @property
     def verdict(self) -> Verdict:
-        """Who is better where the interval leaves out 0, and units are enough to say so."""
-        if self.units < FEWEST:
-            return "undecided"
+        """Who is better where the interval leaves out 0."""
         return "first" if self.low > 0 else "second" if self.high < 0 else "undecided"
 
 
@@ -65,8 +59,10 @@ def comparison(first: TaskResult, second: TaskResult) -> Comparison:
     Raises:
         BadDataError: they were not measured on the same units by the same measure.
     """
-    gain = difference_of(first.value - second.value, _resampled_gains([(first, second)], SEED))
-    return _comparison(first.task, first.main, first.value, second.value, gain, len(first.units))
+    units = len(first.units)
+    resampled = _resampled_gains([(first, second)], SEED)
+    gain = difference_of(first.value - second.value, resampled, units)
+    return _comparison(first.task, first.main, first.value, second.value, gain, units)
 
 
 def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult]]) -> Comparison:
@@ -76,8 +72,8 @@ def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult
     """
     firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
     gains = [_resampled_gains([pair], SEED + place) for place, pair in enumerate(results)]
-    gain = difference_of(firsts - seconds, np.mean(gains, axis=0))
     units = sum(len(first.units) for first, _ in results)
+    gain = difference_of(firsts - seconds, np.mean(gains, axis=0), units)
     return _comparison(name, "average", firsts, seconds, gain, units)
 
 

@@ -50,7 +50,8 @@ Reader = Callable[
 
 
 LossOfRows = Callable[[Float[Tensor, "rows dim"]], Float[Tensor, ""]]
-"""The loss of the step, were these the vectors of some rows, and all other rows read plainly."""
+"""The loss of the step, were these the vectors of some rows; all others are read as the step reads
+them, but for views that ask for the loss, too: these plainly."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One step's gradients: a batch through its readers, the head and the method's losses."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -123,10 +123,7 @@ class GradientJob:
 
         def unmoved(index: int) -> Tensor:
             _seed(device, of_passes[index])
-            share = passes[index].share
-            plain = replace(share, reader=plainly) if isinstance(share.reader, AtOnce) else share
-            part = replace(passes[index], share=plain)
-            return self._encoded(part, batch, None, device, partial(loss_if, index))[0]
+            return self._encoded(passes[index], batch, None, device, None)[0]
 
         def loss(parts: list[Tensor]) -> Tensor:
             _seed(device, of_loss)  # however many passes there are
@@ -167,16 +164,21 @@ class GradientJob:
         batch: Batch,
         metrics: dict[str, float] | None,
         device: torch.device,
-        loss: LossOfRows,
+        loss: LossOfRows | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Vectors of a pass, and the weighted loss of its single rows if `metrics` wants it."""
+        """Vectors of a pass, and the weighted loss of its single rows if `metrics` wants it.
+
+        Without a `loss` a view that asks for it is read plainly.
+        """
         ids, mask = self._padded(_chosen(part.share.tokens, part.rows), device)
         reader, layers = part.share.reader, part.share.judged
         with torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16):
-            if isinstance(reader, AtOnce):
-                reading = reader.reader(self.learner, ids, mask, layers, loss)
-            else:
+            if not isinstance(reader, AtOnce):
                 reading = reader(self.learner, ids, mask, layers)
+            elif loss is None:
+                reading = plainly(self.learner, ids, mask, layers)
+            else:
+                reading = reader.reader(self.learner, ids, mask, layers, loss)
             own = None
             if part.share.judged and metrics is not None:
                 rows = self._rows(part, ids, mask, reading)

@@ -46,7 +46,7 @@ class Duel(Value):
 
 
 def verdict_of(found: "Comparison", first: str, second: str) -> str:
-    """The better one, if the interval leaves out 0 and enough units were asked."""
+    """The better one, if the interval leaves out 0."""
     return {"first": first, "second": second, "undecided": "not decided"}[found.verdict]
 
 

@@ -62,7 +62,7 @@ def test_means_that_differ_by_rounding_alone_are_equal():
     drawn = resampled_means(thirds, 0)
     equal = (np.rint(drawn * 18) == 0).mean()
     assert 0 < equal < 1
-    found = difference_of(0.0, drawn)
+    found = difference_of(0.0, drawn, len(thirds))
     assert found.superiority == pytest.approx((np.rint(drawn * 18) > 0).mean() + equal / 2)
 
 

@@ -138,6 +138,13 @@ def test_fewer_than_fifty_queries_are_called_few():
     assert all(reason.startswith(start) for reason in reasons)
 
 
+@pytest.mark.parametrize(("queries", "promoted"), [(1, False), (5, False), (6, True)])
+def test_a_handful_of_queries_promotes_nobody_however_well_they_go(queries: int, promoted: bool):
+    first, last = np.ones(queries, np.int64), np.full(queries, 100)
+    verdict = gate(first, None, last, collapsed=False, seed=0)
+    assert (verdict.promote, verdict.low) == (promoted, float(promoted))
+
+
 def test_a_gate_that_may_ask_nobody_promotes_nobody():
     nobody = np.array([], np.int64)
     told = gate(nobody, None, nobody, collapsed=False, seed=0)

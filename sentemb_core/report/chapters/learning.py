@@ -1,7 +1,14 @@
 """What training did: similarities, words against meaning, sentences on axes, the losses."""
 
 from sentemb_core.formats import decimal
-from sentemb_core.report.chapters.parts import Drawings, explained, named, nothing_to_show, panel
+from sentemb_core.report.chapters.parts import (
+    Drawings,
+    drawn,
+    explained,
+    named,
+    nothing_to_show,
+    panel,
+)
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.legends import GEOMETRY
 from sentemb_core.report.markup import Html, join
@@ -42,29 +49,35 @@ def similarities(report: RunReport, drawings: Drawings) -> Html:
 
 def lexical_overlap(report: RunReport, drawings: Drawings) -> Html:
     """Do the pairs share meaning, or merely words?"""
-    return panel(
-        drawings.get("overlap", ()),
+    return drawn(
+        drawings,
+        "overlap",
         "Each dot is one exported pair (2,000 are drawn at random), its cosine that of the encoder "
         "that annotated. Top left: close in meaning, different in words, which is "
         "what self-annotation is for; top right: pairs that repeat their words.",
-    ) or nothing_to_show("No pairs were sampled, so words cannot be set against meaning.")
+        absent="No pairs were sampled, so words cannot be set against meaning.",
+    )
 
 
 def projection(report: RunReport, drawings: Drawings) -> Html:
     """The same sentences under every encoder, on axes that all share."""
-    return panel(
-        drawings.get("projection", ()),
+    return drawn(
+        drawings,
+        "projection",
         "The same sampled sentences under each encoder, on the two principal axes of all of them "
         "together. One colour and shape is one document (the eight with most sentences here, small "
         "dots are the others): training should gather a document and part it from the others.",
-    ) or nothing_to_show("No sentences were sampled for the projection.")
+        absent="No sentences were sampled for the projection.",
+    )
 
 
 def training(report: RunReport, drawings: Drawings) -> Html:
     """Loss and learning rate of every training."""
-    return panel(
-        drawings.get("training", ()),
+    return drawn(
+        drawings,
+        "training",
         "Loss and learning rate by optimiser step; the loss is drawn logarithmically above 0.1. "
         "Losses of different tasks (neighbours, clusters) are not comparable; read each line "
         "alone.",
-    ) or nothing_to_show("No training curve was recorded in this run.")
+        absent="No training curve was recorded in this run.",
+    )

@@ -22,6 +22,11 @@ def panel(drawings: Sequence[Drawing], caption: str) -> Html:
     )
 
 
+def drawn(drawings: Drawings, name: str, caption: str, *, absent: str) -> Html:
+    """A chapter that is one panel, or says why there is none."""
+    return panel(drawings.get(name, ()), caption) or nothing_to_show(absent)
+
+
 def explained(
     caption: str, columns: Legend, rows: Iterable[Sequence[str]], *, numeric: bool = True
 ) -> Html:
