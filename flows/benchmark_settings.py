@@ -102,9 +102,10 @@ class Benchmark(Config):
         """Before anything runs.
 
         Raises:
-            UsageError: there is no folder to look for tasks in, or none that has splits.
-            UnreadableSourceError: E103, a BEIR folder lacks a file, or no task has its files; or as
-                `split_of`.
+            UsageError: there is no folder to look for tasks in, or none that has splits; or words
+                and vectors are to be joined, and no task retrieves.
+            UnreadableSourceError: E103, the folder is none, a BEIR folder lacks a file, or no task
+                has its files; or as `split_of`.
         """
         if self.split and not self.beir:
             raise UsageError(
@@ -113,6 +114,13 @@ class Benchmark(Config):
             )
         if not self.places():
             raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
+        if self.fusion and not any(isinstance(task, RetrievalTask) for task, _ in self.places()):
+            raise UsageError(
+                "--fusion joins words and vectors where queries look for documents, and no task of "
+                "retrieval is asked for: name one with --tasks, or leave --fusion out."
+            )
+        if self.data and Path(self.data) in {place for _, place in self.places()}:
+            require_folder(self.data)
         lacking = [
             (task, folder, file)
             for task, folder in self.places()
@@ -132,6 +140,19 @@ class Benchmark(Config):
                 f"None of the tasks has its files in {self.data}, which lacks {names}: name the "
                 "folder that has them with --data."
             )
+
+
+def require_folder(data: str) -> None:
+    """Of the suite's files; one that lacks some of them is one all the same.
+
+    Raises:
+        UnreadableSourceError: E103.
+    """
+    if not Path(data).is_dir():
+        raise UnreadableSourceError(
+            f"The suite's files lie in one folder, and {data} is none: name it with --data, or set "
+            "$SENTEMB_DATA."
+        )
 
 
 def split_of(folder: Path, asked: str | None = None) -> str:

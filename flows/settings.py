@@ -348,8 +348,8 @@ def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
             return "no corpus: name a source, as in `python -m flows run documents.jsonl`"
         case "too_short" if path == "models":
             return (
-                "a benchmark compares models, and none is named: name one or more, as in `python "
-                "-m flows benchmark minilm models:/NAME@champion`"
+                "a benchmark compares models, and none is named: name one or more, before --tasks "
+                "and --beir, as in `python -m flows benchmark minilm models:/NAME@champion`"
             )
         case "extra_forbidden" if model in (MethodRun, FineTuneRun) and path in OF_ROUNDS:
             return (

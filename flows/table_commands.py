@@ -240,6 +240,7 @@ def benchmark_command(
 ) -> int:
     prepare()
     config = from_anywhere(benchmark_settings(given, corpus))
+    check_rows(config.models)
     check_models(config.models)
     return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
 
@@ -265,6 +266,8 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
     """
     from flows.benchmark_settings import Benchmark
 
+    if empty := [name for name in ("tasks", "beir") if given[name] == []]:
+        raise UsageError(f"--{empty[0]} wants a name or more behind it: add them, or leave it out.")
     asked = {name: value for name, value in given.items() if value is not None}
     asked.setdefault("data", os.environ.get("SENTEMB_DATA"))
     config = checked_as(Benchmark, asked | ({"corpus": corpus} if corpus else {}))
@@ -272,6 +275,19 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
     if config.corpus:
         check_corpus(config.corpus)
     return config
+
+
+def check_rows(models: Iterable[str]) -> None:
+    """A model of a benchmark is none of the rows that stand in its table anyway."""
+    from flows.benchmark import fixed_row
+
+    for model in models:
+        if fixed_row(model):
+            raise UsageError(
+                f"{model} stands in every table of retrieval by itself: name models alone. "
+                f"`compare {model} MODEL` says which differences are real; a folder of this name "
+                f"is ./{model}."
+            )
 
 
 def check_models(models: Iterable[str]) -> None:
@@ -304,11 +320,17 @@ def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import scoreboard
     from sentemb_core.store.objects import Store
+    from tasks.benchmark import placed
+    from tasks.tables.scoreboard import not_run
     from tasks.walking import making_plan
 
     with making_plan(Store.default()) as plan:
         scoreboard(config, "plan")
-    return show_told(plan, as_json)
+    shown = show_told(plan, as_json)
+    if not as_json:
+        absent = not_run(placed(task, folder) for task, folder in config.places())
+        show(*(f"{task}: {note}" for task, note in absent.items()))
+    return shown
 
 
 def run_benchmark(config: "Benchmark", as_json: bool) -> int:

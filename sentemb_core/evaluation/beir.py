@@ -76,7 +76,7 @@ def _lines(folder: Path, name: str) -> Iterator[tuple[str, str]]:
 def _text(where: str, row: dict[str, Any]) -> Text:
     key, title, text = row.get("_id"), row.get("title") or "", row.get("text")
     if isinstance(key, bool) or not isinstance(key, str | int) or key == "":
-        raise _bad_row(where, "an _id", str(row))
+        raise _bad_row(where, "an _id that is text or a whole number", str(row))
     if not isinstance(title, str) or not isinstance(text, str):
         raise _bad_row(where, "a text, and a title that is text where there is one", str(row))
     try:

@@ -202,6 +202,10 @@ def _collection(
     asking = [queries[place] for place in found.asking.tolist()]
     place = {key: k for k, key in enumerate(document_ids)}
     places = [[place[key] for key in hidden.get(query.key, ()) if key in place] for query in asking]
+    if empty := sum(not query.text.strip() for query in asking):
+        log.warning(
+            "%s: %d of %d queries have no word, and find by chance", name, empty, len(asking)
+        )
     left_out = len(queries) - len(asking)
     log.info(
         "%s: %d documents, %d queries; %d without a relevant document are left out",

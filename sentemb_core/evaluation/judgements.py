@@ -41,7 +41,7 @@ def judged(
     document_ids: Sequence[str],
     judgements: Iterable[Judgement],
 ) -> Judged:
-    """Judgements by place; of several of one query and document the last counts.
+    """Judgements by place; of several of one query and document the last counts, and is told.
 
     Raises:
         DuplicateIdError: E105, two queries or two documents have one id.
@@ -50,7 +50,14 @@ def judged(
     """
     query_place = _places(name, "queries", query_ids)
     document_place = _places(name, "documents", document_ids)
-    grades = {(query, document): grade for query, document, grade in judgements}
+    grades: dict[tuple[str, str], int] = {}
+    contradicted = 0
+    for query, document, grade in judgements:
+        contradicted += grades.get((query, document), grade) != grade
+        grades[query, document] = grade
+    if contradicted:
+        told = "%s: %d judgements contradict an earlier one of their query and document; it yields"
+        log.warning(told, name, contradicted)
     unknown = [
         pair for pair in grades if pair[0] not in query_place or pair[1] not in document_place
     ]

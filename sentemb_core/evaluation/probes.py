@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.progress import lines_of_progress
 
 SEED = 1111
 """Of the folds: SentEval's own."""
@@ -65,7 +66,9 @@ def nested_predictions(features: Features, label: Classes, folds: int = FOLDS) -
     """
     _require_members(label, folds + 2)
     values, dev = np.empty(len(label)), np.empty(folds)
+    update = lines_of_progress("folds probed", folds)
     for fold, (train, test) in enumerate(stratified_folds(label, folds)):
+        update(fold)
         accuracy = _fold_accuracy(features[train], label[train], SMALL_GRID, folds)
         best = SMALL_GRID[int(accuracy.argmax())]
         probe = next(_probes(features[train], label[train], [best]))
@@ -79,9 +82,10 @@ def predictions_by_folds(
     """The test rows by a probe of the train rows, whose C folds of these have picked.
 
     Raises:
-        BadDataError: A class has fewer than `folds` examples to train on.
+        BadDataError: A class has fewer than `folds` examples to train on, or none.
     """
     _require_members(label[train], folds)
+    _require_trained(label, train, test)
     accuracy = _fold_accuracy(features[train], label[train], WIDE_GRID, folds)
     best = WIDE_GRID[int(accuracy.argmax())]
     probe = next(_probes(features[train], label[train], [best]))
@@ -94,9 +98,10 @@ def predictions_by_dev(
     """The test rows by the probe of the train rows that is most often right on the dev rows.
 
     Raises:
-        BadDataError: The train rows hold one class.
+        BadDataError: The train rows hold one class, or lack one of the test rows.
     """
     _require_members(label[train], 1)
+    _require_trained(label, train, test)
     probes = _probes(features[train], label[train], SMALL_GRID)
     told = ((_classes(probe, features[dev]), _classes(probe, features[test])) for probe in probes)
     return _best_on_dev(told, label[dev].astype(np.float64), test, _accuracy)
@@ -204,6 +209,16 @@ def _require_members(label: Classes, least: int) -> None:
         raise BadDataError(
             f"A probe needs two classes and {least} examples of each to be trained on; found "
             f"{len(classes)} of {counts.tolist()} examples: give more examples or fewer folds."
+        )
+
+
+def _require_trained(label: Classes, train: Rows, test: Rows) -> None:
+    unseen = np.setdiff1d(label[test], label[train])
+    if len(unseen):
+        rows = int(np.isin(label[test], unseen).sum())
+        raise BadDataError(
+            f"A probe can name the classes that it was trained on; {rows} of {len(test)} test "
+            f"examples are of {len(unseen)} others: check the classes of the parts."
         )
 
 

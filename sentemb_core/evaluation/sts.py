@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float32, Float64
 from pydantic import BaseModel, ConfigDict
@@ -68,7 +69,7 @@ def read_sts(*paths: Path) -> StsPairs:
     Raises:
         UnreadableSourceError: A file is not there or not Parquet.
         MissingColumnError: A column is not in a file.
-        BadDataError: Fewer than two pairs are left.
+        BadDataError: A score is no number, or fewer than two pairs are left.
         ConstantScoresError: E503, all scores are alike.
     """
     rows = [row for path in paths for row in _rows(path)]
@@ -178,8 +179,18 @@ def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
     wanted = ("sentence1", "sentence2", "score")
     table = table_of(path, "A set of pairs", wanted)
     arrow: Any = pc
+    if not _is_number(table.schema.field("score").type):
+        raise BadDataError(
+            f"A score is a number; the column score of {path} holds "
+            f"{table.schema.field('score').type}: write it as float, without a score as null."
+        )
     table = table.filter(arrow.invert(arrow.is_null(table["score"], nan_is_null=True)))
     columns = [table[name].to_pylist() for name in wanted]
     has_subsets = "subset" in table.column_names
     subset = table["subset"].to_pylist() if has_subsets else [path.stem] * len(table)
     return list(zip(*columns, subset, strict=True))
+
+
+def _is_number(kind: Any) -> bool:
+    types: Any = pa.types
+    return any(of(kind) for of in (types.is_integer, types.is_floating, types.is_null))

@@ -77,7 +77,7 @@ class TransferTask:
             raise BadDataError(
                 f"A transfer task of {self.kind} has the parts "
                 f"{' or '.join(', '.join(sorted(k)) or 'none' for k in known)}; {self.name} has "
-                f"{', '.join(sorted(parts)) or 'none'}: check the column split."
+                f"{', '.join(sorted(parts)) or 'none'}: check which part each example names."
             )
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ def transfer_result(encoder: Encoder, task: TransferTask, folds: int = FOLDS) ->
         folds: Of tasks without a dev part; 5 is SentEval's quick mode.
 
     Raises:
-        BadDataError: A class has too few examples for the folds.
+        BadDataError: A class has too few examples for the folds, or none to train on.
         BadEmbeddingError: As `encode`.
         UsageError: scikit-learn is not installed.
     """

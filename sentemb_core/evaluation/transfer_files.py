@@ -35,7 +35,9 @@ DOMAINS = ("airline", "books", "dvd", "electronics", "kitchen")
 """Of the reviews: four of Blitzer et al. (2007) and one of airlines; a task each."""
 
 
-def read_labelled(name: str, *paths: Path, target: str = "label") -> TransferTask:
+def read_labelled(
+    name: str, *paths: Path, target: str = "label", pairs: bool = False
+) -> TransferTask:
     """Classes of Parquet files with the columns text, or sentence1 and sentence2, and `target`.
 
     Args:
@@ -44,6 +46,7 @@ def read_labelled(name: str, *paths: Path, target: str = "label") -> TransferTas
             three, then they are train, dev and test.
         target: The column with the classes, whole numbers or words; in ascending order they are
             counted from 0.
+        pairs: Whether an example must be two texts: one of them alone would be another task.
 
     Raises:
         UnreadableSourceError: A file is not there or not Parquet.
@@ -51,7 +54,7 @@ def read_labelled(name: str, *paths: Path, target: str = "label") -> TransferTas
         BadDataError: A file has no row or a row without a value; other parts than a task has.
     """
     tables = [table_of(path, WHAT) for path in paths]
-    pair = "sentence1" in tables[0].column_names
+    pair = pairs or "sentence1" in tables[0].column_names
     sides = ("sentence1", "sentence2") if pair else ("text",)
     first, *others, label = _joined(paths, tables, (*sides, target))
     second = _alone(others[0]) if pair else None
@@ -141,10 +144,14 @@ def read_probing(name: str, path: Path) -> TransferTask:
         ) from error
     rows = [line.split("\t") for line in lines if line.strip()]
     bad = [row for row in rows if len(row) != 3 or row[0] not in PROBING_PARTS]
-    if bad or not rows:
+    if not rows:
+        raise BadDataError(
+            f"A probing file has a line an example; {path} is empty: fetch it again."
+        )
+    if bad:
         raise BadDataError(
             f"A probing line is tr, va or te, a class and a text, with tabs between; {len(bad)} of "
-            f"{len(rows)} lines of {path} are not{f', first {bad[0]}' if bad else ''}."
+            f"{len(rows)} lines of {path} are not, first {bad[0]}."
         )
     split, label, texts = (list(column) for column in zip(*rows, strict=True))
     parts = [PROBING_PARTS[part] for part in split]
@@ -192,10 +199,10 @@ _STSB = ("stsb_train", "stsb_dev", "stsb_test")
 TRANSFER_TASKS: Mapping[str, tuple[Callable[..., TransferTask], Sequence[str]]] = {
     "mr": (read_labelled, ["transfer_mr"]),
     "cr": (read_labelled, ["transfer_cr"]),
-    "mrpc": (read_labelled, ["transfer_mrpc"]),
+    "mrpc": (partial(read_labelled, pairs=True), ["transfer_mrpc"]),
     "sst2": (read_labelled, ["transfer_sst2"]),
     "sst2_phrases": (read_phrases, ["transfer_sst2", "transfer_sst2_train_phrases"]),
-    "sick_entailment": (partial(read_labelled, target="entailment"), _SICK),
+    "sick_entailment": (partial(read_labelled, target="entailment", pairs=True), _SICK),
     "sick_regression": (read_relatedness, _SICK),
     "stsb_regression": (read_relatedness, _STSB),
     **{

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
+from typing import NamedTuple
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
@@ -44,6 +45,13 @@ class Scoreboard(Value):
     @property
     def systems(self) -> list[str]:
         return [*self.fixed, *self.models]
+
+
+class Agreement(NamedTuple):
+    """Over how many models, and by diagnostic its rank correlation with a score."""
+
+    models: int
+    rho: dict[str, float]
 
 
 class ScoreCell(Value):
@@ -134,6 +142,17 @@ def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
     return [task.name for task in run if task.averaged] or [task.name for task in run]
 
 
+def averages_notes(board: Scoreboard) -> list[str]:
+    """Which tasks make a group's average, where others of it were run, too."""
+    notes: list[str] = []
+    for group in GROUPS:
+        run = [one.task.name for one in board.tasks if one.task.group == group and not one.missing]
+        names = averaged_tasks(board.tasks, group)
+        if 1 < len(names) < len(run):
+            notes.append(f"The average of {group} is of {', '.join(names)}.")
+    return notes
+
+
 def averages(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> dict[str, float]:
     """Plain mean over a group's averaged tasks, of the systems that have them all.
 
@@ -152,7 +171,7 @@ def averages(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> dic
 
 def agreements(
     board: Scoreboard, cells: Sequence[ScoreCell], sample: str
-) -> dict[Group, dict[str, float]]:
+) -> dict[Group, Agreement]:
     """Rank correlation over models of each diagnostic with each group's average.
 
     Empty with fewer than three models; what is the same for all of them goes with nothing.
@@ -160,16 +179,17 @@ def agreements(
     from sentemb_core.evaluation.label_free import MEASURES, agreement
 
     told = {name: diagnosis_of(ref).model_dump() for name, ref in board.diagnoses[sample].items()}
-    found: dict[Group, dict[str, float]] = {}
+    found: dict[Group, Agreement] = {}
     for group in GROUPS:
         scores = averages(board, cells, group)
         both = [name for name in told if name in scores]
         if len(both) >= FEWEST and len({scores[name] for name in both}) > 1:
             varying = [one for one in MEASURES if len({told[name][one] for name in both}) > 1]
-            found[group] = {
+            rho = {
                 measure: agreement(
                     [told[name][measure] for name in both], [scores[name] for name in both]
                 )
                 for measure in varying
             }
+            found[group] = Agreement(len(both), rho)
     return found

@@ -6,7 +6,7 @@ from sentemb_core.suite import Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
-from tasks.tables.scoreboard import ScoreCell
+from tasks.tables.scoreboard import Agreement, ScoreCell
 
 Lines = list[list[str]]
 """The head first."""
@@ -21,18 +21,19 @@ TITLES: dict[Group, str] = {
 
 
 def diagnosis_lines(
-    diagnoses: Mapping[str, ArtifactRef], agreed: Mapping[Group, Mapping[str, float]]
+    diagnoses: Mapping[str, ArtifactRef], agreed: Mapping[Group, Agreement]
 ) -> Lines:
     """Measures down, models across, then their rank correlation with the scores."""
     from sentemb_core.evaluation.label_free import MEASURES
 
     found = [diagnosis_of(ref).model_dump() for ref in diagnoses.values()]
-    head = ["diagnostic", *diagnoses, *(f"rho {TITLES[group]}" for group in agreed)]
+    ways = (f"rho {TITLES[group]}, {told.models} models" for group, told in agreed.items())
+    head = ["diagnostic", *diagnoses, *ways]
     rows = [
         [
             measure.replace("_", " "),
             *(f"{told[measure]:.3f}" for told in found),
-            *(f"{of[measure]:+.2f}" if measure in of else "" for of in agreed.values()),
+            *(f"{one.rho[measure]:+.2f}" if measure in one.rho else "" for one in agreed.values()),
         ]
         for measure in MEASURES
     ]

@@ -12,6 +12,7 @@ from tasks.tables.scoreboard import (
     absences,
     agreements,
     averages,
+    averages_notes,
     lengths_note,
 )
 from tasks.tables.scoreboard_lines import (
@@ -44,6 +45,7 @@ def write_page(
                 f"Models: {models}.",
                 lengths_note(board.encoders),
                 *fixed_lines(board.fixed),
+                *averages_notes(board),
                 *absences(board.tasks, board.scores),
             ],
             drawing,

@@ -18,6 +18,7 @@ from tasks.tables.scoreboard import (
     agreements,
     averaged_tasks,
     averages,
+    averages_notes,
     cells_of,
     lengths_note,
     max_lengths,
@@ -81,7 +82,11 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
 
 
 def write_csv(board: Scoreboard, cells: Sequence[ScoreCell], path: Path) -> None:
-    """A line for every measure of every system on every task; shares, not per cent."""
+    """A line for every measure of every system on every task; shares, not per cent.
+
+    A task that was not run, or a system that it refused, has a line with the reason.
+    """
+    group_of = {one.task.name: one.task.group for one in board.tasks}
     lengths = max_lengths(board.encoders)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -93,8 +98,10 @@ def write_csv(board: Scoreboard, cells: Sequence[ScoreCell], path: Path) -> None
             for measure, value in cell.measures.items():
                 if measure != cell.measure:
                     writer.writerow((*start, measure, 0, value, "", "", *end))
-        for task, note in (not_run(board.tasks) | refused_together(board.scores)).items():
-            writer.writerow(("", task, *[""] * 8, note))
+        without = [(task, "", note) for task, note in not_run(board.tasks).items()]
+        without += [(one.task, one.system, one.error) for one in board.scores if one.error]
+        for task, system, note in without:
+            writer.writerow((group_of.get(task, ""), task, system, *[""] * 7, note))
 
 
 def points_of(board: Scoreboard, cells: Sequence[ScoreCell]) -> "list[Point]":
@@ -160,12 +167,15 @@ def board_json(board: Scoreboard) -> Json:
         },
         "scores": [cell.model_dump() for cell in cells],
         "averages": {group: averages(board, cells, group) for group in GROUPS},
+        "averaged": {group: averaged_tasks(board.tasks, group) for group in GROUPS},
         "not_run": not_run(board.tasks),
         "refused": refused(board.scores),
         "diagnostics": {
             sample: {
                 "models": {name: diagnosis_of(ref).model_dump() for name, ref in found.items()},
-                "agreement": agreements(board, cells, sample),
+                "agreement": {
+                    group: one._asdict() for group, one in agreements(board, cells, sample).items()
+                },
             }
             for sample, found in board.diagnoses.items()
         },
@@ -191,6 +201,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         "Main measures, times 100; CSV and JSON have shares, intervals and every measure, JSON all "
         "other tables, too.",
         scores_table(board, cells),
+        *averages_notes(board),
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models),
         lengths_note(board.encoders),

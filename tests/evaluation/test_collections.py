@@ -99,9 +99,17 @@ def test_another_split_has_other_judgements(folder: Path):
     assert found.without_answer == 2
 
 
-def test_a_judgement_that_comes_again_replaces_the_first(folder: Path):
+def test_a_judgement_that_comes_again_replaces_the_first_and_is_told(folder: Path, caplog):
     append(folder / "qrels" / "test.tsv", "q1\td1\t0\nq2\td2\t3\n")
     assert answers(read_beir(folder)) == {"q1": {"d3": 1}, "q2": {"d2": 3}}
+    assert "tax: 2 judgements contradict an earlier one" in caplog.text
+
+
+def test_a_query_without_a_word_is_told(folder: Path, caplog):
+    append(folder / "queries.jsonl", '{"_id": "q4", "text": " "}\n')
+    append(folder / "qrels" / "test.tsv", "q4\td1\t1\n")
+    read_beir(folder)
+    assert "tax: 1 of 3 queries have no word" in caplog.text
 
 
 def test_the_document_with_the_querys_own_id_is_hidden_unless_asked_for(tmp_path: Path):
@@ -128,6 +136,7 @@ def test_a_file_that_is_not_there_is_named_with_the_splits_that_are(folder: Path
         ("corpus.jsonl", '["d4", "text"]', "a JSON object"),
         ("corpus.jsonl", '{"text": "no id"}', "an _id"),
         ("corpus.jsonl", '{"_id": true, "text": "x"}', "an _id"),
+        ("corpus.jsonl", '{"_id": 4.0, "text": "x"}', "an _id that is text or a whole number"),
         ("corpus.jsonl", '{"_id": "d4"}', "a text"),
         ("corpus.jsonl", '{"_id": "d4", "title": 3, "text": "x"}', "a title that is text"),
         ("corpus.jsonl", '{"_id": "d4", "text": "\\ud800"}', "lone surrogates"),

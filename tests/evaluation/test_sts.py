@@ -163,6 +163,13 @@ def test_broken_files_are_told_apart(tmp_path: Path):
         read_sts(write(tmp_path / "short.parquet", sentence1=["a"], sentence2=["b"], score=[1.0]))
 
 
+def test_scores_that_are_text_are_refused(tmp_path: Path):
+    """Of them "NaN" was a number that no correlation has."""
+    pairs = write(tmp_path / "a.parquet", sentence1=["a"], sentence2=["b"], score=["NaN"])
+    with pytest.raises(BadDataError, match=r"E100 A score is a number; .*a\.parquet holds string"):
+        read_sts(pairs)
+
+
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
     """The published encoder, loaded once."""

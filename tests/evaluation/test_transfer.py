@@ -18,6 +18,7 @@ from sentemb_core.evaluation.probes import (
     WIDE_GRID,
     nested_predictions,
     pearson,
+    predictions_by_dev,
     predictions_by_folds,
     score_predictions,
     stratified_folds,
@@ -268,6 +269,16 @@ def test_a_class_too_small_for_the_folds_is_refused():
     with pytest.raises(BadDataError, match=r"E100 .*6 examples of each.*\[30, 5\]"):
         nested_predictions(x, gold, 4)
     assert len(nested_predictions(x, gold, 3).values) == 35
+
+
+def test_a_class_that_nothing_trains_is_refused():
+    """It would count as examples that every encoder gets wrong."""
+    gold = np.repeat([0, 1, 0, 1, 2], [20, 20, 5, 5, 3])
+    x, train, other = clouds(gold, apart=1.0), np.arange(40), np.arange(40, 53)
+    with pytest.raises(BadDataError, match=r"E100 .*3 of 13 test examples are of 1 others"):
+        predictions_by_dev(x, gold, train, other[:10], other)
+    with pytest.raises(BadDataError, match=r"E100 .*3 of 13 test examples are of 1 others"):
+        predictions_by_folds(x, gold, train, other, folds=4)
 
 
 @pytest.mark.parametrize(

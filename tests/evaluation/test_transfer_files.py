@@ -127,6 +127,24 @@ def test_a_probing_line_of_another_form_is_shown(tmp_path: Path, line: str):
         read_probing("bad", tmp_path / "bad.txt")
 
 
+def test_an_empty_probing_file_is_told(tmp_path: Path):
+    (tmp_path / "bad.txt").write_text("\n")
+    with pytest.raises(BadDataError, match=r"E100 .*bad\.txt is empty: fetch it again"):
+        read_probing("bad", tmp_path / "bad.txt")
+
+
+def test_a_part_that_a_probing_file_lacks_is_told(tmp_path: Path):
+    (tmp_path / "bad.txt").write_text("tr\tA\tit .\nva\tA\tit .\n")
+    with pytest.raises(BadDataError, match=r"bad has dev, train: check which part each example"):
+        read_probing("bad", tmp_path / "bad.txt")
+
+
+def test_pairs_are_not_read_by_one_of_their_texts(tmp_path: Path):
+    write(tmp_path / "transfer_mrpc.parquet", text=["a", "b"], label=[0, 1])
+    with pytest.raises(MissingColumnError, match=r"E104 .*lacks sentence1, sentence2 and has text"):
+        read_transfer("mrpc", tmp_path)
+
+
 def test_broken_files_are_told_apart(tmp_path: Path):
     with pytest.raises(UnreadableSourceError, match="E103"):
         read_labelled("mr", tmp_path / "absent.parquet")

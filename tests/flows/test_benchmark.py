@@ -179,9 +179,8 @@ def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: P
         rows = list(csv.DictReader(file))
     main = {(row["task"], row["system"]): float(row["value"]) for row in rows if row["main"] == "1"}
     assert main == {(one["task"], one["system"]): one["value"] for one in told["scores"]}
-    assert [row["note"] for row in rows if row["task"] == "STS13"] == [
-        "not run: wants sts_sts13.parquet"
-    ]
+    (absent,) = (row for row in rows if row["task"] == "STS13")
+    assert (absent["group"], absent["note"]) == ("sts", "not run: wants sts_sts13.parquet")
     assert len(json.loads((folder / "scores.json").read_text("utf-8"))) == len(told["scores"])
     assert (folder / "scores.png").stat().st_size > 10_000
 
@@ -234,7 +233,7 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
     assert line.split()[-2] == f"{100 * value:.1f}"
     assert "not run: wants sts_sts13.parquet" in " ".join(said.split())
     assert "positives at 5" in said
-    assert "rho STS" in said
+    assert "rho STS, 3 models" in " ".join(said.split())
     two = board_of(asked(files, "one", "two"))
     assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
 
@@ -678,6 +677,11 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         ("benchmark", 2, "E001 a benchmark compares models, and none is named: name one or more"),
         ("benchmark FILES/one --tasks nosuch --data FILES/data", 2, "There is no task 'nosuch'"),
         ("benchmark FILES/one --tasks sts13 --data FILES/data", 3, "E103 None of the tasks"),
+        ("benchmark --tasks sts12 FILES/one", 2, "name one or more, before --tasks and --beir"),
+        ("benchmark FILES/one --data FILES/data --beir", 2, "E001 --beir wants a name or more"),
+        ("benchmark FILES/one --data FILES/none", 3, "E103 The suite's files lie in one folder"),
+        ("benchmark FILES/one --data FILES/data --tasks sts12 --fusion", 2, "E001 --fusion joins"),
+        ("benchmark Random --data FILES/data", 2, "Random stands in every table of retrieval by"),
         ("benchmark /nosuch/folder --tasks sts12 --data FILES/data", 2, "E401"),
         ("benchmark FILES/one --corpus nosuch.jsonl --tasks sts12 --data FILES/data", 3, "E103"),
         ("benchmark FILES/one --id-column x --data FILES/data", 2, "none is named: name it with"),
@@ -719,6 +723,8 @@ def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
         *("kept_encoder", "score_similarity", "diagnose_on_pairs")
     ]
     assert [row["part"] for row in plan] == ["", "new: STS12", "new: pairs of stsb_dev"]
+    assert console.run(app, [*arguments, "--tasks", "sts13"]) == 0
+    assert "STS13: not run: wants sts_sts13.parquet" in capsys.readouterr().out
 
 
 @pytest.mark.server
