@@ -31,6 +31,8 @@ def gain_of(training: SelfTraining) -> str:
         f"test split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start "
         f"and is {recall(best.scores, 'test'):.3f} now{below_words(training)}."
     ]
+    if cost := initialiser_words(training):
+        said.append(cost)
     kinds = {row.kind for row in training.rows}
     if best.kind in ("start", "trained") and "round" in kinds:
         said.append("No round grew over it: what is returned did not learn from self-annotation.")
@@ -48,6 +50,19 @@ def standing(training: SelfTraining) -> str:
     if any(value > best for value in values):
         return "is returned, which is not the best of"
     return "is the best of" if best not in values else "is as good as the best of"
+
+
+def initialiser_words(training: SelfTraining) -> str:
+    """A sentence where the initialiser took more than all training after it gave; else nothing."""
+    start, first, best = training.rows[0], training.rows[1:2], training.rows[training.best]
+    lost = recall(start.scores, "validation") > recall(best.scores, "validation")
+    if not lost or not first or not first[0].label.startswith("after "):
+        return ""
+    return (
+        f"The start itself judged higher (R@5 {recall(start.scores, 'validation'):.3f}), and is "
+        f"not returned, for all training began {first[0].label}: without it (--initialiser none) "
+        "training begins at the start."
+    )
 
 
 def below_words(training: SelfTraining) -> str:

@@ -50,6 +50,13 @@ def test_an_encoder_that_no_round_made_is_said_not_to_learn_from_annotation(
     assert NOT_GROWN not in said(1, monkeypatch, ROWS[:2]), "a run without rounds promised none"
 
 
+def test_an_initialiser_that_cost_more_than_was_gained_is_named(monkeypatch: pytest.MonkeyPatch):
+    words = "The start itself judged higher (R@5 0.610), and is not returned, for all training"
+    assert f"{words} began after conpono: without it" in said(2, monkeypatch, start=0.6)
+    assert "judged higher" not in said(2, monkeypatch)
+    assert "judged higher" not in said(1, monkeypatch, [ROWS[0], ROWS[2]], start=0.6)
+
+
 def test_an_encoder_that_learnt_no_label_and_one_that_learnt_nothing_are_said_so(
     monkeypatch: pytest.MonkeyPatch,
 ):
