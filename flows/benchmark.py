@@ -25,6 +25,7 @@ from tasks.benchmark import (
     compare_results,
     diagnose_on_halves,
     diagnose_on_pairs,
+    encode_collection,
     kept_encoder,
     measure_overlap,
     placed,
@@ -153,7 +154,8 @@ def fusions(
 
 def fusion(encoder: ArtifactRef, place: Placed, vectors: DocumentVector) -> ArtifactRef:
     assert isinstance(place.task, RetrievalTask)
-    return score_fusion(encoder, place.task, vectors, place.digests, place.folder)
+    encoded = encode_collection(encoder, place.task, vectors, place.digests, place.folder)
+    return score_fusion(encoded, place.task, place.digests, place.folder)
 
 
 def diagnoses(

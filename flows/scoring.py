@@ -6,6 +6,7 @@ from tasks.benchmark import (
     FIXED_SEED,
     Fixed,
     Placed,
+    encode_collection,
     score_fixed,
     score_retrieval,
     score_similarity,
@@ -34,7 +35,8 @@ def result_on(
         return score_fixed(system, task, digests, folder, drawn)
     match task:
         case RetrievalTask():
-            return score_retrieval(system, task, vectors, digests, folder)
+            encoded = encode_collection(system, task, vectors, digests, folder)
+            return score_retrieval(encoded, task, digests, folder)
         case StsTask():
             return score_similarity(system, task, digests, folder)
         case ProbeTask():

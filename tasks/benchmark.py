@@ -73,28 +73,42 @@ def score_similarity(
 
 
 @stage(
-    "score_retrieval",
+    "encode_collection",
     version=1,
     ignore=("folder",),
     numeric=("device",),
     libraries=("syntok",),
 )
-def score_retrieval(
+def encode_collection(
     encoder: ArtifactRef,
     task: RetrievalTask,
-    vectors: DocumentVector,
+    form: DocumentVector,
     digests: tuple[str, ...],
     folder: str,
 ) -> ArtifactRef:
-    """How well queries find their documents; `vectors` says how a document becomes one."""
+    """The vectors of queries and documents; `form` says how a document becomes one."""
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.collection_scores import retrieval_result
+    from sentemb_core.evaluation.collection_vectors import collection_vectors, write_vectors
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
-    return kept_result(
-        retrieval_result(load_encoder(opened(encoder)), collection, documents=vectors)
-    )
+    vectors = collection_vectors(load_encoder(opened(encoder)), collection, form)
+    with written("vectors") as draft:
+        write_vectors(vectors, draft.path)
+    return draft.ref
+
+
+@stage("score_retrieval", version=2, ignore=("folder",))
+def score_retrieval(
+    vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
+) -> ArtifactRef:
+    """How well queries find their documents by these vectors."""
+    from sentemb_core.evaluation.collection_scores import retrieval_result
+    from sentemb_core.evaluation.collection_vectors import read_vectors
+    from sentemb_core.evaluation.suite_collections import read_collection
+
+    collection = read_collection(task, Path(folder))
+    return kept_result(retrieval_result(read_vectors(opened(vectors)), collection))
 
 
 @stage("score_fixed", version=2, ignore=("folder",), libraries=("bm25s",))

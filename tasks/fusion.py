@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sentemb_core.suite import DocumentVector, RetrievalTask
+from sentemb_core.suite import RetrievalTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
@@ -51,29 +51,19 @@ class Fusion(Value):
         return "alone" if len(ahead) == len(ALONE) else next(iter(ahead), None)
 
 
-@stage(
-    "score_fusion",
-    version=3,
-    ignore=("folder",),
-    numeric=("device",),
-    libraries=("bm25s", "syntok"),
-)
+@stage("score_fusion", version=4, ignore=("folder",), libraries=("bm25s",))
 def score_fusion(
-    encoder: ArtifactRef,
-    task: RetrievalTask,
-    vectors: DocumentVector,
-    digests: tuple[str, ...],
-    folder: str,
+    vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
     """BM25, the encoder, BM25 + alpha x cosine, and reciprocal rank fusion on the same queries."""
     from pathlib import Path
 
-    from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.collection_scores import fused_results
+    from sentemb_core.evaluation.collection_vectors import read_vectors
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
-    found = fused_results(load_encoder(opened(encoder)), collection, documents=vectors)
+    found = fused_results(read_vectors(opened(vectors)), collection)
     return kept_json("fusion", fusion_from(found).model_dump(mode="json"))
 
 

@@ -5,7 +5,6 @@ score, and every query counts. Scores are made in blocks of queries, so memory d
 the collection but for one vector a document.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sentemb_core.corpus.benchmark import unit_hash
-from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import NoQueriesError
-from sentemb_core.evaluation.collection_vectors import collection_vectors, query_vectors
+from sentemb_core.evaluation.collection_vectors import CollectionVectors
 from sentemb_core.evaluation.collections import Collection, Measure
 from sentemb_core.evaluation.metrics import (
     Ranks,
@@ -31,9 +29,6 @@ from sentemb_core.evaluation.ranking import ScoreRows, counted_ranks, inner_prod
 from sentemb_core.evaluation.rescoring import ALPHAS, fused, rescored
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH
-from sentemb_core.suite import DocumentVector
-
-log = logging.getLogger(__name__)
 
 Metric = Callable[[Ranks, int], Float64[np.ndarray, " queries"]]
 
@@ -71,20 +66,13 @@ class FusedResults:
     results: Mapping[str, TaskResult]
 
 
-def retrieval_result(
-    encoder: Encoder, collection: Collection, *, documents: DocumentVector = "text"
-) -> TaskResult:
-    """Of an encoder by its own similarity; texts are cut at `encoder.max_length` tokens.
-
-    Args:
-        encoder: As it is: load it with a longer `max_length` to read more of long documents.
-        collection: Of `evaluation.collections`.
-        documents: How a document becomes a vector.
+def retrieval_result(vectors: CollectionVectors, collection: Collection) -> TaskResult:
+    """Of an encoder's vectors of the collection.
 
     Raises:
-        BadEmbeddingError: A vector or a score is not finite.
+        BadEmbeddingError: A score is not finite.
     """
-    return result_of(collection, _encoder_rows(encoder, collection, documents))
+    return result_of(collection, inner_products(vectors.queries, vectors.documents))
 
 
 def bm25_result(collection: Collection) -> TaskResult:
@@ -108,10 +96,8 @@ def constant_result(collection: Collection) -> TaskResult:
 
 
 def fused_results(
-    encoder: Encoder,
+    vectors: CollectionVectors,
     collection: Collection,
-    *,
-    documents: DocumentVector = "text",
     alphas: Sequence[float] = ALPHAS,
 ) -> FusedResults:
     """BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
@@ -121,21 +107,21 @@ def fused_results(
 
     Raises:
         NoQueriesError: E502, a half has no query.
-        BadEmbeddingError: A vector or a score is not finite.
+        BadEmbeddingError: A score is not finite.
     """
     choosing, reported = query_halves(collection)
     words = _bm25_rows(collection)
-    vectors = _encoder_rows(encoder, collection, documents)
+    products = inner_products(vectors.queries, vectors.documents)
     curve = {
-        alpha: result_of(collection, rescored(words, vectors, alpha), choosing).value
+        alpha: result_of(collection, rescored(words, products, alpha), choosing).value
         for alpha in alphas
     }
     alpha = max(curve, key=lambda one: (curve[one], -one))
     rows = {
         "bm25": words,
-        "encoder": vectors,
-        "rescored": rescored(words, vectors, alpha),
-        "fused": fused(words, vectors),
+        "encoder": products,
+        "rescored": rescored(words, products, alpha),
+        "fused": fused(words, products),
     }
     results = {name: result_of(collection, scores, reported) for name, scores in rows.items()}
     return FusedResults(alpha, curve, results)
@@ -178,9 +164,3 @@ def result_of(
 
 def _bm25_rows(collection: Collection) -> ScoreRows:
     return BM25(collection.documents, stop_words=ENGLISH).score_rows(collection.queries)
-
-
-def _encoder_rows(encoder: Encoder, collection: Collection, documents: DocumentVector) -> ScoreRows:
-    log.info("%s: texts are cut at %d tokens", collection.name, encoder.max_length)
-    vectors = collection_vectors(encoder, collection, documents)
-    return inner_products(query_vectors(encoder, collection), vectors)

