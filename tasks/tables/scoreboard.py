@@ -142,13 +142,13 @@ def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
     return [task.name for task in run if task.averaged] or [task.name for task in run]
 
 
-def averages_notes(board: Scoreboard) -> list[str]:
-    """Which tasks make a group's average, where others of it were run, too."""
+def averages_notes(board: Scoreboard, cells: Sequence[ScoreCell]) -> list[str]:
+    """Which tasks make a group's average, if there is one and others of it were run, too."""
     notes: list[str] = []
     for group in GROUPS:
         run = [one.task.name for one in board.tasks if one.task.group == group and not one.missing]
         names = averaged_tasks(board.tasks, group)
-        if 1 < len(names) < len(run):
+        if 1 < len(names) < len(run) and averages(board, cells, group):
             notes.append(f"The average of {group} is of {', '.join(names)}.")
     return notes
 

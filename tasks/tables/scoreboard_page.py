@@ -45,7 +45,7 @@ def write_page(
                 f"Models: {models}.",
                 lengths_note(board.encoders),
                 *fixed_lines(board.fixed),
-                *averages_notes(board),
+                *averages_notes(board, cells),
                 *absences(board.tasks, board.scores),
             ],
             drawing,

@@ -201,7 +201,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         "Main measures, times 100; CSV and JSON have shares, intervals and every measure, JSON all "
         "other tables, too.",
         scores_table(board, cells),
-        *averages_notes(board),
+        *averages_notes(board, cells),
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models),
         lengths_note(board.encoders),

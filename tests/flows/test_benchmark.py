@@ -129,6 +129,20 @@ def test_a_table_with_bm25_says_which_it_is(board: Scoreboard, tmp_path: Path, c
     assert told in (write_board(board, tmp_path) / "page.html").read_text("utf-8")
 
 
+def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_path: Path, capsys):
+    for name in ("sts_sts12", "sts_sts13", "stsb_dev"):
+        shutil.copy(
+            files / "data" / f"{name.replace('13', '12')}.parquet", tmp_path / f"{name}.parquet"
+        )
+    tasks = ["sts12", "sts13", "sts-b-dev"]
+    some = board_of(asked(files, "one", tasks=tasks, data=str(tmp_path)))
+    note = "The average of sts is of STS12, STS13."
+    assert note in shown(capsys, *scoreboard_tables(some))
+    assert note in (write_board(some, tmp_path / "out") / "page.html").read_text("utf-8")
+    whole = board_of(asked(files, "one", tasks=tasks[:2], data=str(tmp_path)))
+    assert "The average of" not in shown(capsys, *scoreboard_tables(whole))
+
+
 def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path, capsys):
     first, second = ["w4 w5", "w6 w7", "w8"], ["w4 w9", "w6 w10", "w8 w11"]
     pairs = {"sentence1": first, "sentence2": second, "score": [5.0, 5.0, 1.0]}
