@@ -259,10 +259,14 @@ def postprocess(
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.postprocess.finished import behind_map
+    from sentemb_core.progress import progress
 
     with opened_encoder(model) as encoder, documents_of(checked) as documents:
         read = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
-        made = behind_map(encoder, pooled_vectors(encoder, encoder.tokenise(read)), by, keep=keep)
+        with progress("encode sentences", len(read)) as update:
+            vectors = pooled_vectors(encoder, encoder.tokenise(read), progress=update)
+        with progress(f"fit the {by}", len(read)) as update:
+            made = behind_map(encoder, vectors, by, keep=keep, progress=update)
         card = model_card(CardFacts(name=f"{Path(model).name} behind a {by}", base=model))
         _save(made, folder, card)
     if json:

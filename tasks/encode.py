@@ -42,8 +42,9 @@ def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: in
     from sentemb_core.corpus.table import read_documents
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
-    from sentemb_core.encoder.word_training import trained_word_vectors
+    from sentemb_core.encoder.word_training import EPOCHS, trained_word_vectors
     from sentemb_core.encoder.word_vectors import word_encoder
+    from tasks.progress import progress
 
     held_out = set[int]()
     if benchmark:
@@ -54,7 +55,9 @@ def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: in
         if number not in held_out
         for sentence in document.sentences
     ]
-    encoder = word_encoder(trained_word_vectors(texts, seed), max_length=512)  # whole sentences
+    with progress("word_vectors", (EPOCHS + 1) * len(texts)) as advance:
+        vectors = trained_word_vectors(texts, seed, progress=advance)
+    encoder = word_encoder(vectors, max_length=512)  # whole sentences
     with written("model") as draft:
         facts = CardFacts(name="sentemb word vectors", corpus=documents.digest)
         save_encoder(encoder, draft.path, model_card(facts))
@@ -108,13 +111,18 @@ def finished_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.postprocess.finished import behind_map
     from sentemb_core.training.parts import some
+    from tasks.progress import progress
 
     before = load_encoder(opened(encoder))
     corpus = some(TokenCorpus.open(opened(sentences)), seed)
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
-    with naming_documents(lambda row: corpus.place(int(seen[row]))):
-        pooled = pooled_vectors(before, corpus.tokens(seen))
-    made = behind_map(before, pooled, kind, seed=seed)
+    with (
+        naming_documents(lambda row: corpus.place(int(seen[row]))),
+        progress("encode sentences", len(seen)) as advance,
+    ):
+        pooled = pooled_vectors(before, corpus.tokens(seen), progress=advance)
+    with progress(f"fit the {kind}", len(seen)) as advance:
+        made = behind_map(before, pooled, kind, seed=seed, progress=advance)
     with written("model") as draft:
         facts = CardFacts(name=f"sentemb {kind}", parent=encoder.digest, corpus=sentences.digest)
         save_encoder(made, draft.path, model_card(facts))

@@ -1,7 +1,7 @@
 """Word vectors of the corpus itself: skip-gram with negative sampling, by gensim."""
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,23 +13,33 @@ from sentemb_core.errors import BadDataError, MissingEncoderError
 MIN_COUNT = 5
 """Rarer words are unknown."""
 
+EPOCHS = 5
+"""Passes, as word2vec makes; one before them counts the words."""
 
-@dataclass(frozen=True)
+
+@dataclass
 class _Cut:
     """Texts as lists of words, again and again: gensim reads them once a pass."""
 
-    texts: Iterable[str]
+    texts: Sequence[str]
+    progress: Callable[[int], None] | None
+    read: int = 0
 
     def __iter__(self) -> Iterator[list[str]]:
-        return (list(lowercased_words(text)) for text in self.texts)
+        for text in self.texts:
+            self.read += 1
+            if self.progress:
+                self.progress(self.read)
+            yield list(lowercased_words(text))
 
 
 def trained_word_vectors(
-    texts: Iterable[str],
+    texts: Sequence[str],
     seed: int,
     *,
     dim: int = 300,
-    epochs: int = 5,
+    epochs: int = EPOCHS,
+    progress: Callable[[int], None] | None = None,
 ) -> WordVectors:
     """Vectors of all words that the texts say five times (Mikolov et al. 2013).
 
@@ -37,16 +47,17 @@ def trained_word_vectors(
     that one seed gives one table.
 
     Args:
-        texts: Sentences; read `epochs` + 1 times, so a list, or what starts anew.
+        texts: Sentences; read `epochs` + 1 times.
         seed: Of the first vectors and of all draws.
         dim: Width of a vector.
         epochs: Passes.
+        progress: Called with how many texts were read, at the end (`epochs` + 1) times all.
 
     Raises:
         MissingEncoderError: gensim is not installed.
         BadDataError: No word is frequent enough.
     """
-    cut = _Cut(texts)
+    cut = _Cut(texts, progress)
     model = _gensim_models().Word2Vec(
         vector_size=dim,
         window=5,

@@ -4,6 +4,7 @@ Vectors to fit on are pooled and not normalised (`encoder.batching.pooled_vector
 stays what it was: the papers compare by cosine.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -40,20 +41,26 @@ def whitened(
     return _with_layers(encoder, whitening.linear())
 
 
-def flowed(encoder: Encoder, vectors: Float32[np.ndarray, "n dim"], seed: int) -> Encoder:
+def flowed(
+    encoder: Encoder,
+    vectors: Float32[np.ndarray, "n dim"],
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> Encoder:
     """BERT-flow in the paper's shape, as 45 layers: 45 MB at 384 dimensions, 175 MB at 768.
 
     Args:
         encoder: Shares its backbone and its tokenizer with the one that comes out.
         vectors: Of its own texts, pooled.
         seed: Of the flow.
+        progress: Called with how many vectors were learnt from, at the end all.
 
     Raises:
         UsageError: Fewer than 8 dimensions.
         BadEmbeddingError: A vector is not finite, or all are the same.
         DivergedError: A likelihood that is not finite.
     """
-    return _with_layers(encoder, *fitted_flow(vectors, seed).layers())
+    return _with_layers(encoder, *fitted_flow(vectors, seed, progress=progress).layers())
 
 
 def behind_map(
@@ -63,6 +70,7 @@ def behind_map(
     *,
     keep: int | None = None,
     seed: int = 42,
+    progress: Callable[[int], None] | None = None,
 ) -> Encoder:
     """The encoder behind a map that is fitted on its vectors.
 
@@ -72,13 +80,14 @@ def behind_map(
         kind: Which map.
         keep: Of a whitening.
         seed: Of a flow.
+        progress: Of a flow; a whitening is one decomposition.
 
     Raises:
         UsageError, BadEmbeddingError, DivergedError: as `whitened`, `flowed`.
     """
     if kind == "whitening":
         return whitened(encoder, vectors, keep)
-    return flowed(encoder, vectors, seed)
+    return flowed(encoder, vectors, seed, progress)
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:

@@ -8,6 +8,7 @@ log-determinant: that of a permutation and of an additive coupling is 0.
 """
 
 import math
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -145,6 +146,7 @@ def fitted_flow(
     epochs: int = 1,
     batch_size: int = 32,
     learning_rate: float = 1e-3,
+    progress: Callable[[int], None] | None = None,
 ) -> NormalizingFlow:
     """A flow of largest likelihood on these vectors, by Adam.
 
@@ -156,6 +158,7 @@ def fitted_flow(
         epochs: Passes over the vectors.
         batch_size: The last batch may be smaller.
         learning_rate: Constant.
+        progress: Called with how many vectors were learnt from, at the end `epochs` times all.
 
     Raises:
         BadEmbeddingError: A vector is not finite, or all are the same.
@@ -166,6 +169,7 @@ def fitted_flow(
     flow.normalise_first(data)
     order = torch.Generator().manual_seed(seed)
     adam = torch.optim.Adam(flow.parameters(), lr=learning_rate)
+    seen = 0
     for _ in range(epochs):
         for rows in torch.randperm(len(data), generator=order).split(batch_size):
             loss = flow.negative_log_likelihood(data[rows]).mean()
@@ -177,6 +181,9 @@ def fitted_flow(
             adam.zero_grad()
             loss.backward()
             adam.step()
+            seen += len(rows)
+            if progress:
+                progress(seen)
     return flow.eval().requires_grad_(False)
 
 

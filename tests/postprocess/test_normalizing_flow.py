@@ -79,6 +79,13 @@ def test_training_beats_the_best_normal_without_correlations_on_vectors_it_never
     assert after < before - 1
 
 
+def test_the_vectors_learnt_from_are_told_batch_by_batch():
+    told: list[int] = []
+    vectors = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
+    fitted_flow(vectors, 0, epochs=2, batch_size=40, progress=told.append)
+    assert told == [40, 80, 100, 140, 180, 200]
+
+
 def test_one_seed_gives_one_flow_and_another_seed_another():
     one, again, other = (fitted_flow(bent(1), seed) for seed in (4, 4, 5))
     assert all(map(torch.equal, one.state_dict().values(), again.state_dict().values()))
