@@ -218,7 +218,10 @@ def _read_labels(
     for reason, shown in examples.items():
         _check(counts, reason, list(shown), list(known)[:2], unread)
     if read == 0:
-        raise EmptyPairsError("The file of labels has no row.")
+        raise EmptyPairsError(
+            f"Labels are rows of a document and its counterpart; {config.source} has no row: name "
+            "another with --labels, or leave it out."
+        )
     return found, counts
 
 

@@ -155,7 +155,7 @@ def drawn_documents(documents: Path) -> list[list[str]]:
     drawn = heapq.nsmallest(DOCUMENTS, usable, key=lambda document: digest(document.doc_id))
     if not drawn:
         raise EmptyPairsError(
-            f"Halves need documents of at least two sentences, and {documents} has none: check the "
+            "Halves need documents of at least two sentences, and the corpus has none: check the "
             "splitter."
         )
     return [document.sentences[:LONGEST] for document in drawn]

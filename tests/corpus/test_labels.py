@@ -286,3 +286,11 @@ def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Pa
 def test_an_empty_file_is_refused(tmp_path: Path):
     with pytest.raises(BadDataError):
         labelled(tmp_path, [])
+
+
+def test_a_file_of_a_head_alone_is_refused(tmp_path: Path):
+    file = tmp_path / "labels.csv"
+    file.write_text("doc_id,counterpart\n", encoding="utf-8")
+    corpus = written(tmp_path / "corpus", documents(20))
+    with pytest.raises(EmptyPairsError, match=r"E102 .*labels\.csv has no row: name another"):
+        write_with_labels(corpus, LabelsConfig(source=str(file)), tmp_path)

@@ -91,7 +91,7 @@ def test_long_documents_are_cut_and_many_are_sampled_by_their_ids(
 
 
 def test_documents_of_one_sentence_have_no_halves(tmp_path: Path):
-    with pytest.raises(EmptyPairsError, match="at least two sentences"):
+    with pytest.raises(EmptyPairsError, match="the corpus has none: check the splitter"):
         halves_diagnosis(tiny.static(), write(tmp_path, [["w4"], ["w5"]]))
 
 
