@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 PATIENCE = 5.0
 """Seconds for one call; Prefect's own client repeats calls to a dead server for minutes."""
 
-BUSY = 30.0
-"""Seconds that a server which is up may take to say so; one that is gone refuses at once."""
+BUSY = 120.0
+"""Seconds that a server which is up may take to say so: one whose disk stalled took over 40, and a
+run that gave it up went on where nobody looked. One that is gone refuses at once."""
 
 PACE = 2.0
 """Seconds between two updates of a progress bar: each is a request."""
