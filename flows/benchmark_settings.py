@@ -112,18 +112,19 @@ class Benchmark(Config):
                 f"--beir-split {self.split} chooses the queries of BEIR folders, and none is "
                 "named: name it with --beir FOLDER, or leave --beir-split out."
             )
-        if not self.places():
+        places = self.places()
+        if not places:
             raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
-        if self.fusion and not any(isinstance(task, RetrievalTask) for task, _ in self.places()):
+        if self.fusion and not any(isinstance(task, RetrievalTask) for task, _ in places):
             raise UsageError(
                 "--fusion joins words and vectors where queries look for documents, and no task of "
                 "retrieval is asked for: name one with --tasks, or leave --fusion out."
             )
-        if self.data and Path(self.data) in {place for _, place in self.places()}:
+        if self.data and Path(self.data) in {place for _, place in places}:
             require_folder(self.data)
         lacking = [
             (task, folder, file)
-            for task, folder in self.places()
+            for task, folder in places
             for file in task.files
             if not (folder / file).is_file()
         ]
@@ -134,7 +135,7 @@ class Benchmark(Config):
                     f"A BEIR folder has {', '.join(task.files)}; {folder} {found}."
                 )
         without = {task.name for task, _, _ in lacking}
-        if all(task.name in without for task, _ in self.places()):
+        if all(task.name in without for task, _ in places):
             names = ", ".join(dict.fromkeys(file for _, _, file in lacking))
             raise UnreadableSourceError(
                 f"None of the tasks has its files in {self.data}, which lacks {names}: name the "

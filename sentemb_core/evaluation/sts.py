@@ -185,7 +185,8 @@ def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
             f"{table.schema.field('score').type}: write it as float, without a score as null."
         )
     table = table.filter(arrow.invert(arrow.is_null(table["score"], nan_is_null=True)))
-    columns = [table[name].to_pylist() for name in wanted]
+    columns = [table[name].to_pylist() for name in wanted[:2]]
+    columns.append(table["score"].cast("float64").to_pylist())
     has_subsets = "subset" in table.column_names
     subset = table["subset"].to_pylist() if has_subsets else [path.stem] * len(table)
     return list(zip(*columns, subset, strict=True))
@@ -193,4 +194,5 @@ def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
 
 def _is_number(kind: Any) -> bool:
     types: Any = pa.types
-    return any(of(kind) for of in (types.is_integer, types.is_floating, types.is_null))
+    known = types.is_integer, types.is_floating, types.is_decimal, types.is_null
+    return any(of(kind) for of in known)

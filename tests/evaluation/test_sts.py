@@ -2,6 +2,7 @@
 
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,12 @@ def test_broken_files_are_told_apart(tmp_path: Path):
         read_sts(write(tmp_path / "narrow.parquet", sentence1=["a"]))
     with pytest.raises(BadDataError, match=r"E100 .*1 found"):
         read_sts(write(tmp_path / "short.parquet", sentence1=["a"], sentence2=["b"], score=[1.0]))
+
+
+def test_scores_may_be_decimals_as_a_database_exports_them(tmp_path: Path):
+    scores = [Decimal("1.5"), None, Decimal("4.0")]
+    pairs = write(tmp_path / "a.parquet", sentence1=[*"abc"], sentence2=[*"def"], score=scores)
+    assert read_sts(pairs).gold.tolist() == [1.5, 4.0]
 
 
 def test_scores_that_are_text_are_refused(tmp_path: Path):
