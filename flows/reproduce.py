@@ -37,7 +37,7 @@ from sentemb_core.method_settings import (
 )
 from sentemb_core.store.objects import file_digest
 from sentemb_core.types import ArtifactRef
-from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
@@ -189,6 +189,7 @@ def unlearnt(label: str, cell: MethodCell, ground: Ground) -> MethodCell:
 @sub_flow(name="cell", flow_run_name="{label}")
 def finished(label: str, cell: MethodCell, training: TrainingConfig, ground: Ground) -> MethodCell:
     """Train and judge."""
+    check_company(ground.documents, (training,))
     share = segmented_share(training.method, ground.sentences, ground.start)
     trained = learnt(training, cell.start, ground)
     language = None

@@ -16,6 +16,7 @@ from sentemb_core.configs import (
 )
 from sentemb_core.stopping import Verdict, verdict
 from sentemb_core.types import ArtifactRef
+from tasks.checks import trainings
 from tasks.corpus import check_company, draw_benchmark, read_corpus, tokenise_sentences
 from tasks.encode import encode_sentences, start_encoder
 from tasks.labels import read_labels
@@ -66,7 +67,7 @@ def judged(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
 def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
     documents = documents_of(config.corpus)
-    check_company(documents, config)
+    check_company(documents, (config.training, *trainings(config)))  # who was named, first
     if config.labels.source:
         documents = read_labels(documents, config.labels.source, as_read(config.labels))
     benchmark = draw_benchmark(documents, config.validation)

@@ -1,13 +1,14 @@
 """Documents, the benchmark drawn from them, and their tokens: each read once, cached for all."""
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import CorpusConfig, RunConfig, ValidationConfig
+from sentemb_core.configs import CorpusConfig, TrainingConfig, ValidationConfig
 from sentemb_core.method_settings import ICT, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
-from tasks.checks import entry_of, silent, trainings
+from tasks.checks import entry_of, silent
 from tasks.storing import opened, written
 from tasks.walking import PENDING
 
@@ -51,7 +52,7 @@ def corpus_report(documents: ArtifactRef) -> "CorpusReport":
     return CorpusReport.model_validate_json((opened(documents) / "report.json").read_text("utf-8"))
 
 
-def check_company(documents: ArtifactRef, config: RunConfig) -> None:
+def check_company(documents: ArtifactRef, trainings: Iterable[TrainingConfig]) -> None:
     """Refuse (E102) documents of one sentence for a method that pairs two of them.
 
     Before the benchmark is drawn, which refuses them too where nothing else can judge: a person
@@ -63,7 +64,7 @@ def check_company(documents: ArtifactRef, config: RunConfig) -> None:
 
     told = corpus_report(documents)
     counts = told.documents, told.documents_with_pairs, told.documents_with_counterpart
-    for training in (config.training, *trainings(config)):  # whose method a person named, first
+    for training in trainings:
         entry = entry_of(training.method.name)
         if entry.pairs_sentences and not _keeps_the_query(training.method):
             require_company(*counts, entry.name, entry.what)
