@@ -1,6 +1,6 @@
 """python -m benchmarks: every comparison side by side, in CPU-seconds of this machine.
 
-Ends with 1 where a promise is missed; those in bfloat16 are of a processor with AMX.
+Ends with 1 where a promise is missed; those in bfloat16 are of a processor with units for it.
 
 encode.py    ours against sentence-transformers (at least 2 times with bfloat16)
 annotate.py  ours against literal networkx, identical labels (at least 20 times)

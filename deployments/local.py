@@ -48,10 +48,10 @@ def serve(
         UsageError: the port is taken, the home is served already.
         SentembError: a process did not start, or ended.
     """
-    port = free_port(port)
-    settings = environment(home, port)
-    api = settings["PREFECT_API_URL"]
     with alone(home), until_told(), children(home / "logs") as started:
+        port = free_port(port)
+        settings = environment(home, port)
+        api = settings["PREFECT_API_URL"]
         command = prefect("server", "start", "--host", LOOPBACK, "--port", port)
         started.start("prefect-server", command, settings)  # server.log is a run's own server's
         wait_for(api, started)

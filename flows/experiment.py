@@ -9,7 +9,7 @@ from prefect import flow
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
 from flows.experiments.judging import judged
-from flows.experiments.learning import Made, base_of, ground_of, learnt, minilm
+from flows.experiments.learning import Made, base_of, ground_of, learnt, less_than_asked, minilm
 from flows.scoring import System
 from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
@@ -96,8 +96,9 @@ def arm_found(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
         None if column.judge in OF_TRAINING else judged(asked, base, arm, system, column, seed)
         for column in errand.columns
     ]
+    less = less_than_asked(asked, base, arm, errand.corpus)
     return [
-        Finding(arm=arm.label, column=column.label, seed=seed, result=result)
+        Finding(arm=arm.label, column=column.label, seed=seed, result=result, less=less)
         for column, result in zip(errand.columns, judges, strict=True)
     ]
 

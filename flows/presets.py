@@ -127,7 +127,7 @@ def slow_products(config: RunConfig) -> list[str]:
         "training": config.training,
     }
     return [
-        f"{part}.dtype is bfloat16, which this machine has no units for (AMX, or a CUDA device): "
+        f"{part}.dtype is bfloat16, which this machine has no units for: "
         f"float32 is up to ten times faster here: set {part}.dtype=float32."
         for part, asked in found.items()
         if asked and asked.dtype == "bfloat16" and FAST == "float32"

@@ -19,7 +19,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.checks import trainings
 from tasks.corpus import check_company, draw_benchmark, read_corpus, tokenise_sentences
 from tasks.encode import encode_sentences, start_encoder
-from tasks.labels import read_labels
+from tasks.labels import check_drawn, read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.segments import segmented_share
 from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
@@ -72,6 +72,7 @@ def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
         documents = read_labels(documents, config.labels.source, as_read(config.labels))
     benchmark = draw_benchmark(documents, config.validation)
     check_benchmark(benchmark, config)
+    check_drawn(documents, benchmark, config)
     start = encoder_from(config.encoder, documents)
     sentences = tokenise_sentences(documents, benchmark, start)
     return Texts(documents=documents, benchmark=benchmark, sentences=sentences), start

@@ -22,6 +22,7 @@ from cyclopts import (
     MissingArgumentError,
     Parameter,
     UnknownCommandError,
+    UnknownOptionError,
     UnusedCliTokensError,
 )
 
@@ -132,6 +133,8 @@ def misused(error: CycloptsError) -> str:
             f"{error} `--help` tells all; a verb that is not here may be the other door's: "
             "`sentemb` (an encoder in a folder) or `python -m flows` (pipelines, registry)."
         )
+    if isinstance(error, UnknownOptionError) and "Did you mean" not in str(error):
+        return f"{error} See `{verb} --help`."
     if isinstance(error, UnusedCliTokensError):
         return f"`{verb}` takes no {', '.join(error.unused_tokens or ())}: see `{verb} --help`."
     return str(error)

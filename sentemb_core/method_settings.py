@@ -344,6 +344,15 @@ class SNCSE(Settings):
     behind: str = Field(default='" means', description="Then the mask: the code's.")
     end: str = Field(default=".", description="Behind the mask: the code's.")
 
+    @model_validator(mode="after")
+    def _margins_in_order(self) -> "SNCSE":
+        if self.alpha > self.beta:
+            raise ValueError(
+                f"a negation lies alpha at least and beta at most below the positive: {self.alpha} "
+                f"is above {self.beta}; raise beta, or lower alpha"
+            )
+        return self
+
 
 class HiCL(Settings):
     """Segments beside whole texts, over another method (seed 004)."""
@@ -385,7 +394,7 @@ class HiCL(Settings):
         if self.alpha + self.beta > 1:
             raise ValueError(
                 f"alpha and beta are shares, the rest is the base method's: {self.alpha} + "
-                f"{self.beta} is above 1"
+                f"{self.beta} is above 1; lower one of them"
             )
         return self
 

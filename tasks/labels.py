@@ -2,11 +2,13 @@
 
 import logging
 
-from sentemb_core.configs import LabelsConfig
+from sentemb_core.configs import LabelsConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
+from tasks.checks import learns_from_labels
 from tasks.rows import Labelled
 from tasks.storing import opened, written
+from tasks.walking import PENDING
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -25,6 +27,18 @@ def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> Art
     if refused:
         log.warning("refused labels and why: %s", opened(draft.ref) / REJECTED)
     return draft.ref
+
+
+def check_drawn(documents: ArtifactRef, benchmark: ArtifactRef, config: RunConfig) -> None:
+    """Refuse labels of fewer than two documents (E102) before anything is trained.
+
+    A plan goes on without it.
+    """
+    from sentemb_core.corpus.labels import drawn_labels
+
+    if learns_from_labels(config) and benchmark.digest != PENDING:
+        share, count = config.validation.label_share, config.labels.count
+        drawn_labels(opened(documents), opened(benchmark), share, count)
 
 
 @stage("draw_labels", version=2)

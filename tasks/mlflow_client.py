@@ -28,7 +28,15 @@ ENVIRONMENT = {
 
 def tracking_uri(home: Path) -> str:
     """$MLFLOW_TRACKING_URI, else the SQLite database of this home. May hold a password."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home / 'mlflow.db'}"
+    return os.environ.get("MLFLOW_TRACKING_URI") or _own_uri(home)
+
+
+def _own_uri(home: Path) -> str:
+    return f"sqlite:///{_database(home)}"
+
+
+def _database(home: Path) -> Path:
+    return home / "mlflow.db"
 
 
 def mlflow_client(home: Path) -> "MlflowClient":
@@ -53,10 +61,26 @@ def _client(home: Path, uri: str) -> "MlflowClient":
     for name in ("mlflow.store.db.utils", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with file_lock(home / "locks" / "mlflow.lock"):
+        if uri == _own_uri(home) and not _database(home).exists():
+            _make_database(_database(home))
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         if uri.startswith("sqlite:"):
             client.search_registered_models(max_results=1)
     return client
+
+
+def _make_database(place: Path) -> None:
+    """A fresh database, whole or not at all: MLflow opens none whose tables are made in part.
+
+    Making them takes seconds, and a run that is refused at once ends in the midst of it.
+    """
+    from mlflow import MlflowClient
+
+    fresh = place.with_name(f"{place.name}.fresh")
+    fresh.unlink(missing_ok=True)
+    uri = f"sqlite:///{fresh}"
+    MlflowClient(tracking_uri=uri, registry_uri=uri).search_registered_models(max_results=1)
+    fresh.replace(place)
 
 
 def experiment_id(home: Path) -> str:

@@ -347,6 +347,7 @@ def test_methods_are_listed_without_waiting_for_torch():
     [
         ("serch MODEL word CORPUS", 2, 'Did you mean "search"'),
         ("search MODEL word CORPUS --tpo 3", 2, "Did you mean --top"),
+        ("search MODEL word CORPUS --k 3", 2, "Unknown option: --k. See `search --help`."),
         ("search MODEL word CORPUS --top 0", 2, "--top. Must be >= 1"),
         ("search MODEL word CORPUS --on-duplicate erorr", 2, 'Did you mean "error"'),
         ("search MODEL word CORPUS --encoding utf-88", 2, "Unknown encoding 'utf-88'"),
@@ -397,7 +398,7 @@ def test_the_quarantine_of_an_empty_corpus_is_where_the_error_says(call, model, 
     source = tmp_path / "broken.jsonl"
     source.write_text("no JSON\n")
     code, _, told = call("search", model, "w5", str(source))
-    (path,) = [Path(word) for word in told.split() if word.endswith("quarantine.parquet")]
+    (path,) = [Path(word[:-1]) for word in told.split() if word.endswith("quarantine.parquet.")]
     assert (code, pq.read_table(path)["reason"].to_pylist()) == (3, ["broken-row"])
     rmtree(path.parent)
 

@@ -337,6 +337,12 @@ def test_an_unknown_preset_is_an_error():
         preset_of("simcse", "nature")
 
 
+def test_the_margins_of_sncse_leave_room_between_them():
+    with pytest.raises(ValidationError, match=r"0\.4 is above 0\.3; raise beta"):
+        TrainingConfig(method={"name": "sncse", "alpha": 0.4})
+    TrainingConfig(method={"name": "sncse", "alpha": 0.3})
+
+
 def test_the_shares_of_hicl_leave_something_to_its_base():
     with pytest.raises(ValidationError, match="alpha and beta are shares"):
         HiCL(alpha=0.7, beta=0.4)

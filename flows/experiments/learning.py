@@ -6,12 +6,13 @@ from flows.fine_tune import trained_on
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
+from sentemb_core.formats import counted
 from sentemb_core.method_settings import Condenser
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
-from tasks.rows import Annotation, Value
+from tasks.rows import Annotation, Labelled, Value
 from tasks.segments import segmented_share
 from tasks.train import train_encoder
 
@@ -67,6 +68,22 @@ def sample_of(arm: Arm, config: CorpusConfig) -> int | None:
     if arm.share is None:
         return arm.max_documents
     return max(2, round(arm.share * document_count(documents_of(config))))
+
+
+def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -> tuple[str, ...]:
+    """Documents and labels that the corpus has, where the arm asks for more."""
+    if not arm.steps:
+        return ()
+    ground = ground_of(asked, base, corpus, arm)
+    found = {
+        labels_for(step, ground, asked).count: step.count
+        for step in arm.steps
+        if isinstance(step, Label) and step.count
+    }
+    told = [counted(has, "label") for has, wanted in found.items() if has < wanted]
+    if arm.max_documents and (has := document_count(ground.documents)) < arm.max_documents:
+        told.insert(0, counted(has, "document"))
+    return tuple(f"{one} of {corpus}" for one in told)
 
 
 def learnt(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int) -> ArtifactRef:
@@ -133,12 +150,16 @@ def fine_tuned(
 ) -> ArtifactRef:
     """The encoder of the best epoch on the labels outside the pool."""
     assert ground.benchmark is not None, "labels are counterparts"
-    share = asked.pool.label_share
-    labels = draw_labels(ground.documents, ground.benchmark, share, step.count)
-    tuning = asked.fine_tuning(step, seed)
+    labels, tuning = labels_for(step, ground, asked), asked.fine_tuning(step, seed)
     return trained_on(
         labels, encoder, tuning, asked.epochs, ground.benchmark, ground.sentences
     ).model
+
+
+def labels_for(step: Label, ground: Ground, asked: Reproduction) -> Labelled:
+    """The first labels by hash."""
+    assert ground.benchmark is not None, "labels are counterparts"
+    return draw_labels(ground.documents, ground.benchmark, asked.pool.label_share, step.count)
 
 
 def minilm() -> ArtifactRef:

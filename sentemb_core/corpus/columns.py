@@ -12,6 +12,7 @@ log = logging.getLogger(__name__)
 
 SENTENCE_COLUMNS = ("sentences", "titles")
 TEXT_COLUMNS = ("text", "body", "content", "document", "article", "abstract")
+NAME = 60  # characters of a column's name that a message shows
 ID_COLUMNS = ("id", "doc_id", "docid", "_id")
 
 
@@ -68,7 +69,9 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
     for name in columns:
         if name is not None and name not in found:
             body = name in (columns.text, columns.sentences)
-            raise MissingColumnError(f"No column {name!r}: found {found}{_hint(name, found, body)}")
+            raise MissingColumnError(
+                f"No column {name!r}: found {_names(found)}{_hint(name, found, body)}"
+            )
     if columns.counterpart and columns.counterpart in (columns.text, columns.sentences):
         raise UsageError(
             f"A document looks for its counterpart; {columns.counterpart!r} is named as both, and "
@@ -85,7 +88,7 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
             log.info("%s", _told(guessed, name, found))
             return guessed
     raise MissingColumnError(
-        f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {found}"
+        f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {_names(found)}"
         f"{_hint('text', found, body=True)} Name one by --text-column or --sentences-column."
     )
 
@@ -113,6 +116,11 @@ def _ids(columns: Columns, found: list[str]) -> str:
 def _unused_ids(columns: Columns, found: list[str]) -> list[str]:
     """Columns that look like ids, where none is named."""
     return [] if columns.doc_id else [name for name in ID_COLUMNS if name in found]
+
+
+def _names(found: list[str]) -> str:
+    """Names as a list; of a file without a header they are the cells of its first document."""
+    return repr([name if len(name) <= NAME else f"{name[:NAME]} ..." for name in found])
 
 
 def _hint(name: str, found: list[str], body: bool) -> str:

@@ -34,7 +34,15 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
             )
         if len(set(header)) < len(header):
             raise MissingColumnError(f"Each column of {name} has its own name: found {header}.")
-        columns = used_columns(config, header)
+        try:
+            columns = used_columns(config, header)
+        except MissingColumnError as error:
+            if len(header) > 1:
+                raise
+            raise MissingColumnError(
+                f"{error.args[0]} The first line of {name} is one column: commas, semicolons or "
+                "tabs part columns."
+            ) from error
         for number, cells in enumerate(_cells(reader, text)):
             where = f"{name}, line {text.row_line}"
             if (offset := text.bad_byte()) is not None:
@@ -54,11 +62,11 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 
 def separator(header: str) -> str:
-    """A comma, or the semicolon of spreadsheets where a comma is the decimal mark.
+    """The first of these that the header has: comma, semicolon, tab.
 
-    It is one if the header has semicolons and no comma.
+    Spreadsheets write semicolons where a comma is the decimal mark, databases tabs.
     """
-    return ";" if ";" in header and "," not in header else ","
+    return next((mark for mark in ",;\t" if mark in header), ",")
 
 
 def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:

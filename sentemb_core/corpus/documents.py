@@ -28,6 +28,8 @@ BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # looked up together; bounds memo
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
 WAYS_OUT = {
+    "broken-row": "JSON has an object a line, or one array of objects; a row of a CSV has a cell "
+    "for each column, in quotes where it holds a separator",
     "encoding": "Name the encoding by --encoding",
     "not-a-string": "Text and counterpart are strings (--text-column, --counterpart-column), ready "
     "sentences are lists of strings (--sentences-column)",

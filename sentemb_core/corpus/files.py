@@ -1,13 +1,14 @@
 """The bytes of a file, cut at line ends that no long row can hide."""
 
 import gzip
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 
 from sentemb_core.configs import CorpusConfig
-from sentemb_core.errors import UsageError
+from sentemb_core.errors import UnreadableSourceError, UsageError
 
 ROW_BYTES = 64 << 20  # a longer line comes in parts: memory stays bounded
 BOM = "\ufeff"
@@ -26,8 +27,19 @@ def open_bytes(config: CorpusConfig) -> BufferedReader:
         )
     path = Path(config.source)
     if path.suffix.lower() == ".gz":
-        return BufferedReader(cast(Any, gzip.open(path)))
-    return path.open("rb")
+        return _of_whole_bytes(BufferedReader(cast(Any, gzip.open(path))), path)
+    return _of_whole_bytes(path.open("rb"), path)
+
+
+def _of_whole_bytes(file: BufferedReader, path: Path) -> BufferedReader:
+    """The file, unless it begins as spreadsheets begin their "Unicode text"."""
+    if file.peek(2).startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        file.close()
+        raise UnreadableSourceError(
+            f"Text is read as UTF-8, or as --encoding says; {path} begins with the mark of "
+            "UTF-16, whose rows cannot be told apart: convert it to UTF-8 first."
+        )
+    return file
 
 
 def lines(file: BufferedReader) -> Iterator[bytes]:

@@ -147,6 +147,23 @@ def write_labelled(
     Raises:
         EmptyPairsError: E102, fewer than two documents have a label to train on.
     """
+    taken, report = drawn_labels(documents, benchmark, share, count)
+    if count is not None and len(taken) < count:
+        log.warning("labels asked for: %d; found: %d", count, len(taken))
+    _write_pairs(documents / "documents.parquet", taken, out / "documents.parquet")
+    (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    log.info("%s", report.summary())
+    return report
+
+
+def drawn_labels(
+    documents: Path, benchmark: Path, share: float, count: int | None
+) -> tuple[list[tuple[str, int, str]], LabelReport]:
+    """Id, row and counterpart of each label that `write_labelled` takes, and what was left.
+
+    Raises:
+        EmptyPairsError: E102, as there.
+    """
     pool = Benchmark.open(benchmark)
     looked_for = {same_text(text) for text in pool.candidate_text if text}
     held_out = set(pool.held_out_documents.tolist())
@@ -166,12 +183,7 @@ def write_labelled(
             f"with: found those of {of_documents}; {report.summary()}. Name a counterpart column "
             "or a file of labels, or raise labels.count or validation.label_share."
         )
-    if count is not None and len(taken) < count:
-        log.warning("labels asked for: %d; found: %d", count, len(taken))
-    _write_pairs(documents / "documents.parquet", taken, out / "documents.parquet")
-    (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
-    log.info("%s", report.summary())
-    return report
+    return taken, report
 
 
 def _read_labels(

@@ -49,9 +49,10 @@ def encode(
     Args:
         encoder: Its mode (train or eval) is left as found; it encodes without dropout.
         sequences: Token ids of each sentence (`Encoder.tokenise`, or the token cache).
-        dtype: bfloat16 is faster where the processor has AMX (`store.machine.fast_precision`), and
-            changes 2 % of mined pairs (MiniLM on 300 news documents). A vector that is not finite
-            in it is computed once more in float32, with a warning.
+        dtype: bfloat16 is faster where the processor has units for it
+            (`store.machine.fast_precision`), and changes 2 % of mined pairs (MiniLM on 300 news
+            documents). A vector that is not finite in it is computed once more in float32, with a
+            warning.
         progress: Called with how many of the sentences are done, by their tokens: short ones
             come first.
         first: Index of the first sentence in its corpus, for messages.

@@ -130,6 +130,11 @@ class Encoder(nn.Module):
         return positions_of(self.backbone)
 
     @property
+    def packs(self) -> bool:
+        """Whether `forward` computes no padding: on a CPU, where the backbone allows it."""
+        return next(self.parameters()).device.type == "cpu" and packs(self.backbone)
+
+    @property
     def pad_id(self) -> int:
         """Fills the places that a mask hides."""
         return self._special_id("pad_token", "[PAD]")
@@ -158,10 +163,9 @@ class Encoder(nn.Module):
 
         Args:
             ids: Token ids, padded at the right.
-            mask: 1 on real tokens; none when all rows have exactly this length. On a CPU, and where
-                the backbone allows it, padding is never computed (`packed`).
+            mask: 1 on real tokens; none when all rows have exactly this length.
         """
-        if mask is None or ids.device.type != "cpu" or not packs(self.backbone):
+        if mask is None or not self.packs:
             return self.read(ids, mask).pooled
         batch = packed(ids, mask, self.pad_id)
         runs = read_packed(self.backbone, batch, layers=self.pooling in TWO_LAYERS)

@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import logging
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -219,6 +220,7 @@ def _folder(name: str) -> Path:
             local_files_only=constants.HF_HUB_OFFLINE,
         )
     except (OSError, ValueError) as error:
+        alike = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(name, NAMED, n=1))
         raise MissingEncoderError(
             f"An encoder is a folder, a file of word vectors ({', '.join(WORD_FILES)}), 'minilm', "
             "the name of a model on Hugging Face or, for a run on a corpus, 'static' or "
@@ -226,7 +228,7 @@ def _folder(name: str) -> Path:
             "fetched by name "
             f"(HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
             f"{str(error).splitlines()[0].partition('. ')[0].rstrip('.')}. Check the name"
-            f"{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}{_fetched()}."
+            f"{alike}{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}{_fetched()}."
         ) from error
     return Path(found)
 

@@ -17,7 +17,7 @@ from jaxtyping import Int64
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
 from sentemb_core.evaluation.judgements import Judgement, judged
-from sentemb_core.evaluation.parquet import table_of
+from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
 from sentemb_core.evaluation.ranking import Relevant
 
 log = logging.getLogger(__name__)
@@ -102,11 +102,12 @@ def read_trec_style(folder: Path, name: TrecSet) -> Collection:
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
+        BadDataError: E100, a query without a text, or a grade that is no whole number.
         DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
     """
     documents = _rows(folder / f"ir_{name}_docs.parquet", "doc_id", "text")
-    queries = _rows(folder / f"ir_{name}_queries.parquet", "query_id", "text")
-    judgements = _rows(folder / f"ir_{name}_qrels.parquet", "query_id", "doc_id", "rel")
+    queries = _rows(folder / f"ir_{name}_queries.parquet", "query_id", texts=("text",))
+    judgements = _qrels(folder / f"ir_{name}_qrels.parquet")
     return _collection(
         name,
         "nDCG@10",
@@ -115,6 +116,17 @@ def read_trec_style(folder: Path, name: TrecSet) -> Collection:
         [Judgement(row["query_id"], row["doc_id"], row["rel"]) for row in judgements],
         {},
     )
+
+
+def _qrels(path: Path) -> list[dict[str, Any]]:
+    rows = _rows(path, "query_id", "doc_id", "rel")
+    bad = [place for place, row in enumerate(rows) if not _is_whole(row["rel"])]
+    refuse_rows(path, "rel", "a whole number", bad)
+    return rows
+
+
+def _is_whole(grade: object) -> bool:
+    return isinstance(grade, int | float) and float(grade).is_integer()
 
 
 def read_products(folder: Path, name: ProductSet) -> Collection:
@@ -127,12 +139,16 @@ def read_products(folder: Path, name: ProductSet) -> Collection:
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
+        BadDataError: E100, a row without a title or a cluster.
         NoQueriesError: E502, as `judged`.
     """
     path = folder / f"product_{name}.parquet"
     if name == "wdc_clusters":
-        return _clusters(name, _rows(path, "cluster_id", "title"))
-    rows = _rows(path, "title1", "title2", "label")
+        titles = _rows(path, "cluster_id", texts=("title",))
+        alone = [place for place, row in enumerate(titles) if row["cluster_id"] is None]
+        refuse_rows(path, "cluster_id", "a cluster", alone)
+        return _clusters(name, titles)
+    rows = _rows(path, "label", texts=("title1", "title2"))
     left, right = _numbered(row["title1"] for row in rows), _numbered(row["title2"] for row in rows)
     matches = [row for row in rows if row["label"] == 1]
     judgements = [Judgement(left[row["title1"]], right[row["title2"]], 1) for row in matches]
@@ -150,9 +166,10 @@ def sts_retrieval(path: Path) -> Collection:
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
+        BadDataError: E100, a row without a sentence.
         NoQueriesError: E502, no pair has the score 5.0.
     """
-    rows = _rows(path, "sentence1", "sentence2", "score")
+    rows = _rows(path, "score", texts=("sentence1", "sentence2"))
     documents = [
         Text(f"{number:05d}-{side}", "", row[f"sentence{side}"])
         for number, row in enumerate(rows)
@@ -257,5 +274,7 @@ def _texts(ids: Mapping[str, str]) -> list[Text]:
     return [Text(key, "", text) for text, key in ids.items()]
 
 
-def _rows(path: Path, *wanted: str) -> list[dict[str, Any]]:
-    return table_of(path, "This part of a collection", wanted).to_pylist()
+def _rows(path: Path, *wanted: str, texts: Sequence[str] = ()) -> list[dict[str, Any]]:
+    table = table_of(path, "This part of a collection", (*texts, *wanted))
+    require_texts(table, path, texts)
+    return table.to_pylist()

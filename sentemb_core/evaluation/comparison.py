@@ -77,7 +77,7 @@ def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult
     return _comparison(name, "average", firsts, seconds, gain, units)
 
 
-def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> Interval:
+def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> Difference:
     """The mean difference of two ways to train, and its 95 % interval.
 
     All pairs of a task are of the same units and share every draw of them; tasks draw by
@@ -94,7 +94,12 @@ def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> 
     gains = [_resampled_gains(pairs, SEED + place) for place, pairs in enumerate(tasks)]
     resampled = np.average(gains, axis=0, weights=[len(pairs) for pairs in tasks])
     differences = [one.value - other.value for pairs in tasks for one, other in pairs]
-    return interval_of(float(np.mean(differences)), resampled)
+    return difference_of(float(np.mean(differences)), resampled, units_in(tasks))
+
+
+def units_in(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> int:
+    """Of all tasks; the pairs of one share theirs."""
+    return sum(len(first.units) for ((first, _), *_) in tasks)
 
 
 def _comparison(

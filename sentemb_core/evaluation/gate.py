@@ -3,8 +3,8 @@
 The split is the gate's own: it chose neither the round nor anything else. Promotion needs the
 whole 95 % interval of the paired gain above a margin, so an equal encoder, which beats another by
 luck every second time, is not shipped. What a corpus can show depends on its queries: with 700 of
-them, one in eight changing sides, a true gain of 6 points passes 98 times in 100, one of 4 points
-67 times.
+them, one in eight changing sides, a true gain of 6 points passes 97 times in 100, one of 4 points
+61 times.
 """
 
 import numpy as np

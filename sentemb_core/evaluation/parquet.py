@@ -7,7 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentemb_core.errors import MissingColumnError, UnreadableSourceError
+from sentemb_core.errors import BadDataError, MissingColumnError, UnreadableSourceError
+from sentemb_core.formats import counted
+
+EXAMPLES = 3
+"""Bad rows that a message names."""
 
 
 def table_of(path: Path, what: str, wanted: Sequence[str] = ()) -> Any:
@@ -37,4 +41,33 @@ def require_columns(table: Any, path: Path, what: str, wanted: Sequence[str]) ->
         raise MissingColumnError(
             f"{what} has the columns {', '.join(wanted)}; {path} lacks {', '.join(missing)} and "
             f"has {', '.join(table.column_names)}."
+        )
+
+
+def require_texts(
+    table: Any, path: Path, names: Sequence[str], rows: Sequence[int] | None = None
+) -> None:
+    """Refuse a table of which a cell in these columns is no text, in any row or in one of some.
+
+    Raises:
+        BadDataError: E100, with the first of the rows.
+    """
+    for name in names:
+        cells = table[name].to_pylist()
+        asked = range(len(cells)) if rows is None else rows
+        bad = [row for row in asked if not isinstance(cells[row], str)]
+        refuse_rows(path, name, "text", bad)
+
+
+def refuse_rows(path: Path, name: str, what: str, bad: Sequence[int]) -> None:
+    """Refuse a file if there are rows in which a column does not hold what it should.
+
+    Raises:
+        BadDataError: E100.
+    """
+    if bad:
+        raise BadDataError(
+            f"Column {name} holds {what} in every row; it does not in {counted(len(bad), 'row')} "
+            f"of {path} (first: row {', '.join(map(str, bad[:EXAMPLES]))}, counted from 0): repair "
+            "them, or leave them out."
         )

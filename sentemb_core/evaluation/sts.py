@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Float32, Float64
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import rankdata
@@ -21,7 +20,7 @@ from scipy.stats import rankdata
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError, ConstantScoresError
 from sentemb_core.evaluation.encoding import told_vectors
-from sentemb_core.evaluation.parquet import table_of
+from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
 from sentemb_core.evaluation.random_encoder import DIM, random_vectors, text_hashes
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH
@@ -69,7 +68,8 @@ def read_sts(*paths: Path) -> StsPairs:
     Raises:
         UnreadableSourceError: A file is not there or not Parquet.
         MissingColumnError: A column is not in a file.
-        BadDataError: A score is no number, or fewer than two pairs are left.
+        BadDataError: A score is no number or infinite, a scored pair lacks a sentence, or fewer
+            than two pairs are left.
         ConstantScoresError: E503, all scores are alike.
     """
     rows = [row for path in paths for row in _rows(path)]
@@ -178,18 +178,21 @@ def _rows(path: Path) -> Sequence[tuple[str, str, float, str]]:
     """Both sentences, score and subset of every pair that has a score."""
     wanted = ("sentence1", "sentence2", "score")
     table = table_of(path, "A set of pairs", wanted)
-    arrow: Any = pc
     if not _is_number(table.schema.field("score").type):
         raise BadDataError(
             f"A score is a number; the column score of {path} holds "
             f"{table.schema.field('score').type}: write it as float, without a score as null."
         )
-    table = table.filter(arrow.invert(arrow.is_null(table["score"], nan_is_null=True)))
-    columns = [table[name].to_pylist() for name in wanted[:2]]
-    columns.append(table["score"].cast("float64").to_pylist())
-    has_subsets = "subset" in table.column_names
-    subset = table["subset"].to_pylist() if has_subsets else [path.stem] * len(table)
-    return list(zip(*columns, subset, strict=True))
+    score = np.array(table["score"].cast("float64").to_pylist(), np.float64)  # without one: NaN
+    scored = np.flatnonzero(~np.isnan(score))
+    infinite = scored[np.isinf(score[scored])]
+    refuse_rows(path, "score", "a finite number, or none,", infinite.tolist())
+    texts = (*wanted[:2], *(["subset"] if "subset" in table.column_names else []))
+    require_texts(table, path, texts, scored.tolist())
+    table = table.take(scored)
+    first, second, *subset = (table[name].to_pylist() for name in texts)
+    subsets = subset[0] if subset else [path.stem] * len(table)
+    return list(zip(first, second, score[scored].tolist(), subsets, strict=True))
 
 
 def _is_number(kind: Any) -> bool:

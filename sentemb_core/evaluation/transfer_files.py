@@ -19,7 +19,12 @@ from sentemb_core.errors import (
     UnreadableSourceError,
     UsageError,
 )
-from sentemb_core.evaluation.parquet import require_columns, table_of
+from sentemb_core.evaluation.parquet import (
+    refuse_rows,
+    require_columns,
+    require_texts,
+    table_of,
+)
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.transfer import TransferTask
 
@@ -28,6 +33,8 @@ Document = Literal["whole", "sentences"]
 the mean of the vectors of all its sentences."""
 
 WHAT = "This transfer task"
+
+TEXTS = ("text", "sentence1", "sentence2", "domain")
 
 PROBING_PARTS = {"tr": "train", "va": "dev", "te": "test"}
 
@@ -119,6 +126,9 @@ def read_reviews(
             f"Reviews are lists of sentences; the column sentences of {path} holds text: split it "
             "into a list for each review."
         )
+    refuse_rows(
+        path, "sentences", "lists of texts", [k for k, row in enumerate(rows) if None in row[0]]
+    )
     if not kept or not all(row[0] for row in kept):
         raise BadDataError(
             f"Reviews have sentences; {path} has {len(kept)} of the domain {domain}, and "
@@ -162,26 +172,29 @@ def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str])
     """These columns, the files one after the other."""
     for path, table in zip(paths, tables, strict=True):
         require_columns(table, path, WHAT, wanted)
-        empty = sum(_empty(table[name]) for name in wanted)
-        if empty or not len(table):
-            raise BadDataError(
-                f"Every row of a transfer task has a text and a class; {path} has {len(table)} "
-                f"rows and {empty} empty cells: leave such rows out."
-            )
+        if not len(table):
+            raise BadDataError(f"A transfer task has examples; {path} has no row: fetch it again.")
+        require_texts(table, path, [name for name in TEXTS if name in wanted])
+        for name in wanted:
+            refuse_rows(path, name, "a value", _empty(table[name]))
     return [[cell for table in tables for cell in table[name].to_pylist()] for name in wanted]
 
 
-def _empty(column: Any) -> int:
-    """Cells that are null, or not a number."""
+def _empty(column: Any) -> list[int]:
+    """Rows whose cell is null, or not a number."""
     arrow: Any = pc
-    return arrow.sum(arrow.is_null(column, nan_is_null=True)).as_py() or 0
+    empty = arrow.is_null(column, nan_is_null=True).to_pylist()
+    return [row for row, without in enumerate(empty) if without]
 
 
 def _parts(paths: Sequence[Path], tables: Sequence[Any]) -> list[str] | None:
     if len(paths) == 3:
         names = ("train", "dev", "test")
         return [part for part, table in zip(names, tables, strict=True) for _ in range(len(table))]
-    return tables[0]["split"].to_pylist() if "split" in tables[0].column_names else None
+    if "split" not in tables[0].column_names:
+        return None
+    require_texts(tables[0], paths[0], ["split"])
+    return tables[0]["split"].to_pylist()
 
 
 def _alone(texts: Sequence[str]) -> list[list[str]]:

@@ -14,11 +14,27 @@ from sentemb_core.heads.layers import (
     entrance,
     layers_of,
     new_layers,
+    require_table,
     shape_of,
     token_table,
 )
 from sentemb_core.heads.weights import draw_weights
 from sentemb_core.views.batch import IGNORED
+
+
+def require_decodable(encoder: Encoder, *, tied: bool) -> None:
+    """That a decoder can stand on the encoder or, tied, use its layers.
+
+    Raises:
+        RecipeError: it has no such layers or table, or they do not come apart as BERT's do.
+    """
+    require_table(encoder)
+    if tied and not hasattr(layers_of(encoder)[0], "feed_forward_chunk"):
+        raise RecipeError(
+            "A tied decoder reads the vector between attention and feed-forward of the encoder's "
+            f"own layers, which must come apart as BERT's do; those of "
+            f"{type(encoder.backbone).__name__} do not: leave method.tied out"
+        )
 
 
 class CausalDecoder(nn.Module):
@@ -32,21 +48,16 @@ class CausalDecoder(nn.Module):
             that the cross-attention and the language head alone are new.
 
     Raises:
-        RecipeError: All are wanted, and they do not come apart as BERT's do.
+        RecipeError: As `require_decodable`.
     """
 
     def __init__(self, encoder: Encoder, layers: int | None = 2) -> None:
         from transformers.models.bert.modeling_bert import BertAttention
 
         super().__init__()
+        require_decodable(encoder, tied=layers is None)
         shape = shape_of(encoder)
         count = len(layers_of(encoder)) if layers is None else layers
-        if layers is None and not hasattr(layers_of(encoder)[0], "feed_forward_chunk"):
-            raise RecipeError(
-                "A tied decoder reads the vector between attention and feed-forward of the "
-                f"encoder's own layers, which must come apart as BERT's do; those of "
-                f"{type(encoder.backbone).__name__} do not: leave method.tied out"
-            )
         self.layers = None if layers is None else new_layers(encoder, layers)
         self.memory = nn.ModuleList(
             BertAttention(shape, is_cross_attention=True) for _ in range(count)

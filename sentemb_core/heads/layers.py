@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     from transformers import BertConfig
 
 
-def layers_of(encoder: Encoder) -> nn.ModuleList:
+WITHOUT_THEM = "take a method without them"
+"""The way out of a network that does not fit an encoder, beside another encoder."""
+
+
+def layers_of(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> nn.ModuleList:
     """The layers of a BERT-like encoder, lowest first.
 
     Raises:
-        RecipeError: It is a static table, or built in another way.
+        RecipeError: It is a static table, or built in another way; `otherwise` ends the sentence.
     """
     stack = getattr(getattr(encoder.backbone, "encoder", None), "layer", None)
     if not isinstance(stack, nn.ModuleList):
         raise RecipeError(
             "Auxiliary networks sit on the layers of a BERT-like transformer (embeddings, "
             f"encoder.layer); this encoder is {type(encoder.backbone).__name__}: start from a "
-            "transformer such as 'transformer' or 'minilm', or take a method without them."
+            f"transformer such as 'transformer' or 'minilm', or {otherwise}."
         )
     return stack
 
@@ -48,23 +52,36 @@ def skip_layer(encoder: Encoder, asked: int | None = None) -> int:
     return layer
 
 
+def require_table(encoder: Encoder, otherwise: str = WITHOUT_THEM) -> None:
+    """That networks can stand on the encoder's layers, and tell tokens by its table.
+
+    Recipes ask it, so that it is told before a run; the networks themselves are made much later.
+
+    Raises:
+        RecipeError: It is not BERT-like, or its token table has another width than its states;
+            `otherwise` ends the sentence.
+    """
+    layers_of(encoder, otherwise)
+    width, states = token_table(encoder).shape[1], cast(Any, encoder.backbone).config.hidden_size
+    if width != states:
+        raise RecipeError(
+            "Auxiliary networks tell tokens by the encoder's own table, whose rows must be as wide "
+            f"as its states; found {width} and {states} "
+            f"({type(encoder.backbone).__name__}): start from a transformer such as 'minilm', or "
+            f"{otherwise}"
+        )
+
+
 def shape_of(encoder: Encoder) -> "BertConfig":
     """Of a new BERT layer on top of this encoder: its width, heads, dropout and vocabulary.
 
     Raises:
-        RecipeError: It is not BERT-like, or its token table has another width than its states.
+        RecipeError: As `require_table`.
     """
     from transformers import BertConfig
 
-    layers_of(encoder)
+    require_table(encoder)
     config = cast(Any, encoder.backbone).config
-    if (width := token_table(encoder).shape[1]) != config.hidden_size:
-        raise RecipeError(
-            "Auxiliary networks tell tokens by the encoder's own table, whose rows must be as wide "
-            f"as its states; found {width} and {config.hidden_size} "
-            f"({type(encoder.backbone).__name__}): start from a transformer such as 'minilm', or "
-            "take a method without them"
-        )
     return cast(Any, BertConfig)(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,

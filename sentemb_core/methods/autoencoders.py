@@ -1,7 +1,8 @@
 """Autoencoders (seed 002): a small decoder has to tell the sentence from its vector."""
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.causal_decoder import CausalDecoder
+from sentemb_core.heads.causal_decoder import CausalDecoder, require_decodable
+from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mask_filler import MaskFiller
 from sentemb_core.heads.sample_losses import filled_in, rewritten
 from sentemb_core.method_settings import CLMAutoencoder, MLMAutoencoder
@@ -18,6 +19,7 @@ from sentemb_core.views.sentences import first
 def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder writes the sentence word by word; with `noise` it is TSDAE's form."""
     require_transformer(encoder, "clm_autoencoder")
+    require_decodable(encoder, tied=settings.tied)
     special = encoder.framed
     text = (
         deleted(first, settings.noise, special_tokens=special, begins_word=begins_word(encoder))
@@ -40,6 +42,7 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
 def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder fills masks of the bare embeddings."""
     require_transformer(encoder, "mlm_autoencoder")
+    require_table(encoder)
     method = Method(
         name="mlm_autoencoder",
         pairs=sources.identity,

@@ -1,7 +1,7 @@
 """Condenser (Gao & Callan 2021): masks that only the sentence vector helps to fill (seed 001)."""
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.layers import skip_layer
+from sentemb_core.heads.layers import require_table, skip_layer
 from sentemb_core.heads.mask_filler import MaskFiller
 from sentemb_core.heads.sample_losses import condensed, masked_language
 from sentemb_core.method_settings import Condenser
@@ -15,6 +15,7 @@ from sentemb_core.views.sentences import first
 def condenser(settings: Condenser, encoder: Encoder) -> Method:
     """Pre-training: the head's loss and, on the last layer, the encoder's own (late MLM)."""
     require_transformer(encoder, "condenser")
+    require_table(encoder)
     below = skip_layer(encoder, settings.skip_from)
     late = SampleTerm("masked", masked_language("condenser.language"))
     return Method(

@@ -5,11 +5,12 @@ import logging
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
+from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.sample_losses import masked_language
 from sentemb_core.method_settings import DeCLUTR
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.methods.words import WITHOUT_MLM, masking, require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.views.masked import masked
 from sentemb_core.views.spans import SpanSampling, anchor_spans, positive_spans
@@ -46,6 +47,7 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     )
     if not settings.mlm:
         return method
+    require_table(encoder, WITHOUT_MLM)
     return method.joined(
         views={"anchor": masked(method.views["anchor"], masking(encoder, settings.mask_rate))},
         sample_terms={"mlm": (settings.mlm, SampleTerm("anchor", masked_language()))},

@@ -5,6 +5,7 @@ from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
 from sentemb_core.heads.discriminator import Discriminator
 from sentemb_core.heads.edit_detection import edit_detection
 from sentemb_core.heads.generator import Generator
+from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mask_filler import require_head
 from sentemb_core.method_settings import DiffCSE, SimCSE
 from sentemb_core.methods.method import HeadState, Method
@@ -26,6 +27,7 @@ def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = 
         RecipeError: there is none, and `random_head` is not set.
     """
     require_transformer(encoder, "diffcse")
+    require_table(encoder)
     require_head(pretrained, random_head=settings.random_head)
     text = with_masked_inputs(first, masking(encoder, settings.mask_rate))
     base = simcse(SimCSE(temperature=settings.temperature), encoder, text)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import cast
 
+import numpy as np
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
@@ -17,22 +18,25 @@ from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import by_network
 from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.repeated import MOST, repeated
+from sentemb_core.views.repeated import most_repeated, repeated
 from sentemb_core.views.sentences import first
 
 log = logging.getLogger(__name__)
 
 
-def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
+def esimcse(
+    settings: ESimCSE, encoder: Encoder, text: ViewMaker = first, longest: int | None = None
+) -> Method:
     """SimCSE whose positive may be longer than its anchor, with negatives of past steps.
 
     Args:
         settings: `queue` 0 leaves the queue and its momentum encoder out.
-        encoder: It must have dropout; few positions beyond max_length are worth a warning.
+        encoder: It must have dropout; few positions beyond the longest row are worth a warning.
         text: What a row is a pass over.
+        longest: Tokens of a row of it; none: `encoder.max_length`, as of a sentence.
     """
     require_dropout(encoder, "esimcse")
-    warn_of_few_positions(settings, encoder)
+    warn_of_few_positions(settings, encoder, longest or encoder.max_length)
     longer = repeated(
         text,
         settings.repetition,
@@ -67,17 +71,21 @@ def esimcse(settings: ESimCSE, encoder: Encoder, text: ViewMaker = first) -> Met
     )
 
 
-def warn_of_few_positions(settings: ESimCSE, encoder: Encoder) -> None:
+def warn_of_few_positions(settings: ESimCSE, encoder: Encoder, longest: int) -> None:
     """Rows repeat as many tokens as there are positions left: say so where long rows have none."""
-    wanted = encoder.max_length + MOST - 1
-    if settings.repetition and encoder.positions is not None and encoder.positions < wanted:
+    lengths = np.array([longest])
+    counts = lengths - 2 * encoder.framed
+    most = int(most_repeated(lengths, counts, settings.repetition, settings.rule)[0])
+    if encoder.positions is not None and encoder.positions < longest + most:
         log.warning(
-            "sentences of %d tokens repeat %d tokens at most, by the encoder's %d positions: set "
-            "encoder.positions=%d for random weights, or lower encoder.max_length",
-            encoder.max_length,
-            encoder.positions - encoder.max_length,
+            "rows of %d tokens repeat %d tokens at most and not %d, by the encoder's %d positions: "
+            "set encoder.positions=%d for random weights, or lower encoder.max_length (of HiCL's "
+            "segments: method.segment)",
+            longest,
+            encoder.positions - longest,
+            most,
             encoder.positions,
-            wanted,
+            longest + most,
         )
 
 

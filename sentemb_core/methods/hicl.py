@@ -92,7 +92,7 @@ def based(settings: HiCL, encoder: Encoder) -> Method:
     if isinstance(base, SimCSE):
         return simcse(base, encoder, slices)
     if isinstance(base, ESimCSE):
-        return esimcse(base, encoder, slices)
+        return esimcse(base, encoder, slices, segment_tokens(settings, encoder))
     return soft_negated(base, encoder, slices, sliced(opposite(text, encoder), settings, encoder))
 
 

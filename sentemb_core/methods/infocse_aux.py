@@ -3,7 +3,7 @@
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.auxiliary import AuxiliaryNetwork
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
-from sentemb_core.heads.layers import skip_layer
+from sentemb_core.heads.layers import require_table, skip_layer
 from sentemb_core.heads.mask_filler import require_head
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.sample_losses import aggregated
@@ -29,6 +29,7 @@ def infocse_aux(
         RecipeError: there is none and `random_head` is not set, or too few layers.
     """
     require_transformer(encoder, "infocse_aux")
+    require_table(encoder)
     require_head(pretrained, random_head=settings.random_head)
     depth = skip_layer(encoder, settings.skip_from)
     text = with_masked_inputs(first, masking(encoder, settings.mask_rate))

@@ -5,12 +5,13 @@ from torch import nn
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
+from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.sample_losses import masked_language
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.words import masking
+from sentemb_core.methods.words import WITHOUT_MLM, masking
 from sentemb_core.pairs import sources
 from sentemb_core.views.batch import ViewMaker
 from sentemb_core.views.masked import masked
@@ -43,6 +44,7 @@ def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Metho
 
 def with_mlm(method: Method, settings: SimCSE, encoder: Encoder, text: ViewMaker) -> Method:
     """The method, and a masked-language term on a pass of its own ("w/ MLM")."""
+    require_table(encoder, WITHOUT_MLM)
     hidden = masked(text, masking(encoder, settings.mask_rate))
     return method.joined(
         views={"masked": hidden},

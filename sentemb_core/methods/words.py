@@ -18,6 +18,10 @@ CONTINUES = "##"
 """How WordPiece (BERT) marks all pieces of a word but the first."""
 
 
+WITHOUT_MLM = "leave the masked-language term out (--set training.method.mlm=0)"
+"""The way out where a method could do without."""
+
+
 def require_transformer(encoder: Encoder, method: str) -> None:
     """That the encoder has layers and dropout to work with.
 

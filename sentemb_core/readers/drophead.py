@@ -41,7 +41,7 @@ def drophead(rate: float) -> Reader:
 @contextmanager
 def _silenced(encoder: Encoder, rate: float) -> Generator[None]:
     """Hooks in front of every projection, while it lasts."""
-    projections = _projections(encoder)
+    projections = projections_of(encoder)
     heads = int(cast(Any, encoder.backbone).config.num_attention_heads)
 
     def hook(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -55,7 +55,12 @@ def _silenced(encoder: Encoder, rate: float) -> Generator[None]:
             registered.remove()
 
 
-def _projections(encoder: Encoder) -> list[nn.Module]:
+def projections_of(encoder: Encoder) -> list[nn.Module]:
+    """What mixes the heads, layer by layer.
+
+    Raises:
+        RecipeError: the encoder's layers are none that are known.
+    """
     layers = cast(nn.Module, encoder.backbone)
     found = [module for name, module in layers.named_modules() if _PROJECTION.search(name)]
     if not found:

@@ -55,17 +55,18 @@ def default_device() -> str:
 
 
 def fast_precision() -> Precision:
-    """What matrix products are fastest in: bfloat16 on CUDA devices and processors with AMX.
+    """What products are fastest in: bfloat16 on CUDA devices and processors with units for it.
 
-    MiniLM, CPU-seconds of float32 over those of bfloat16, oneDNN held to each instruction set on
-    one processor (ONEDNN_MAX_CPU_ISA): AMX 1.4 to encode and 1.8 to train, AVX-512 with bfloat16
-    .6 and .7, AVX-512 without it .3 and .3, AVX2 .2 and .06. Of other processors nothing was
-    measured: float32.
+    MiniLM on one processor, CPU-seconds of float32 over those of bfloat16: AMD's AVX-512 (Zen 4)
+    1.9 to encode and 1.8 to train; Intel's AMX 1.4 and 1.8, and with oneDNN held to less
+    (ONEDNN_MAX_CPU_ISA) AVX-512 with bfloat16 .6 and .7, AVX-512 without it .3 and .3, AVX2 .2 and
+    .06. Of other processors nothing was measured: float32.
     """
-    fast = default_device() == "cuda" or has_amx()
+    fast = default_device() == "cuda" or multiplies_bfloat16()
     return "bfloat16" if fast else "float32"
 
 
-def has_amx() -> bool:
-    """Whether this is a processor that multiplies tiles of bfloat16 (on Linux)."""
-    return CPU.is_file() and "amx_bf16" in CPU.read_text(encoding="utf-8").split()
+def multiplies_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 faster than float32 (on Linux)."""
+    words = set(CPU.read_text(encoding="utf-8").split()) if CPU.is_file() else set[str]()
+    return "amx_bf16" in words or {"AuthenticAMD", "avx512_bf16"} <= words

@@ -43,9 +43,11 @@ _WORD = re.compile(
     r"|['’][^\W\d_]+)?",  # noqa: RUF001
     re.IGNORECASE,
 )
-_NOT = re.compile(r"\s*\bnot\b|(?<=\bcan)not\b", re.IGNORECASE)
-_SHORT_NOT = re.compile(r"\b([^\W\d_]+)n\s?['’]\s?t\b", re.IGNORECASE)  # noqa: RUF001
-_FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall"}
+_NOT = re.compile(
+    r"\b([^\W\d_]+)n\s?['’]\s?t\b|\s*\bnot\b|(?<=\bcan)not\b",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
 
 
 def negations(
@@ -74,15 +76,13 @@ def negated(sentence: str) -> str:
     As in SNCSE's code `not` goes behind the first auxiliary, else the first finite verb becomes `do
     not`, `does not` or `did not` with its lemma, else `Not` stands at the beginning.
     """
-    affirmed = _SHORT_NOT.sub(lambda found: _restored(found[1]), sentence, count=1)
-    if affirmed == sentence:
-        affirmed = _NOT.sub("", sentence, count=1).lstrip()
-    return affirmed if affirmed != sentence else _denied(sentence)
+    affirmed, found = _NOT.subn(lambda found: _restored(found[1]), sentence, count=1)
+    return affirmed.lstrip() if found else _denied(sentence)
 
 
-def _restored(stem: str) -> str:
-    """`is` of `isn't`, `will` of `won't`."""
-    return _FULL_STEMS.get(stem.lower(), stem)
+def _restored(stem: str | None) -> str:
+    """`is` of `isn't`, `will` of `won't`; nothing of a whole `not`."""
+    return _FULL_STEMS.get(stem.lower(), stem) if stem else ""
 
 
 def _denied(sentence: str) -> str:
@@ -95,7 +95,7 @@ def _denied(sentence: str) -> str:
         name = place > 0 and word[0][0].isupper()
         if not name and (verb := _denied_verb(plain, place)):
             return f"{sentence[: word.start()]}{verb}{sentence[word.end() :]}"
-    return f"Not {sentence}"
+    return f"Not {sentence.lstrip()}"
 
 
 def _is_auxiliary(plain: list[str], place: int) -> bool:

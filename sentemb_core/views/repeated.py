@@ -8,10 +8,12 @@ from jaxtyping import Int64
 
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.content import Content, content_of, frame_of, ranks, rows_of
+from sentemb_core.views.content import content_of, frame_of, ranks, rows_of
 
-MOST = 10
+TOO_MANY = 10
 """The official code draws fewer repetitions than this, however long a text is."""
+
+Rule = Literal["code", "paper"]
 
 
 def repeated(
@@ -20,24 +22,23 @@ def repeated(
     *,
     special_tokens: bool,
     longest: int | None = None,
-    rule: Literal["code", "paper"] = "code",
+    rule: Rule = "code",
 ) -> ViewMaker:
     """Some content tokens of `text` stand twice, in place; a text may outgrow its limit by them.
 
     Args:
         text: Whose tokens.
-        rate: rho. ESimCSE's code: .32 for BERT.
+        rate: rho. ESimCSE's code: .32 for BERT; 0 repeats nothing.
         special_tokens: Rows begin and end with one, which is never repeated.
         longest: Tokens a row may have afterwards: positions of the encoder.
-        rule: How many, always uniform: `code` from 0 to min(10, int(rho L)) - 1 with L counting
-            special tokens; `paper` from 0 to max(2, int(rho N)) with N counting content.
+        rule: How many, always uniform from 0 to `most_repeated`.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
         content = content_of(seen.tokens, frame_of(seen, special_tokens=special_tokens))
-        bound = _first_too_many(content, rate, rule)
-        count = np.minimum(rng.integers(0, bound), content.counts)
+        most = most_repeated(content.lengths, content.counts, rate, rule)
+        count = np.minimum(rng.integers(0, most + 1), content.counts)
         if longest is not None:
             count = np.minimum(count, np.maximum(0, longest - content.lengths))
         key = np.where(content.inner, rng.random(len(content.ids)), np.inf)
@@ -49,10 +50,19 @@ def repeated(
     return view
 
 
-def _first_too_many(
-    content: Content, rate: float, rule: Literal["code", "paper"]
+def most_repeated(
+    lengths: Int64[np.ndarray, " rows"],
+    counts: Int64[np.ndarray, " rows"],
+    rate: float,
+    rule: Rule,
 ) -> Int64[np.ndarray, " rows"]:
-    """The least number of repetitions that is never drawn."""
+    """Of rows of `lengths` tokens, `counts` of them content.
+
+    `code`: min(10, int(rho L)) - 1 of L tokens; `paper`: max(2, int(rho N)) of N content tokens.
+    None at rate 0, where the paper's rule as printed has two.
+    """
+    if rate == 0:
+        return np.zeros_like(counts)
     if rule == "paper":
-        return 1 + np.maximum(2, (rate * content.counts).astype(np.int64))
-    return np.clip((rate * content.lengths).astype(np.int64), 1, MOST)
+        return np.maximum(2, (rate * counts).astype(np.int64))
+    return np.clip((rate * lengths).astype(np.int64), 1, TOO_MANY) - 1

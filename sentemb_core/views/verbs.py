@@ -51,6 +51,8 @@ VERBS = words("""
 """)
 
 _VOWELS = "aeiou"
+_LONG = tuple(words("ad ap ar as at ib id in ir od ok ud um ur ut"))
+"""Ends of stems whose last vowel is mostly long, by an e."""
 
 
 def lemma_of_past(word: str) -> str | None:
@@ -90,9 +92,14 @@ def _drops_an_e(stem: str) -> bool:
     """Whether a past in -ed was more likely spelled with an e: `lov`, `creat`, `handl`."""
     if stem[-1] in "cuvz" or (stem[-1] == "g" and stem[-2] not in "ng"):
         return True
+    if stem.endswith(("iat", "uat", "ang", "eng", "ung")):
+        return True
+    sounds = stem.replace("qu", "kw")
+    single_vowel = sounds[-2] in _VOWELS and sounds[-3] not in _VOWELS and sounds[-1] not in "wxy"
+    if single_vowel and not any(letter in _VOWELS for letter in sounds[:-2]):
+        return True  # after a single vowel that is stressed, a last consonant would be doubled
     if stem[-1] == "l":
         return stem[-2] not in _VOWELS + "lrw"
     if stem[-1] == "s":
         return stem[-2] not in "s"
-    single_vowel = stem[-2] in _VOWELS and stem[-3] not in _VOWELS
-    return single_vowel and stem.endswith(("at", "ut", "ir", "ur", "in", "as", "id", "ok"))
+    return single_vowel and stem.endswith(_LONG)

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Literal
 
+from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
+from sentemb_core.evaluation.bootstrap import SAME
 from sentemb_core.experiments import OF_TRAINING, TITLE, Claim, Column, Experiment
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
 from tasks.rows import Value
@@ -22,7 +24,8 @@ FEWEST = 2
 class Rival(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds.
 
-    `over_seeds`: the interval is the range over the seeds, for want of units to resample.
+    `units`: queries, pairs or examples that the interval is over; None: for want of them it is the
+    range over the seeds.
     `reversed`: of seconds and losses the lower are better, and the difference is the other's less
     the better's.
     """
@@ -33,21 +36,37 @@ class Rival(Value):
     high: float
     seeds: int
     better_in: int
+    equal_in: int = 0
     margin: float = 0.0
-    over_seeds: bool = False
+    units: int | None = None
     reversed: bool = False
 
     @property
-    def fate(self) -> Fate:
-        """Decided where the interval leaves out 0 and all seeds agree; one decides nothing.
+    def over_seeds(self) -> bool:
+        """Whether the interval is their range."""
+        return self.units is None
 
-        With a margin, its negative takes the place of 0.
-        """
+    @property
+    def too_few(self) -> str:
+        """What there is too little of to decide anything, if there is."""
         if self.seeds < FEWEST:
+            return "one seed decides nothing"
+        if self.units is not None and self.units < FEWEST_UNITS:
+            return f"of {self.units} queries, pairs or examples nothing can be decided"
+        return ""
+
+    @property
+    def fate(self) -> Fate:
+        """Decided where the interval leaves out 0 and all seeds agree, if there is enough of both.
+
+        A seed in which both are equal agrees with nobody. With a margin, its negative takes the
+        place of 0.
+        """
+        if self.too_few:
             return "not decided"
         if self.low > -self.margin and self.better_in == self.seeds:
             return "holds"
-        if self.high < -self.margin and self.better_in == 0:
+        if self.high < -self.margin and self.better_in == self.equal_in == 0:
             return "does not hold"
         return "not decided"
 
@@ -135,22 +154,22 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
     """
     first = next(iter(pairs.values()))
     timed = first[0][0].judge in OF_TRAINING
-    over_seeds = not all(has_units(one, column) for column, one, _ in first)
     by_seed = [
         (-1 if timed else 1)
         * mean(value_of(one, column) - value_of(other, column) for column, one, other in row)
         for row in pairs.values()
     ]
-    low, high = (min(by_seed), max(by_seed)) if over_seeds else interval(pairs)
+    interval: Json = {"low": min(by_seed), "high": max(by_seed)}
+    if all(has_units(one, column) for column, one, _ in first):
+        interval = told_of(claim_interval(contests(pairs)), "interval")
     return Rival(
         than=than,
         difference=mean(by_seed),
-        low=low,
-        high=high,
+        **interval,
         seeds=len(by_seed),
-        better_in=sum(gain > -margin for gain in by_seed),
+        better_in=sum(gain + margin > SAME for gain in by_seed),
+        equal_in=sum(abs(gain + margin) <= SAME for gain in by_seed),
         margin=margin,
-        over_seeds=over_seeds,
         reversed=timed,
     )
 
@@ -160,12 +179,6 @@ def has_units(finding: Finding, column: Column) -> bool:
     if column.judge in OF_TRAINING:
         return False
     return column.measure in (None, result_in(finding, column).main)
-
-
-def interval(pairs: Pairs) -> tuple[float, float]:
-    """95 %, over the queries, pairs or examples of all columns."""
-    told = told_of(claim_interval(contests(pairs)), "interval")
-    return told["low"], told["high"]
 
 
 def contests(pairs: Pairs) -> list[Contest]:
@@ -191,10 +204,10 @@ def result_of(finding: Finding) -> ArtifactRef:
     return finding.result
 
 
-@stage("claim_interval", version=1)
+@stage("claim_interval", version=2)
 def claim_interval(contests: list[Contest]) -> ArtifactRef:
-    """Bounds of the mean difference of two arms."""
-    from sentemb_core.evaluation.comparison import seeds_interval
+    """95 % of two arms' mean difference, over the queries, pairs or examples of all columns."""
+    from sentemb_core.evaluation.comparison import seeds_interval, units_in
     from sentemb_core.evaluation.results import TaskResult, read_result
     from sentemb_core.evaluation.titles import title_result
 
@@ -203,10 +216,10 @@ def claim_interval(contests: list[Contest]) -> ArtifactRef:
             return title_result(opened(ref), contest.measure)
         return read_result(opened(ref))
 
-    found = seeds_interval(
-        [
-            [(result(one, contest), result(other, contest)) for one, other in contest.pairs]
-            for contest in contests
-        ]
-    )
-    return kept_json("interval", {"low": found.low, "high": found.high})
+    tasks = [
+        [(result(one, contest), result(other, contest)) for one, other in contest.pairs]
+        for contest in contests
+    ]
+    found = seeds_interval(tasks)
+    told = {"low": found.low, "high": found.high, "units": units_in(tasks)}
+    return kept_json("interval", told)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class Finding(Value):
     """One arm in one column under one seed: its result, or the error that it ended in.
 
+    `less`: what the arm asked for more of than there was, and how much there was.
     `seconds` is what all trainings of the arm took when they were computed, `log` of the last one.
     """
 
@@ -27,6 +28,7 @@ class Finding(Value):
     column: str
     seed: int
     result: ArtifactRef | None = None
+    less: tuple[str, ...] = ()
     seconds: float = 0.0
     log: ArtifactRef | None = None
     error: str = ""

@@ -19,7 +19,7 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.types import Json
-from tasks.tables.claims import FEWEST, Fated, fated
+from tasks.tables.claims import Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
@@ -124,13 +124,19 @@ class Told:
             where = "In brackets" if bracketed else "The paper"
             source = f"{where}: {paper.source} ({paper.measure})."
             told.append(" ".join(filter(None, (source, self.printed.elsewhere(), paper.note))))
-        told += [f"What differs: {self.differs}", *self.absent(), *self.overlap()]
+        told += [f"What differs: {self.differs}", *self.less(), *self.absent(), *self.overlap()]
         return [*told, *self.groups(), *self.failures()]
 
     @property
     def differs(self) -> str:
         """From the paper: in the budget that was allowed, and in any."""
         return " ".join(filter(None, (self.budget.differs, self.what.differs)))
+
+    def less(self) -> list[str]:
+        """Arms that asked for more labels or documents than there are, and what they had."""
+        had = grouped((one.arm, told) for one in self.findings for told in one.less)
+        arms = "; ".join(f"{arm} ({', '.join(dict.fromkeys(told))})" for arm, told in had.items())
+        return [f"Had less than was asked for, all that there is: {arms}."] if arms else []
 
     def absent(self) -> list[str]:
         """Columns that could be there."""
@@ -287,10 +293,11 @@ def difference(claim: Fated) -> str:
     if rival.reversed:
         sides = f"{rival.than} less {claim.better}, {', '.join(claim.columns)}"
     told = f"{sides}{of}: {rival.difference:+.3f}"
-    if rival.seeds < FEWEST:
-        return f"{told} ({rival.low:+.3f} to {rival.high:+.3f}); one seed decides nothing.{missing}"
+    if rival.too_few:
+        return f"{told} ({rival.low:+.3f} to {rival.high:+.3f}); {rival.too_few}.{missing}"
+    equal = f", equal in {rival.equal_in}" if rival.equal_in else ""
     over = " over the seeds" if rival.over_seeds else ""
     return (
         f"{told} ({rival.low:+.3f} to {rival.high:+.3f}{over}), {above} in {rival.better_in} of "
-        f"{rival.seeds} seeds.{missing}"
+        f"{rival.seeds} seeds{equal}.{missing}"
     )

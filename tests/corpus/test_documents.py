@@ -218,14 +218,15 @@ def test_an_empty_corpus_says_what_became_of_its_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "columns", "way"),
     [
+        (b'{"data": [', {}, "JSON has an object a line, or one array of objects; a row of a CSV"),
         ({"text": ["One.", "Two."]}, {}, r"lists of strings \(--sentences-column\)$"),
         ({"text": "One. Two."}, {"text_column": None, "sentences_column": "text"}, "--text-column"),
         ({"text": "One.", "title": 1984}, {"counterpart_column": "title"}, "--counterpart-column"),
         ({"text": "One.", "id": 0.5}, {"id_column": "id"}, r"whole numbers \(--id-column; without"),
     ],
 )
-def test_a_column_of_another_type_is_told_the_option_to_look_at(
-    tmp_path: Path, row: dict[str, object], columns: dict[str, str | None], way: str
+def test_what_ails_every_row_is_told_with_a_way_out(
+    tmp_path: Path, row: bytes | dict[str, object], columns: dict[str, str | None], way: str
 ) -> None:
     with pytest.raises(EmptyCorpusError, match=way):
         read(jsonl(tmp_path / "a.jsonl", [row]), **columns)

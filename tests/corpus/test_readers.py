@@ -256,6 +256,27 @@ def test_a_spreadsheets_semicolons_part_its_cells(tmp_path: Path, name: str) -> 
     assert documents[0].sentences == ["One, two.", "Three."]
 
 
+def test_the_tabs_of_a_database_part_the_cells_of_a_csv(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id\ttext\n1\tOne, two. Three; four.\n")
+    _, documents, _ = read(path, id_column="id")
+    assert documents[0].sentences == ["One, two.", "Three; four."]
+
+
+def test_a_header_of_one_column_says_what_parts_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id|body\n1|One. Two.\n")
+    with pytest.raises(MissingColumnError, match=r"\['id\|body'\].*commas, semicolons or tabs"):
+        read(path, text_column="text")
+
+
+def test_a_first_document_that_stands_for_the_header_is_told_in_short(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"1,{'One two three. ' * 99}\n2,Four. Five.\n")
+    with pytest.raises(MissingColumnError, match=r"found \['1', 'One two .{50,60} \.\.\.'\]"):
+        read(path)
+
+
 def test_a_semicolon_in_a_header_with_commas_is_a_letter(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id;old,text\n1,One. Two.\n")
@@ -351,6 +372,8 @@ def test_text_files_have_no_columns_to_name(tmp_path: Path) -> None:
         ("a.json", b'[{"text": "One. Two."}, {"text": ', "array .* breaks: element 1"),
         ("a.json", b'[{"text": "One. Two."} {"text": 1}]', "expected ','"),
         ("a.csv", b"te\xffxt\nOne. Two.\n", "header of a.csv .* byte 2"),
+        ("a.csv", "text\r\nOne. Two.\r\n".encode("utf-16"), "mark of UTF-16"),
+        ("a.jsonl", '{"text": "One. Two."}\n'.encode("utf-16"), "mark of UTF-16"),
     ],
 )
 def test_a_source_that_cannot_be_read_says_why(

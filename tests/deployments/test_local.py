@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from deployments import local
 from deployments.processes import MARK
 from deployments.production import NIGHTLY_DEMO
 from flows.demo import WAYS
+from sentemb_core.errors import UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from tasks.delivery import sync
@@ -113,6 +116,15 @@ def run(served, tmp_path_factory):
     config = tiny_run(source, **ONE_ROUND)
     body = {"parameters": {"config": config.model_dump(mode="json")}}
     return triggered(api, "infocse-idc/blog-usgov", body)
+
+
+def test_a_home_that_is_served_is_told_before_its_port(tmp_path):
+    with (
+        local.alone(tmp_path),
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(UsageError, match=r"is served already, at .*: use that, or end it first"),
+    ):
+        local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
 
 
 def triggered(api, deployment, body):

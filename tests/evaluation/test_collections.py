@@ -259,6 +259,44 @@ def test_parquet_files_that_cannot_be_used_are_told_apart(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("ir_npl_queries", {"text": ["b", None]}),
+        ("ir_npl_qrels", {"rel": [1, None]}),
+        ("ir_npl_qrels", {"rel": [1.0, 0.5]}),
+        ("product_abt_buy", {"title2": ["A", None]}),
+        ("product_wdc_clusters", {"title": ["a", None]}),
+        ("product_wdc_clusters", {"cluster_id": [0, None]}),
+        ("stsb", {"sentence2": ["A", None]}),
+    ],
+)
+def test_rows_without_a_value_are_told_by_their_numbers(
+    tmp_path: Path, name: str, wrong: dict[str, list]
+):
+    files: dict[str, dict[str, list]] = {
+        "ir_npl_docs": {"doc_id": ["1", "2"], "text": ["a", None]},
+        "ir_npl_queries": {"query_id": ["1", "2"], "text": ["b", "c"]},
+        "ir_npl_qrels": {"query_id": ["1", "1"], "doc_id": ["1", "2"], "rel": [1, 1]},
+        "product_abt_buy": {"title1": ["a", "b"], "title2": ["A", "B"], "label": [1, 1]},
+        "product_wdc_clusters": {"cluster_id": [0, 0], "title": ["a", "b"]},
+        "stsb": {"sentence1": ["a", "b"], "sentence2": ["A", "B"], "score": [5.0, 4.0]},
+    }
+    for file, columns in files.items():
+        write(tmp_path / f"{file}.parquet", **columns | (wrong if file == name else {}))
+    read = {
+        "ir": lambda: read_trec_style(tmp_path, "npl"),
+        "product": lambda: read_products(tmp_path, name.removeprefix("product_")),
+        "stsb": lambda: sts_retrieval(tmp_path / "stsb.parquet"),
+    }[name.split("_")[0]]
+    (column,) = wrong
+    told = (
+        rf"E100 Column {column} holds .*1 row of .*{name}\.parquet \(first: row 1, counted from 0"
+    )
+    with pytest.raises(BadDataError, match=told):
+        read()
+
+
+@pytest.mark.parametrize(
     ("name", "documents", "queries", "judgements", "left_out"),
     [("cranfield", 1400, 225, 1612, 0), ("cacm", 3204, 52, 796, 12), ("npl", 11426, 93, 2083, 0)],
 )

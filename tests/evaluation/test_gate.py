@@ -99,6 +99,18 @@ def test_a_truly_better_encoder_is_promoted_19_times_out_of_20():
     assert np.mean(promoted) >= 0.95
 
 
+@pytest.mark.parametrize(("gain", "passes"), [(0.06, 0.97), (0.04, 0.61)])
+def test_what_700_queries_can_show_is_what_the_gate_says_of_them(gain: float, passes: float):
+    rng = np.random.default_rng(0)
+    shares = [(1 / 8 + gain) / 2, (1 / 8 - gain) / 2, 7 / 8]
+    promoted = []
+    for won, lost, level in rng.multinomial(QUERIES, shares, size=800):
+        champion = np.repeat([50, 1, 1], [won, lost, level])
+        candidate = np.repeat([1, 50, 1], [won, lost, level])
+        promoted.append(verdict(candidate, champion).promote)
+    assert np.mean(promoted) == pytest.approx(passes, abs=0.04)
+
+
 def test_without_a_champion_the_start_encoder_is_to_be_beaten():
     start = np.where(np.arange(QUERIES) < 0.2 * QUERIES, 1, 50)
     better = np.where(np.arange(QUERIES) < 0.5 * QUERIES, 1, 50)

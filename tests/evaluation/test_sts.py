@@ -177,6 +177,23 @@ def test_scores_that_are_text_are_refused(tmp_path: Path):
         read_sts(pairs)
 
 
+def test_scores_without_bounds_and_pairs_without_a_sentence_are_refused_by_their_rows(
+    tmp_path: Path,
+):
+    columns = {"sentence1": [None, *"abcd"], "sentence2": [*"efghi"], "subset": [*"jjjjj"]}
+    scores = [None, 1.0, 2.0, math.inf, -math.inf]
+    path = write(tmp_path / "a.parquet", **columns, score=scores)
+    with pytest.raises(
+        BadDataError, match=r"E100 Column score .* 2 rows of .*\(first: row 3, 4, c"
+    ):
+        read_sts(path)
+    path = write(tmp_path / "a.parquet", **columns, score=[math.nan, 1.0, 2.0, 3.0, 4.0])
+    assert read_sts(path).first == [*"abcd"], "who is not scored is not asked"
+    path = write(tmp_path / "a.parquet", **columns, score=[5.0, 1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(BadDataError, match=r"E100 Column sentence1 holds text .*row 0, counted f"):
+        read_sts(path)
+
+
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
     """The published encoder, loaded once."""

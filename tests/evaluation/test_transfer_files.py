@@ -152,10 +152,32 @@ def test_broken_files_are_told_apart(tmp_path: Path):
         read_probing("tense", tmp_path / "absent.txt")
     with pytest.raises(MissingColumnError, match=r"E104 .*lacks label and has text"):
         read_labelled("mr", write(tmp_path / "a.parquet", text=["a"]))
-    with pytest.raises(BadDataError, match=r"E100 .*1 empty cells"):
-        read_labelled("mr", write(tmp_path / "b.parquet", text=["a", None], label=[0, 1]))
-    with pytest.raises(BadDataError, match=r"E100 .*1 empty cells"):
-        read_labelled("mr", write(tmp_path / "c.parquet", text=["a", "b"], label=[0, math.nan]))
+    with pytest.raises(BadDataError, match=r"E100 .*d\.parquet has no row"):
+        read_labelled("mr", write(tmp_path / "d.parquet", text=[], label=[]))
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("sentence1", ["a", None]),
+        ("sentence2", [1, 2]),
+        ("label", [0, math.nan]),
+        ("label", ["yes", None]),
+        ("split", ["train", None]),
+    ],
+)
+def test_rows_without_a_value_are_told_by_their_numbers(tmp_path: Path, name: str, cells: list):
+    columns = {"sentence1": [*"ab"], "sentence2": [*"cd"], "label": [0, 1], "split": ["train"] * 2}
+    path = write(tmp_path / "a.parquet", **columns | {name: cells})
+    bad = "0, 1" if cells == [1, 2] else "1"
+    with pytest.raises(BadDataError, match=rf"E100 Column {name} holds .*row {bad}, counted from"):
+        read_labelled("mr", path)
+
+
+def test_a_review_of_which_a_sentence_is_none_is_told_by_its_number(tmp_path: Path):
+    path = write(tmp_path / "a.parquet", sentences=[["a."], ["b.", None]], label=[1, 0])
+    with pytest.raises(BadDataError, match=r"E100 Column sentences holds lists of texts.*row 1, c"):
+        read_reviews("r", path, "whole")
 
 
 def test_an_unknown_task_is_told_the_known_ones(tmp_path: Path):

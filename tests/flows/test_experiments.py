@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from flows import experiment as running
@@ -185,6 +186,30 @@ def test_the_head_of_the_base_goes_with_it_under_another_pooling(asked: Reproduc
     heads = [(store.path(made.encoder) / HEAD_FILE).read_bytes() for made in (base, read)]
     assert base.encoder != read.encoder
     assert heads[0] == heads[1]
+
+
+def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reproduction, monkeypatch):
+    sentences = pq.read_metadata(asked.file("plain_sentences")).num_rows
+    arms = (
+        Arm(label="all", steps=(Label(count=None),), corpus="blog_usgov"),
+        Arm(label="four", steps=(Label(count=4),), corpus="blog_usgov"),
+        Arm(label="++", steps=(*[Label(count=1_000)] * 2, Label(count=4)), corpus="blog_usgov"),
+        Arm(label="ten", steps=(Train(method=SimCSE()),), max_documents=10),
+        Arm(label="100k", steps=(Train(method=SimCSE()),), max_documents=100_000),
+    )
+    what = WHOLE.model_copy(update={"arms": arms, "claims": ()})
+    monkeypatch.setattr(index, "EXPERIMENTS", {what.id: what})
+    found = made(asked)
+    with without_prefect(Store.default()):
+        ground = learning.ground_of(asked, learning.base_of(asked), "blog_usgov")
+        labels = learning.labels_for(ALL_LABELS, ground, asked).count
+    assert 4 < labels < 40
+    (told,) = (line for line in Told(what, asked.budget, found, {}).notes() if "Had less" in line)
+    assert told == (
+        "Had less than was asked for, all that there is: "
+        f"++ ({labels} labels of blog_usgov); "
+        f"100k (40 documents of blog_usgov, {sentences} documents of plain_sentences)."
+    )
 
 
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):

@@ -21,9 +21,10 @@ from sentemb_core.configs import (
     MethodRun,
     TrainingConfig,
 )
-from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.benchmark import Benchmark, is_label
 from sentemb_core.corpus.table import read_documents
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
+from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from tasks.rows import SelfTraining
 from tasks.run_report import full_report
@@ -185,6 +186,22 @@ def test_a_corpus_without_counterparts_has_no_labels(corpus_file: Path):
     corpus = tiny_run(corpus_file).corpus.model_copy(update={"counterpart_column": None})
     with pytest.raises(EmptyPairsError, match="E102"):
         tuned(tuning_run(corpus_file, corpus=corpus.model_dump()))
+
+
+@pytest.mark.parametrize("kind", [tuning_run, plus_run])
+def test_labels_of_one_document_are_refused_before_anything_is_made(
+    corpus_file: Path, tmp_path: Path, kind: Any
+):
+    rows = [json.loads(line) for line in corpus_file.read_text().splitlines()]
+    learnt = next(row for row in rows if is_label(row["id"], 0.5))
+    few = [row for row in rows if row is learnt or not is_label(row["id"], 0.5)]
+    file = tmp_path / "few.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in few))
+    walked = cycled if kind is plus_run else tuned
+    with pytest.raises(EmptyPairsError, match=r"found those of 1.*of 1;.*label_share"):
+        walked(kind(file))
+    made = {record.stage for record in records.every(Store.default())}
+    assert made == {"read_corpus", "draw_benchmark"}
 
 
 def test_a_plan_ends_where_the_number_of_labels_is_not_known(corpus_file: Path):

@@ -1,5 +1,7 @@
 """What holds for every method, whatever it learns by; and what ties one method to another."""
 
+import re
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,6 +13,16 @@ import torch
 import torch.nn.functional as F
 from pydantic import ValidationError
 from safetensors.torch import load, save
+from transformers import (
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    MPNetConfig,
+    MPNetModel,
+    T5Config,
+    T5EncoderModel,
+)
 
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.batching import encode
@@ -179,11 +191,11 @@ def test_padding_changes_neither_loss_nor_gradient(recipe, packing, doubled, mon
     """Every length by itself; then all rows at once: in one row, or padded to the longest."""
     method, learner, batch = doubled(recipe)
     found = []
-    for slack in (0, 10**6):
+    packs = encoders.packs
+    for slack, packed in ((0, False), (10**6, packing)):
         monkeypatch.setattr(gradients, "TRANSFORMER_SLACK", slack)
+        monkeypatch.setattr(encoders, "packs", packs if packed else lambda _: False)
         found.append(step_of(method, learner, batch))
-        if not packing:
-            monkeypatch.setattr(encoders, "packs", lambda _: False)
     assert_same_step(*found, within=REGROUPED)
 
 
@@ -421,7 +433,7 @@ def test_segments_longer_than_the_encoder_reads_are_cut_and_told(base, held, cap
     assert f"segments are cut to {held} tokens" in caplog.text
     caplog.clear()
     made("hicl", **settings | {"segment": held})
-    assert not caplog.records
+    assert "segments are cut" not in caplog.text  # whether they have room to repeat is told apart
 
 
 def test_hicl_with_several_segments_is_not_its_base():
@@ -560,6 +572,44 @@ def test_a_static_encoder_is_refused_and_told_what_it_can_learn_by(name, setting
         made(name, tiny.static(), **settings)
 
 
+SIZES = {"vocab_size": tiny.VOCABULARY + 1, "max_position_embeddings": 64}
+WIDE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+OF_OTHER_KINDS = {
+    "a stack of another name": DistilBertModel(
+        DistilBertConfig(**SIZES, dim=16, n_layers=2, n_heads=2, hidden_dim=32)
+    ),
+    "a table of another width": ElectraModel(ElectraConfig(**SIZES, **WIDE, embedding_size=8)),
+    "layers that do not come apart": MPNetModel(MPNetConfig(**SIZES, **WIDE)),
+}
+
+
+@every_recipe
+@pytest.mark.parametrize("kind", OF_OTHER_KINDS)
+def test_networks_that_do_not_fit_an_encoder_are_refused_with_the_recipe(recipe, kind):
+    """A plan makes the recipe alone; the networks come after corpus and vectors."""
+    encoder = tiny.bert()
+    encoder.backbone = deepcopy(OF_OTHER_KINDS[kind])
+    try:
+        method = method_for(config_of(recipe.name, recipe.settings).method, encoder)
+    except RecipeError as told:
+        unaware, _ = made(recipe.name, **recipe.settings)
+        with pytest.raises(RecipeError, match=re.escape(str(told)[:60])):
+            unaware.networks(encoder)
+    else:
+        learner_of(method, encoder, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("simcse", {"mlm": 0.1}), ("declutr", {**SPANS, "mlm": 1.0})]
+)
+def test_a_masked_language_term_that_does_not_fit_can_be_left_out(name, settings):
+    encoder = tiny.bert()
+    encoder.backbone = deepcopy(OF_OTHER_KINDS["a stack of another name"])
+    with pytest.raises(RecipeError, match=r"E303 .*DistilBert.* \(--set training\.method\.mlm=0"):
+        made(name, encoder, **settings)
+    assert made(name, encoder, **settings | {"mlm": 0.0})[0].name == name
+
+
 @pytest.mark.parametrize("entry", [e for e in LISTING if e.name not in TRANSFORMERS_ALONE])
 def test_every_other_method_takes_a_static_encoder(entry):
     assert made(entry.name, tiny.static())[0].name == entry.name
@@ -627,6 +677,26 @@ def test_spans_that_the_encoders_positions_cut_are_told_once(caplog):
     assert least[0] == least[1]
 
 
+def test_heads_that_nobody_knows_to_silence_are_refused_with_the_recipe():
+    encoder = tiny.bert()
+    encoder.backbone = T5EncoderModel(T5Config(vocab_size=81, d_model=16, d_kv=8, num_heads=2))
+    with pytest.raises(RecipeError, match=r"E303 Drophead .*T5EncoderModel.* take dropout or span"):
+        made("mirror_bert", encoder, drophead=0.2)
+    assert made("mirror_bert", encoder)[0].dropout
+
+
+def test_means_over_padding_are_told_where_another_pooling_is_judged(caplog):
+    first_token, mean = tiny.bert(), tiny.bert()
+    first_token.pooling = "cls_before_pooler"
+    made("mirror_bert", mean, pooling="mean_with_pads")
+    made("mirror_bert", first_token)
+    assert not caplog.records
+    made("mirror_bert", first_token, pooling="mean_with_pads")
+    (told,) = caplog.messages
+    assert "kept with pooling cls_before_pooler" in told
+    assert "encoder.pooling=mean" in told
+
+
 def with_positions(count):
     encoder = tiny.bert()
     table = encoder.backbone.embeddings.position_embeddings
@@ -635,13 +705,23 @@ def with_positions(count):
 
 
 def test_positions_that_leave_no_room_for_repeated_words_are_told(caplog):
-    for positions, settings in ((27, {}), (20, {"repetition": 0.0})):
+    nothing = {"repetition": 0.0}
+    for positions, settings in ((22, {}), (18, nothing), (18, nothing | {"rule": "paper"})):
         made("esimcse", with_positions(positions), **settings)
     assert not caplog.records
     made("esimcse", with_positions(20))
     (told,) = caplog.messages
-    assert "sentences of 18 tokens repeat 2 tokens at most" in told
-    assert "encoder.positions=27" in told
+    assert "rows of 18 tokens repeat 2 tokens at most and not 4" in told
+    assert "encoder.positions=22" in told
+
+
+def test_segments_repeat_words_where_whole_sentences_have_no_room(caplog):
+    over = {"base": {"name": "esimcse"}}
+    made("hicl", with_positions(18), **over, segment=16)  # as long as the encoder's sentences
+    (told,) = caplog.messages
+    assert "rows of 16 tokens repeat 2 tokens at most and not 4" in told
+    made("hicl", with_positions(18), **over, segment=12)
+    assert caplog.messages == [told]
 
 
 def test_the_papers_rule_repeats_two_words_of_a_short_sentence():

@@ -232,6 +232,7 @@ REQUESTS = (
     Asked("infocse_idc", "max_per_cluster", most_rows("sentence", "group"), {2: 2, 3: 3}, CLUSTERS),
     Asked("fine_tune", "sentences", most_rows("sentence", "owner"), {2: 2, 4: 4}),
     Asked("esimcse", "repetition", most_repeated, {0.0: 0, 0.4: 3, 0.6: 6}),
+    Asked("esimcse", "repetition", most_repeated, {0.0: 0, 0.1: 2, 0.4: 4}, {"rule": "paper"}),
     Asked("esimcse", "rule", most_repeated, {"code": 2, "paper": 3}),
     Asked("esimcse", "queue", network("queue.vectors"), {5: 5, 160: 160}),
     Asked("esimcse", "momentum", network("momentum.momentum"), {0.9: 0.9, 0.995: 0.995}),

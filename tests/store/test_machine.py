@@ -16,21 +16,24 @@ from sentemb_core.store.machine import (
 
 
 @pytest.mark.parametrize(
-    ("device", "flags", "expected"),
+    ("device", "words", "expected"),
     [
-        ("cpu", "fpu avx2 avx512_bf16 amx_bf16 amx_tile", "bfloat16"),
-        ("cpu", "fpu avx2 avx512f avx512_bf16", "float32"),
-        ("cpu", "fpu avx2", "float32"),
+        ("cpu", "GenuineIntel fpu avx2 avx512_bf16 amx_bf16 amx_tile", "bfloat16"),
+        ("cpu", "GenuineIntel fpu avx2 avx512f avx512_bf16", "float32"),
+        ("cpu", "AuthenticAMD fpu avx2 avx512f avx512_bf16", "bfloat16"),
+        ("cpu", "AuthenticAMD fpu avx2", "float32"),
         ("cpu", None, "float32"),
-        ("cuda", "fpu avx2", "bfloat16"),
+        ("cuda", "AuthenticAMD fpu avx2", "bfloat16"),
     ],
 )
 def test_bfloat16_is_chosen_where_there_are_units_for_it(
-    tmp_path: Path, monkeypatch, device: str, flags: str | None, expected: str
+    tmp_path: Path, monkeypatch, device: str, words: str | None, expected: str
 ):
     file = tmp_path / "cpuinfo"
-    if flags:
-        file.write_text(f"processor\t: 0\nflags\t\t: {flags}\n\n" * 2, encoding="utf-8")
+    if words:
+        vendor, flags = words.split(" ", 1)
+        text = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n\n"
+        file.write_text(text * 2, encoding="utf-8")
     monkeypatch.setattr(machine, "CPU", file)
     monkeypatch.setattr(machine, "default_device", lambda: device)
     assert fast_precision() == expected

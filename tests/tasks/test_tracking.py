@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -334,6 +335,24 @@ def test_processes_that_meet_a_fresh_database_at_once_all_find_it_ready(tmp_path
         user.join()
     assert len(found) == 1
     assert found.pop().isdigit()
+
+
+def test_a_process_that_ends_while_it_makes_the_database_leaves_none(tmp_path, monkeypatch):
+    """Tables made in part are no database to MLflow: every later run found it so."""
+    from mlflow import MlflowClient
+
+    def ends(client, tracking_uri, registry_uri):
+        with contextlib.closing(sqlite3.connect(tracking_uri.removeprefix("sqlite:///"))) as half:
+            half.execute("CREATE TABLE experiments (experiment_id INTEGER)")
+        raise KeyboardInterrupt
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(MlflowClient, "__init__", ends)
+        with pytest.raises(KeyboardInterrupt):
+            mlflow_client(tmp_path)
+    assert experiment_id(tmp_path).isdigit()
+    assert not list(tmp_path.glob("mlflow.db.*"))
 
 
 def test_a_batch_is_successive_metrics_of_one_run_up_to_mlflows_limit():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sentemb_core.configs import TrainingConfig
+from sentemb_core.encoder import encoder as encoders
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
@@ -182,3 +183,15 @@ def test_padding_is_masked_and_equal_lengths_need_no_mask():
     assert ids.tolist() == [[7, 8], [9, 1]]
     assert mask.tolist() == [[1, 1], [1, 0]]
     assert padded([np.array([7]), np.array([9])], 0)[1] is None
+
+
+@pytest.mark.parametrize(("packs", "passes"), [(True, 1), (False, 3)])
+def test_rows_without_padding_to_compute_are_one_pass(packs, passes, monkeypatch):
+    monkeypatch.setattr(encoders, "packs", lambda _: packs)
+    monkeypatch.setattr("sentemb_core.training.gradients.TRANSFORMER_SLACK", 12)
+    job, batch = job_and_batch(tiny.bert())
+    seen = []
+    job.learner.encoder.register_forward_hook(lambda _, rows, __: seen.append(len(rows[0])))
+    job.run(batch, 0, None)
+    assert len(seen) == passes
+    assert sum(seen) == sum(len(view) for view in batch.views.values())

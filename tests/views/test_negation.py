@@ -42,6 +42,11 @@ from tests.views.drawn import listed, seen, texts_of
         ("She doesn't know him.", "She does know him."),
         ("They won't come", "They will come"),
         ("he isn ' t here .", "he is here ."),
+        ("It is not what I don't know.", "It is what I don't know."),
+        ("I don't know what it is not.", "I do know what it is not."),
+        ("He ain't here.", "He is here."),
+        (" He is happy.", " He is not happy."),
+        (" What a day!", "Not What a day!"),
         ("Nothing knotty is noted", "Nothing knotty is not noted"),
     ],
 )
@@ -94,6 +99,9 @@ def test_any_text_has_an_opposite_other_than_itself(text):
         *(("went", "go"), ("loved", "love"), ("stopped", "stop"), ("carried", "carry")),
         *(("created", "create"), ("treated", "treat"), ("handled", "handle"), ("died", "die")),
         *(("agreed", "agree"), ("missed", "miss"), ("rolled", "roll")),
+        *(("named", "name"), ("quoted", "quote"), ("associated", "associate")),
+        *(("acquired", "acquire"), ("declared", "declare"), ("arranged", "arrange")),
+        *(("opened", "open"), ("visited", "visit"), ("mixed", "mix"), ("toured", "tour")),
         *(("hundred", None), ("indeed", None), ("red", None), ("table", None)),
     ],
 )

@@ -138,6 +138,21 @@ def test_seeds_that_disagree_decide_nothing_whatever_the_interval():
     assert [claim.fate for claim in claims] == ["not decided"] * 2
 
 
+def test_seeds_that_are_equal_are_not_against_a_claim():
+    """Two that are level and one that is behind: s000.appD."""
+    claim = Claim(text="a above b", better="a", than=("b",))
+    cells = {
+        ("a", "CR"): [kept_as("a", seed, rate) for seed, rate in ((1, 0.5), (2, 0.5), (3, 0.2))],
+        ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
+    }
+    found = fate_of(claim, experiment(claim), cells)
+    (rival,) = found.rivals
+    assert rival.high < 0
+    assert (rival.better_in, rival.equal_in) == (0, 2)
+    assert found.fate == "not decided"
+    assert evidence(found).endswith("above in 0 of 3 seeds, equal in 2.")
+
+
 def kept_as(arm: str, seed: int, rate: float) -> Finding:
     return Finding(arm=arm, column="CR", seed=seed, result=kept(rate, 3))
 
@@ -244,6 +259,22 @@ def test_one_seed_decides_nothing_and_says_so():
     found = fate_of(claim, experiment(claim), cells_of(told))
     assert found.fate == "not decided"
     assert evidence(found).endswith("; one seed decides nothing.")
+
+
+@pytest.mark.parametrize(("units", "expected"), [(5, "not decided"), (6, "holds")])
+@pytest.mark.parametrize("margin", [0.0, 0.01])
+def test_fewer_than_six_units_decide_nothing(units: int, expected: str, margin: float):
+    column = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
+    claim = Claim(text="a above b", better="a", than=("b",), margin=margin)
+    told = [
+        Finding(arm=arm, column="Web", seed=seed, result=ranked(rank, units))
+        for arm, rank in (("a", 7), ("b", 12))
+        for seed in SEEDS
+    ]
+    found = fate_of(claim, experiment(claim, columns=(column,)), cells_of(told))
+    assert found.fate == expected
+    undecided = "; of 5 queries, pairs or examples nothing can be decided."
+    assert evidence(found).endswith(undecided) == (expected == "not decided")
 
 
 def test_a_claim_names_arms_and_columns_that_are_there():
