@@ -1,8 +1,9 @@
-"""What the READMEs say to type is what the two doors take."""
+"""What the READMEs and the pages of docs/ say to type is what the two doors take; links lead on."""
 
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from flows.__main__ import app as flows
 from sentemb_core.cli import app as core
 from tests.repository import ROOT, repository_files
 
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#([^)\s]+))?\)")
 DOORS = {"python -m flows": flows, "sentemb": core}
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:.*/)?(python -m flows|sentemb) +(.+)")
@@ -28,12 +30,16 @@ def commands(text: str) -> Iterator[tuple[str, ...]]:
             yield found[1], *shlex.split(typed, comments=True)
 
 
-READMES = [(ROOT / name).read_text("utf-8") for name in repository_files() if name.stem == "README"]
-TOLD = {" ".join(words): words for text in READMES for words in commands(text)}
+PAGES = [
+    ROOT / name
+    for name in repository_files()
+    if name.suffix == ".md" and (name.stem == "README" or name.parts[0] == "docs")
+]
+TOLD = {" ".join(words): words for page in PAGES for words in commands(page.read_text("utf-8"))}
 
 
 @pytest.mark.parametrize("words", TOLD.values(), ids=TOLD)
-def test_a_command_of_a_readme_is_one(words: tuple[str, ...]):
+def test_a_command_of_a_page_is_one(words: tuple[str, ...]):
     door, *typed = words
     assert typed[0] in DOORS[door]
     if typed[1:]:  # a verb alone names it, whatever it wants
@@ -55,3 +61,18 @@ def test_the_table_of_the_two_doors_names_every_verb_of_each():
         (name,) = (known for known in DOORS if f"`{known} ..." in door)
         verbs_of = sorted(verb for verb in DOORS[name] if verb[0] != "-")
         assert sorted(told.strip(" `").split()) == verbs_of
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_links_to_is_there(page: Path):
+    text = page.read_text("utf-8")
+    for place, _, section in LINK.findall(text):
+        linked = (page.parent / place).resolve() if place else page
+        assert linked.exists(), place
+        assert not section or section in anchors(linked.read_text("utf-8")), section
+
+
+def anchors(text: str) -> list[str]:
+    """Of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
