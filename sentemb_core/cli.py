@@ -370,7 +370,7 @@ def _found_in_index(
     from sentemb_core.vector_index import require_writer
 
     with opened_encoder(model) as encoder:
-        require_writer(Path(source), encoder_digest(encoder), model)
+        require_writer(Path(source), encoder_digest(encoder))
         asked = query_vector(encoder, query)
         return nearest_documents(asked, indexed(encoder, Path(source)), top)
 

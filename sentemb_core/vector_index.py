@@ -67,13 +67,12 @@ def is_index(source: str) -> bool:
     return {"doc_id", "embedding"} <= names <= {*CELLS, "embedding"}
 
 
-def require_writer(index: Path, digest: str, model: str) -> None:
+def require_writer(index: Path, digest: str) -> None:
     """See that an index is of the encoder that shall search it.
 
     Args:
         index: A file with the columns of one.
         digest: `encoder_digest` of that encoder.
-        model: What a person calls it.
 
     Raises:
         OtherEncoderError: E202, another one wrote it, or it does not say which.
@@ -88,8 +87,8 @@ def require_writer(index: Path, digest: str, model: str) -> None:
     if found != digest:
         raise OtherEncoderError(
             f"An index is searched with the encoder that wrote it: {index} was written by "
-            f"{found[:12]}, and {model} is {digest[:12]} (SHA-256 of weights, vocabulary, pooling, "
-            "similarity and tokens read). Search it with its own encoder, or `encode` the "
+            f"{found[:12]}, and the one given is {digest[:12]} (SHA-256 of weights, vocabulary, "
+            "pooling, similarity and tokens read). Search it with its own encoder, or `encode` the "
             "documents anew with this one."
         )
 

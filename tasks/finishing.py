@@ -2,6 +2,8 @@
 
 import logging
 
+from sentemb_core.configs import RunConfig
+from sentemb_core.errors import RegistryError
 from sentemb_core.store.objects import Store
 from tasks.artifacts import link, markdown
 from tasks.following import Following, metrics_of
@@ -17,23 +19,23 @@ log = logging.getLogger("sentemb_core.run")
 def published(training: SelfTraining, run: Following) -> Outcome:
     """Publish, register and report a finished loop."""
     config, run_id = run.config, run.record.run.id
-    encoder = best_encoder(training, config)
-    landing = landed(config, training, encoder) if config.register_model else None
     outcome = Outcome(
         run=run_id,
         training=training,
-        encoder=encoder,
+        encoder=best_encoder(training, config),
         report=str(Store.default().root / "reports" / run_id / "report.html"),
-        landing=landing,
+        landing=None,
         timings=run.timings,
     )
+    if config.register_model:
+        outcome = landed_or_reported(outcome, config)
     page = write_report_of(outcome, config)
-    run.record.update(outputs=[kept(outcome), encoder])
+    run.record.update(outputs=[kept(outcome), outcome.encoder])
     run.tracker.log_artifact(page.parent)
     run.tracker.log_metrics(metrics_of(training.rows[training.best]))
     run.tracker.set_tags(
         {
-            "encoder": encoder.digest,
+            "encoder": outcome.encoder.digest,
             "documents": training.texts.documents.digest,
             "benchmark": training.texts.benchmark.digest,
             "verdict": verdict_of(outcome),
@@ -44,3 +46,22 @@ def published(training: SelfTraining, run: Following) -> Outcome:
     markdown(f"{run_id}-report", f"{verdict_of(outcome)}\n\nReport: `{page}`")
     log.info("%s", verdict_of(outcome))
     return outcome
+
+
+def landed_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
+    """With what the registry and the gate say; a registry that fails costs nobody the report.
+
+    Raises:
+        RegistryError: MLflow cannot be reached. `resume` asks it again, and the report then has
+            its word, too.
+    """
+    try:
+        landing = landed(config, outcome.training, outcome.encoder)
+    except RegistryError:
+        note = (
+            "The encoder is not registered, for the registry did not answer: "
+            f"`python -m flows resume {outcome.run}` asks it again."
+        )
+        write_report_of(outcome, config, note)
+        raise
+    return outcome.model_copy(update={"landing": landing})

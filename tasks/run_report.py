@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
-def write_report_of(outcome: Outcome, config: RunConfig) -> Path:
-    """The page, its figures and the settings that repeat the run, as files."""
+def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
+    """The page, its figures and the settings that repeat the run, as files; `notes` stand there."""
     from sentemb_core.report.write import write_report
 
     folder = Path(outcome.report).parent
     log.info("writing the report to %s", folder)
-    page = write_report(full_report(outcome, config), folder)
+    page = write_report(full_report(outcome, config, *notes), folder)
     settings = json.dumps(settings_of(config), indent=1)
     (folder / "config.json").write_text(settings, encoding="utf-8")
     return page
@@ -43,7 +43,7 @@ def settings_of(config: RunConfig) -> Json:
     return config.model_dump(mode="json")
 
 
-def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
+def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
     """Words and facts of the run, and every panel its artifacts can fill."""
     from sentemb_core.report.collect import report_of
     from sentemb_core.report.folders import RunFolders
@@ -66,7 +66,7 @@ def full_report(outcome: Outcome, config: RunConfig) -> RunReport:
     words = RunReport(
         title=config.name,
         verdict=verdict_of(outcome),
-        notes=notes_of(training, config.training.seed),
+        notes=[*notes_of(training, config.training.seed), *notes],
         command=f"python -m flows run --config {Path(outcome.report).parent / 'config.json'}",
         facts=facts_of(outcome, config),
         settings={path: redacted(str(value)) for path, value in flat(settings_of(config)).items()},

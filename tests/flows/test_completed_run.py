@@ -20,6 +20,7 @@ from sentemb_core import console
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.errors import RegistryError
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.canary import compared
 from sentemb_core.evaluation.rounds import read_diagnostics
@@ -500,3 +501,14 @@ def test_gc_leaves_what_a_registered_model_came_from(first, capsys, tmp_path, mo
     assert last_json(capsys)["ok"] == would["kept_objects"]
     assert call("lineage", "models:/tiny@champion", "--json") == 0
     assert "read_corpus" in capsys.readouterr().out
+
+
+def test_a_run_whose_registry_does_not_answer_leaves_its_report_which_says_so(again):
+    with mock.patch("tasks.finishing.landed", side_effect=RegistryError("no answer")):
+        state = infocse_idc(again.config, return_state=True)
+    assert state.is_failed()
+    failed = last_runs(Store.default(), 1)[0]
+    page = Store.default().root / "reports" / failed.id / "report.html"
+    assert f"python -m flows resume {failed.id}" in page.read_text("utf-8")
+    whole = Path(again.outcome.report).read_text("utf-8")
+    assert "is not registered" not in whole
