@@ -60,8 +60,18 @@ log = logging.getLogger("sentemb_core.run")
 
 AFTER_CONDENSER = (InfoCSEAux, DiffCSE, RTDMLM)
 
-UNTIMED = ("validate_encoder", "score_sts", "measure_language")
-"""Stages of a cell that are no part of its training."""
+TRAINING = {
+    "train_encoder",
+    "encode_sentences",
+    "build_graph",
+    "encode_and_build_graph",
+    "prune_graph",
+    "add_related",
+    "cluster_sentences",
+    "cluster_by_kmeans",
+    "export_pairs",
+}
+"""Stages of a cell that its training consists of, annotation included."""
 
 
 class Ground(Value):
@@ -94,7 +104,7 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
         known = 0
         for cell in cells:
             fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
-            seconds = sum(used.seconds for used in fresh.values() if used.stage not in UNTIMED)
+            seconds = sum(used.seconds for used in fresh.values() if used.stage in TRAINING)
             made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
             named = f"{cell.method} on {cell.corpus} from {cell.start}"
             labels = f" with {counted(cell.labels, 'label')}" if cell.labels else ""

@@ -264,7 +264,7 @@ class TrainingConfig(Config):
         default=None,
         ge=1,
         description="CPU threads; part of the cache key, since sums depend on it. None, which is "
-        "ours: as PyTorch finds them.",
+        "ours: all processors of this process.",
     )
     seed: int = Field(
         default=42, ge=0, description="Batches, dropout, samples (seed 000, appendix C: 42)."

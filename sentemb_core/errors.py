@@ -161,6 +161,13 @@ class ServerLostError(SentembError, ConnectionError):
     exit_code = 5
 
 
+class OutOfMemoryError(SentembError, MemoryError):
+    """A batch that does not fit into memory, and cannot be cut any further."""
+
+    code = "E603"
+    exit_code = 5
+
+
 class GateRefusedError(SentembError):
     """The candidate did not beat the champion; nothing was promoted."""
 

@@ -240,7 +240,8 @@ class Experiment(Config):
 
     @model_validator(mode="after")
     def _claims_name_arms_and_columns(self) -> "Experiment":
-        arms, columns = ({one.label for one in named} for named in (self.arms, self.columns))
+        arms = {one.label for one in (*self.arms, *self.paper_arms)}
+        columns = {one.label for one in self.columns}
         for claim in self.claims:
             unknown = ({claim.better, *claim.than} - arms) | (set(claim.columns) - columns)
             if unknown:
@@ -250,12 +251,12 @@ class Experiment(Config):
     @model_validator(mode="after")
     def _samples_teach_no_title_of_the_pool(self) -> "Experiment":
         titles = any(column.judge == TITLE for column in self.columns)
-        for arm in self.arms:
+        for arm in (*self.arms, *self.paper_arms):
             labelled = any(isinstance(step, Label) for step in arm.steps)
-            if titles and labelled and arm.max_documents:
+            if titles and labelled and (arm.max_documents or arm.share):
                 raise ValueError(
                     f"{self.id}: {arm.label!r} learns labels of a sample, whose pool is not the "
-                    "one that judges it: leave max_documents out"
+                    "one that judges it: leave max_documents and share out"
                 )
         return self
 

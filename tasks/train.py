@@ -41,7 +41,7 @@ def train_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.store.stages import threads
+    from sentemb_core.store.stages import running, threads
     from sentemb_core.training.log import LossLog
     from sentemb_core.training.loop import learner_of, train
     from sentemb_core.training.parts import corpus_sampler
@@ -63,6 +63,8 @@ def train_encoder(
             log.add(step, metrics)
             track(step, metrics)
             advance(step)
+            if step % config.checkpoint_every == 0:
+                running().keep_seconds()
 
         report = train(
             learner,

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from sentemb_core.errors import SentembError
 from sentemb_core.evaluation.retrieval import bm25_scorers, rank_benchmark
 from sentemb_core.store.disk import replacing, require_free
 from tests import tiny
+from tests.repository import ROOT
 
 
 def read(folder: Path, *rows: object, **options: str) -> None:
@@ -150,3 +152,11 @@ def test_every_error_has_a_code_of_its_own_and_a_known_exit_code():
     assert len(set(codes)) == len(codes)
     assert {kind.exit_code for kind in kinds} == {1, 2, 3, 4, 5}
     assert all(str(kind("found nothing.")) == f"{kind.code} found nothing." for kind in kinds)
+
+
+def test_every_code_stands_in_the_page_of_errors_with_its_exit_code():
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    told = re.findall(r"^\| (E\d+) \| (\d) \|", page, re.MULTILINE)
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    known = [kind for kind in kinds if issubclass(kind, SentembError)]
+    assert told == [(kind.code, str(kind.exit_code)) for kind in known]

@@ -16,7 +16,7 @@ def by_network(name: str) -> Reader:
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         with torch.no_grad():
-            return read_by(_frozen(learner, name), ids, mask, layers)
+            return read_by(_copy(learner, name), ids, mask, layers)
 
     return reader
 
@@ -39,7 +39,7 @@ def all_layers(name: str) -> Reader:
 
     def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
         with torch.no_grad():
-            read = _frozen(learner, name).read(ids, mask, layers=True)
+            read = _copy(learner, name).read(ids, mask, layers=True)
             pooled = torch.stack([mean_pool(states, mask) for states in read.layers], dim=1)
         return Reading(pooled, read.layers if layers else ())
 
@@ -63,6 +63,5 @@ def token_features(name: str) -> Reader:
     return reader
 
 
-def _frozen(learner: Learner, name: str) -> Encoder:
-    """In eval mode, whatever mode the loop has put its networks into."""
-    return cast(Encoder, learner.networks[name]).eval()
+def _copy(learner: Learner, name: str) -> Encoder:
+    return cast(Encoder, learner.networks[name])

@@ -48,10 +48,21 @@ def keep_to_quota() -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
 
 
+DRIVER = Path("/dev/nvidiactl")
+
+
 def default_device() -> str:
-    """`cuda` where a driver is loaded and not hidden, else `cpu`."""
+    """`cuda` where torch is built for it and a driver is loaded and not hidden, else `cpu`."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
-    return "cuda" if Path("/dev/nvidiactl").exists() and not hidden else "cpu"
+    return "cuda" if DRIVER.exists() and not hidden and not built_for_cpu() else "cpu"
+
+
+def built_for_cpu() -> bool:
+    """Whether the torch that is installed is a build without CUDA."""
+    try:
+        return version("torch").endswith("+cpu")
+    except PackageNotFoundError:
+        return False
 
 
 def fast_precision() -> Precision:

@@ -7,14 +7,15 @@ have no place in it: a `Path` is refused, and an argument that only says where i
 
 import hashlib
 import inspect
+import json
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -43,6 +44,10 @@ class StageKey:
     parts: Json
 
 
+SECONDS = "seconds"
+"""In a working folder: what the stage had taken at its last checkpoint."""
+
+
 @dataclass(frozen=True)
 class Running:
     """The stage that is being computed: where it writes, and where it may keep checkpoints."""
@@ -50,10 +55,29 @@ class Running:
     store: Store
     stage: str
     key: str
+    began: float = field(default_factory=time.perf_counter)
 
     @property
     def id(self) -> str:
         return f"{self.stage}-{self.key}"
+
+    @cached_property
+    def before(self) -> float:
+        """Seconds that earlier processes spent on what this one goes on with."""
+        try:
+            return float(json.loads((self.store.root / "work" / self.id / SECONDS).read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return 0.0
+
+    @property
+    def seconds(self) -> float:
+        """What the stage has taken so far, in whichever processes."""
+        return self.before + time.perf_counter() - self.began
+
+    def keep_seconds(self) -> None:
+        """At a checkpoint: who goes on from it counts what led to it."""
+        content = json.dumps(self.seconds).encode()
+        disk.write_atomically(self.work / SECONDS, content, self.store.tmp)
 
     @property
     def work(self) -> Path:
@@ -185,7 +209,6 @@ class Stage:
         log.info("%s runs (%s).", self.name, key.digest[:12])
         here = Running(store, self.name, key.digest)
         token = _running.set(here)
-        started = time.perf_counter()
         try:
             value = self.function(**arguments)
         except BadEmbeddingError as error:
@@ -200,7 +223,7 @@ class Stage:
             inputs=refs_in(arguments),
             outputs=refs_in(value),
             result=self.as_json(value),
-            seconds=time.perf_counter() - started,
+            seconds=here.seconds,
             created=time.time(),
         )
         records.write(store, record)

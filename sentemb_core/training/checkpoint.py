@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +39,12 @@ def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
     _publish(draft, path)
     disk.write(draft, json.dumps(manifest).encode())
     _publish(draft, path.with_suffix(".json"))
-    for old in sorted(folder.glob("step-*.json"))[:-KEPT]:
-        disk.remove(old)
-        disk.remove(old.with_suffix(".safetensors"))
+    _remove(sorted(folder.glob("step-*.json"))[:-KEPT])
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """All of them: of two recipes in one folder only the one that is further on would be kept."""
+    _remove(folder.glob("step-*.json"))
 
 
 def require_room(folder: Path, size: int, due: int) -> None:
@@ -75,6 +78,12 @@ def _write(path: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()}
     save_file(tensors, path, metadata={"facts": checkpoint.facts})
     disk.sync(path)
+
+
+def _remove(manifests: Iterable[Path]) -> None:
+    for manifest in list(manifests):
+        disk.remove(manifest)
+        disk.remove(manifest.with_suffix(".safetensors"))
 
 
 def _publish(draft: Path, path: Path) -> None:

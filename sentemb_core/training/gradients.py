@@ -11,6 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Reading
+from sentemb_core.encoder.padding import padded
 from sentemb_core.heads.on_views import on_views
 from sentemb_core.methods.method import (
     AtOnce,
@@ -24,7 +25,7 @@ from sentemb_core.methods.method import (
 )
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
-from sentemb_core.training.groups import length_groups, padded
+from sentemb_core.training.groups import length_groups
 from sentemb_core.views.batch import IGNORED, Batch, View
 
 TRANSFORMER_SLACK = 1024
@@ -54,11 +55,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Share:
-    """Views that one reader reads together, as one list of rows."""
+    """Views that one reader reads together, as one list of rows.
+
+    Attributes:
+        reader: Of all.
+        views: By name; a single one where its rows have losses of their own.
+        own_losses: Whether they have.
+    """
 
     reader: Reader | AtOnce
     views: Mapping[str, View]
-    judged: bool
+    own_losses: bool
+
+    @property
+    def name(self) -> str:
+        """Of the view whose rows have losses of their own."""
+        (name,) = self.views
+        return name
 
     @property
     def tokens(self) -> list[Tokens]:
@@ -108,9 +121,9 @@ class GradientJob:
         metrics: dict[str, float] = {}
         seen: dict[str, Tensor] = {}
 
-        def encode(index: int, judged: bool) -> tuple[Tensor, Tensor | None]:
+        def encode(index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
             _seed(device, of_passes[index])  # both passes of a gradient cache draw the same
-            told = metrics if judged else None
+            told = metrics if with_loss else None
             return self._encoded(passes[index], batch, told, device, partial(loss_if, index))
 
         def loss_if(index: int, rows: Tensor) -> Tensor:
@@ -138,16 +151,16 @@ class GradientJob:
 
     def _shares(self, batch: Batch) -> Iterator[Share]:
         """Rows with losses of their own apart: they alone need the states of all layers."""
-        judged = {term.view for _, term in self.method.sample_terms.values()}
+        with_losses = {term.view for _, term in self.method.sample_terms.values()}
         together: dict[Reader | AtOnce, dict[str, View]] = {}
         for name in self.method.views:
             reader = self.method.readers.get(name, plainly)
-            if name in judged:
-                yield Share(reader, {name: batch.views[name]}, judged=True)
+            if name in with_losses:
+                yield Share(reader, {name: batch.views[name]}, own_losses=True)
             else:
                 together.setdefault(reader, {})[name] = batch.views[name]
         for reader, views in together.items():
-            yield Share(reader, views, judged=False)
+            yield Share(reader, views, own_losses=False)
 
     def _passes(self, share: Share, chunk: int | None) -> Iterator[Pass]:
         lengths = np.fromiter(map(len, share.tokens), np.int64)
@@ -165,7 +178,7 @@ class GradientJob:
         `TRANSFORMER_SLACK` (MiniLM, 2 layers), HiCL on whole posts 1 to 5 % slower.
         """
         encoder = self.learner.encoder
-        if share.reader is plainly and not share.judged and encoder.packs:
+        if share.reader is plainly and not share.own_losses and encoder.packs:
             return sys.maxsize
         return TRANSFORMER_SLACK if encoder.kind == "transformer" else STATIC_SLACK
 
@@ -182,7 +195,7 @@ class GradientJob:
         Without a `loss` a view that asks for it is read plainly.
         """
         ids, mask = self._padded(_chosen(part.share.tokens, part.rows), device)
-        reader, layers = part.share.reader, part.share.judged
+        reader, layers = part.share.reader, part.share.own_losses
         with torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16):
             if not isinstance(reader, AtOnce):
                 reading = reader(self.learner, ids, mask, layers)
@@ -191,25 +204,27 @@ class GradientJob:
             else:
                 reading = reader.reader(self.learner, ids, mask, layers, loss)
             own = None
-            if part.share.judged and metrics is not None:
-                rows = self._rows(part, ids, mask, reading)
-                own = self._own_loss(next(iter(part.share.views)), rows, batch, metrics)
+            if part.share.own_losses and metrics is not None:
+                view = batch.views[part.share.name]
+                rows = self._rows(view, part, ids, mask, reading)
+                own = self._own_loss(part.share.name, rows, view, metrics)
         return reading.pooled.float(), own
 
-    def _own_loss(self, view: str, rows: Rows, batch: Batch, metrics: dict[str, float]) -> Tensor:
+    def _own_loss(self, name: str, rows: Rows, view: View, metrics: dict[str, float]) -> Tensor:
         """This pass's part of the losses of single rows: all passes together make their mean."""
         total = torch.zeros((), device=rows.ids.device)
-        for name, (weight, term) in self.method.sample_terms.items():
-            if term.view != view:
+        for told, (weight, term) in self.method.sample_terms.items():
+            if term.view != name:
                 continue
-            count = _targets(batch.views[view]) if term.per == "target" else len(batch.views[view])
+            count = _targets(view) if term.per == "target" else len(view)
             value = term.loss(self.learner, rows).float() / max(1, count)
-            metrics[name] = metrics.get(name, 0.0) + value.item()
+            metrics[told] = metrics.get(told, 0.0) + value.item()
             total = total + weight * value
         return total
 
-    def _rows(self, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading) -> Rows:
-        view = next(iter(part.share.views.values()))
+    def _rows(
+        self, view: View, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading
+    ) -> Rows:
         inputs = ids
         if view.inputs is not None:
             inputs = self._padded(_chosen(view.inputs, part.rows), ids.device)[0]

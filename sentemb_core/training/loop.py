@@ -14,11 +14,16 @@ from torch import nn
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder.devices import threads
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import DivergedError
+from sentemb_core.errors import DivergedError, OutOfMemoryError
 from sentemb_core.heap import warm_heap
 from sentemb_core.methods.method import Learner, Method, require_chunks
 from sentemb_core.training.batches import Sampler
-from sentemb_core.training.checkpoint import last_checkpoint, require_room, save_checkpoint
+from sentemb_core.training.checkpoint import (
+    last_checkpoint,
+    remove_checkpoints,
+    require_room,
+    save_checkpoint,
+)
 from sentemb_core.training.gradients import GradientJob, Step
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import TrainingReport, TrainingState, recipe_digest
@@ -79,13 +84,14 @@ def train(
         stack.enter_context(torch.random.fork_rng())
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _started(learner, method, config, work)
+        job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
         go_on = _unfinished(state, config)
         if go_on:
             size = state.checkpoint_size(validated=validate is not None)
             require_room(work, size, _checkpoints_due(state, config))
         _begin_training(learner, method)
         while go_on:
-            metrics = _step(state, method, sampler, config, work)
+            metrics = _step(state, job, sampler, config, work)
             go_on = state.report.steps < config.steps
             if validate is not None and _is_due(state.report.steps, config):
                 metrics["validation"], patient = _validated(state, validate, config)
@@ -115,6 +121,9 @@ def _started(learner: Learner, method: Method, config: TrainingConfig, work: Pat
     found = last_checkpoint(work)
     if found is not None and state.restore(found):
         log.info("training goes on after step %d of %d", state.report.steps, config.steps)
+    elif found is not None:
+        log.warning("%s has the checkpoints of another recipe, which are removed", work)
+        remove_checkpoints(work)
     return state
 
 
@@ -144,7 +153,7 @@ def _validated(
 
 
 def _step(
-    state: TrainingState, method: Method, sampler: Sampler, config: TrainingConfig, work: Path
+    state: TrainingState, job: GradientJob, sampler: Sampler, config: TrainingConfig, work: Path
 ) -> dict[str, float]:
     """One optimiser step: its metrics; the counters move on."""
     began, step = time.perf_counter(), state.report.steps
@@ -152,13 +161,13 @@ def _step(
     rate = learning_rate(step, config)
     for group in state.optimiser.param_groups:
         group["lr"] = rate
-    done = _gradients_within_memory(state, method, batch, config)
+    done = _gradients_within_memory(state, job, batch)
     norm = _clipped_norm(state, config.clip)
     if not (math.isfinite(done.loss) and math.isfinite(norm)):
         raise _diverged(step, done.loss, norm, batch, config, work)
     state.optimiser.step()
-    if method.after_step is not None:
-        method.after_step(state.learner, done.vectors)
+    if job.method.after_step is not None:
+        job.method.after_step(state.learner, done.vectors)
     unopposed = int(done.metrics.get("unopposed_anchors", 0))
     seconds = time.perf_counter() - began
     state.count(
@@ -177,29 +186,31 @@ def _step(
     }
 
 
-def _gradients_within_memory(
-    state: TrainingState, method: Method, batch: Batch, config: TrainingConfig
-) -> Step:
+def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batch) -> Step:
     """The step's gradients; where memory runs out, chunks are halved for the rest of the run.
 
     The effective batch stays the same.
 
     Raises:
-        MemoryError: a single sentence, or a method's view that is read at once, is too large.
+        OutOfMemoryError: a single sentence, or a view that is read at once, is too large.
     """
-    job = GradientJob(state.learner, method, config.dtype == "bfloat16", config.seed)
     while True:
         state.optimiser.zero_grad(set_to_none=True)
         try:
             return job.run(batch, state.report.steps, state.report.chunk)
         except (RuntimeError, MemoryError) as error:
             rows = state.report.chunk or batch.texts
-            if not _is_out_of_memory(error) or rows == 1:
+            if not _is_out_of_memory(error):
                 raise
-            if method.reads_at_once:
-                raise MemoryError(
-                    f"{method.name} reads a view at once, and memory ran out over a batch of "
-                    f"{batch.texts} sentences: lower batch_size (now {config.batch_size})"
+            if job.method.reads_at_once:
+                raise OutOfMemoryError(
+                    f"{job.method.name} reads a view at once, and memory ran out over a batch of "
+                    f"{batch.texts} sentences: lower training.batch_size"
+                ) from error
+            if rows == 1:
+                raise OutOfMemoryError(
+                    "Memory ran out over a single text: take a smaller encoder, shorter texts "
+                    "(encoder.max_length), or a machine with more memory"
                 ) from error
             state.count(chunk=rows // 2)
         log.warning("out of memory: from here on %d sentences are encoded at once", rows // 2)

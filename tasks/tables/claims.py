@@ -130,19 +130,20 @@ Pairs = Mapping[int, list[tuple[Column, Finding, Finding]]]
 
 
 def paired(better: str, than: str, columns: Sequence[Column], cells: Cells) -> Pairs:
-    """The seeds under which both arms have a number in every column."""
-    known = [
-        {one.seed: one for one in cells.get((arm, column.label), [])}
-        for column in columns
-        for arm in (better, than)
+    """The seeds under which both arms have a number in every column; none without a column."""
+    found = [
+        (column, by_seed(better, column, cells), by_seed(than, column, cells)) for column in columns
     ]
+    seeds = [one.keys() & other.keys() for _, one, other in found]
     return {
-        seed: [
-            (column, known[2 * place][seed], known[2 * place + 1][seed])
-            for place, column in enumerate(columns)
-        ]
-        for seed in sorted(set(known[0]).intersection(*known))
+        seed: [(column, one[seed], other[seed]) for column, one, other in found]
+        for seed in sorted(set[int]().union(*seeds).intersection(*seeds))
     }
+
+
+def by_seed(arm: str, column: Column, cells: Cells) -> Mapping[int, Finding]:
+    """What an arm has in a column."""
+    return {one.seed: one for one in cells.get((arm, column.label), [])}
 
 
 def rival(than: str, pairs: Pairs, margin: float) -> Rival:
@@ -154,21 +155,21 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
     """
     first = next(iter(pairs.values()))
     timed = first[0][0].judge in OF_TRAINING
-    by_seed = [
+    gains = [
         (-1 if timed else 1)
         * mean(value_of(one, column) - value_of(other, column) for column, one, other in row)
         for row in pairs.values()
     ]
-    interval: Json = {"low": min(by_seed), "high": max(by_seed)}
+    interval: Json = {"low": min(gains), "high": max(gains)}
     if all(has_units(one, column) for column, one, _ in first):
         interval = told_of(claim_interval(contests(pairs)), "interval")
     return Rival(
         than=than,
-        difference=mean(by_seed),
+        difference=mean(gains),
         **interval,
-        seeds=len(by_seed),
-        better_in=sum(gain + margin > SAME for gain in by_seed),
-        equal_in=sum(abs(gain + margin) <= SAME for gain in by_seed),
+        seeds=len(gains),
+        better_in=sum(gain + margin > SAME for gain in gains),
+        equal_in=sum(abs(gain + margin) <= SAME for gain in gains),
         margin=margin,
         reversed=timed,
     )
@@ -212,7 +213,7 @@ def claim_interval(contests: list[Contest]) -> ArtifactRef:
     from sentemb_core.evaluation.titles import title_result
 
     def result(ref: ArtifactRef, contest: Contest) -> TaskResult:
-        if contest.judge == "title":
+        if contest.judge == TITLE:
             return title_result(opened(ref), contest.measure)
         return read_result(opened(ref))
 

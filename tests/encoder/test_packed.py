@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModel
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.packed import FAMILIES, ROUND, packed, packs, read_packed
-from sentemb_core.training.groups import padded
+from sentemb_core.encoder.padding import padded
 from tests.encoder.starting import start
 
 LENGTHS = [5, 3, 9, 3, 1, 9]

@@ -635,10 +635,12 @@ MAIN = {
 """Judge -> measures whose single values it keeps; of all others nDCG@10."""
 
 
-def test_labels_of_a_sample_are_refused():
-    arm = Arm(label="a", steps=(Label(count=4),), max_documents=10)
+@pytest.mark.parametrize("arms", ["arms", "paper_arms"])
+@pytest.mark.parametrize("sample", [{"max_documents": 10}, {"share": 0.5}])
+def test_labels_of_a_sample_are_refused(arms: str, sample: dict[str, float]):
+    arm = Arm(label="a", steps=(Label(count=4),), **sample)
     with pytest.raises(ValueError, match="'a' learns labels of a sample"):
-        Experiment(**dict(WHOLE) | {"arms": (arm,), "claims": ()})
+        Experiment(**dict(WHOLE) | {"arms": (), "claims": (), arms: (arm,)})
 
 
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))

@@ -6,6 +6,7 @@ import torch
 from sentemb_core.encoder.pooling import mean_pool
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.cnn import TokenCNN
+from sentemb_core.heads.copies import FrozenCopy, MomentumCopy
 from sentemb_core.readers.at_token import at_token
 from sentemb_core.readers.networks import all_layers, by_network, by_twin, token_features
 from tests import tiny
@@ -21,7 +22,7 @@ def training(**networks):
 
 
 def test_a_momentum_copy_reads_without_dropout_and_gradient():
-    subject = training(momentum=tiny.bert(seed=1))
+    subject = training(momentum=MomentumCopy(tiny.bert(seed=1), 0.995))
     ids, mask = rows(6, 4)
     reading = read(by_network("momentum"), subject, ids, mask)
     assert torch.equal(reading.pooled, tiny.bert(seed=1)(ids, mask))
@@ -43,7 +44,7 @@ def test_a_twin_learns_and_drops_out_as_the_first_one_does():
 
 
 def test_all_layers_of_a_frozen_copy_are_pooled_from_the_embeddings_up():
-    subject = training(start=tiny.bert(seed=1))
+    subject = training(start=FrozenCopy(tiny.bert(seed=1)))
     ids, mask = rows(6, 4)
     pooled = read(all_layers("start"), subject, ids, mask).pooled
     states = tiny.bert(seed=1).read(ids, mask, layers=True).layers

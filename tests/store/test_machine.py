@@ -75,3 +75,13 @@ def test_a_container_has_no_more_threads_than_its_share(
 def test_hidden_devices_are_none(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert default_device() == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("torch", "device"), [("2.13.0+cpu", "cpu"), ("2.13.0+cu130", "cuda"), ("2.13.0", "cuda")]
+)
+def test_a_driver_serves_a_torch_that_is_built_for_it(monkeypatch, tmp_path, torch, device):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(machine, "DRIVER", tmp_path)
+    monkeypatch.setattr(machine, "version", lambda _: torch)
+    assert default_device() == device

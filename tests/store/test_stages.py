@@ -4,6 +4,7 @@ Run: pytest tests/store/test_stages.py
 """
 
 import math
+import time
 from enum import Enum
 from pathlib import Path
 
@@ -270,6 +271,23 @@ def test_a_stage_finds_its_work_folder_again_and_loses_it_when_done(store):
     assert len(list(store.root.glob("work/one-*/*"))) == 2
     assert stage.run(store, {"fail": True}) == 3
     assert list(store.root.glob("work/*")) == []
+
+
+def waits_once_and_dies(seconds: float) -> int:
+    if not list(running().work.iterdir()):
+        time.sleep(seconds)
+        running().keep_seconds()
+        time.sleep(seconds)
+        raise ConnectionError("killed")
+    return 1
+
+
+def test_a_stage_that_goes_on_counts_the_seconds_behind_its_checkpoint(store):
+    stage = Stage("one", 1, waits_once_and_dies)
+    with pytest.raises(ConnectionError):
+        stage.run(store, {"seconds": 0.2})
+    stage.run(store, {"seconds": 0.2})
+    assert 0.2 <= stage.found(store, {"seconds": 0.2}).seconds < 0.4  # what was lost is not its own
 
 
 def test_outside_of_a_stage_nothing_is_running():

@@ -9,12 +9,13 @@ from torch import nn
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder import encoder as encoders
+from sentemb_core.encoder.padding import padded
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.gradients import GradientJob
-from sentemb_core.training.groups import length_groups, padded
+from sentemb_core.training.groups import length_groups
 from tests import tiny
 
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.errors import DivergedError, RecipeError, StorageError
+from sentemb_core.errors import DivergedError, OutOfMemoryError, RecipeError, StorageError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.store import disk
@@ -198,8 +198,10 @@ def test_a_broken_checkpoint_is_passed_over_for_the_one_before(
 def test_a_checkpoint_of_another_recipe_is_not_continued(tmp_path):
     trained(config_of(), tmp_path)
     steps = []
-    trained(config_of(seed=3), tmp_path, on_step=lambda step, _: steps.append(step))
+    trained(config_of(seed=3, steps=7), tmp_path, on_step=lambda step, _: steps.append(step))
     assert steps[0] == 1
+    kept = [path.name for path in tmp_path.glob("*.json")]
+    assert sorted(kept) == ["step-00000003.json", "step-00000006.json"]  # its own, to go on from
 
 
 def test_only_the_last_two_checkpoints_are_kept(tmp_path):
@@ -395,8 +397,8 @@ def test_a_view_that_is_read_at_once_is_not_cut_where_memory_runs_out(tmp_path, 
         return read(ids, mask, **options)
 
     monkeypatch.setattr(encoder, "read", cramped)
-    told = r"consert reads a view at once, .* batch of 16 sentences: lower batch_size \(now 8\)"
-    with pytest.raises(MemoryError, match=told):
+    told = r"consert reads a view at once, .* batch of 16 sentences: lower training\.batch_size"
+    with pytest.raises(OutOfMemoryError, match=told):
         trained(config_of(method=ADVERSARIAL), tmp_path, encoder=encoder)
 
 
@@ -424,5 +426,5 @@ def test_a_single_sentence_that_does_not_fit_is_an_error(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(encoder, "forward", full)
-    with pytest.raises(MemoryError):
+    with pytest.raises(OutOfMemoryError, match="E603 Memory ran out over a single text"):
         trained(config_of(), tmp_path, encoder=encoder)

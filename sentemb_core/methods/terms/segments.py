@@ -58,7 +58,7 @@ def segment_contrast(
             temperature,
             similarity,
             bias=np.where(positive, 0.0, -np.log(shares)) if averaged else None,
-            reduction="anchors",  # a long sequence has more positives, not more to say
+            reduction="anchors",  # siblings as positives are more positives, not more to say
         )
 
     return term

@@ -76,6 +76,15 @@ def fate(claim: Claim, rates: dict[str, float], **changes: object) -> Fated:
 ABOVE = Claim(text="a is best", better="a", than=("b", "c"))
 
 
+def test_a_claim_all_of_whose_columns_have_no_files_is_not_run():
+    optional = Column(label="STS13", judge="STS13", optional=True)
+    claim = ABOVE.model_copy(update={"columns": ("STS13",)})
+    what = experiment(claim, columns=(Column(label="CR", judge="CR"), optional))
+    left = what.model_copy(update={"columns": what.columns[:1]})  # as a folder without it leaves
+    found = fate_of(claim, left, cells_of(findings({"a": 0.6, "b": 0.4, "c": 0.3})))
+    assert (found.fate, found.missing) == ("not run", ["b", "c"])
+
+
 def test_a_claim_holds_where_every_rival_is_behind_in_every_seed():
     found = fate(ABOVE, {"a": 0.6, "b": 0.4, "c": 0.3})
     assert found.fate == "holds"
