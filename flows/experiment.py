@@ -8,8 +8,8 @@ from prefect import flow
 
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
-from flows.experiments.judging import judged
-from flows.experiments.learning import Made, base_of, ground_of, learnt, less_than_asked, minilm
+from flows.experiments.judging import column_result
+from flows.experiments.learning import Made, arm_encoder, base_of, less_than_asked, minilm, texts_of
 from flows.scoring import System
 from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
@@ -42,7 +42,7 @@ def experiment(asked: Reproduction) -> list[Finding]:
         made: list[Finding] = []
         base = base_of(asked)
         known = len(record.uses)
-        for found in arms_found(asked, base):
+        for found in all_findings(asked, base):
             fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
             trainings = [used for used in fresh.values() if used.stage == "train_encoder"]
             logs = [ref for one in trainings for ref in one.outputs if ref.kind == "training_log"]
@@ -55,14 +55,14 @@ def experiment(asked: Reproduction) -> list[Finding]:
     return made
 
 
-def arms_found(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
+def all_findings(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
     """Seed by seed: a run that is stopped leaves whole tables of the first seeds."""
     for seed in asked.budget.seeds:
         for arm in asked.what.arms:
             for corpus, columns in asked.what.groups(arm):
                 if judging := [one for one in columns if knows(arm, one)]:
                     errand = Errand(arm=arm, corpus=corpus, columns=judging, seed=seed)
-                    yield tried(errand, asked, base)
+                    yield findings_or_error(errand, asked, base)
 
 
 def knows(arm: Arm, column: Column) -> bool:
@@ -78,9 +78,9 @@ def knows(arm: Arm, column: Column) -> bool:
     return True
 
 
-def tried(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
+def findings_or_error(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
     """The arm's findings; one that is refused or fails says why, and the others go on."""
-    found, error = attempted(errand.label, partial(arm_found, errand, asked, base))
+    found, error = attempted(errand.label, partial(arm_findings, errand, asked, base))
     return found or [
         Finding(arm=errand.arm.label, column=one.label, seed=errand.seed, error=error)
         for one in errand.columns
@@ -88,12 +88,14 @@ def tried(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
 
 
 @sub_flow(name="arm", flow_run_name="{errand.label}")
-def arm_found(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
+def arm_findings(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
     """Train step by step, then judge."""
     arm, seed = errand.arm, errand.seed
     system = system_of(asked, base, arm, errand.corpus, seed)
     judges = [
-        None if column.judge in OF_TRAINING else judged(asked, base, arm, system, column, seed)
+        None
+        if column.judge in OF_TRAINING
+        else column_result(asked, base, arm, system, column, seed)
         for column in errand.columns
     ]
     less = less_than_asked(asked, base, arm, errand.corpus)
@@ -107,11 +109,11 @@ def system_of(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: i
     """Who is judged: what the arm's steps make of the base, or a row that nothing moves."""
     match arm.system:
         case "encoder":
-            return learnt(asked, base, arm, corpus, seed)
+            return arm_encoder(asked, base, arm, corpus, seed)
         case "minilm":
             return minilm()
         case "word vectors":
-            ground = ground_of(asked, base, corpus, arm)
-            return word_vectors(ground.documents, ground.benchmark, seed)
+            texts = texts_of(asked, base, corpus, arm)
+            return word_vectors(texts.documents, texts.benchmark, seed)
         case fixed:
             return fixed

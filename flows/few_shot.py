@@ -12,15 +12,15 @@ from flows.fine_tune import trained_on
 from flows.method_table import CORPORA, METHODS, MethodTable, Seeds, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
-    Ground,
+    Block,
+    block_of,
+    block_of_row,
+    cell_or_error,
     fixed_cells,
-    ground_of,
-    ground_of_row,
-    judged,
-    learnt,
+    learnt_encoder,
+    scored_cell,
     self_annotated,
     timed,
-    tried,
 )
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
@@ -90,60 +90,58 @@ def few_shot(table: FewShotTable) -> list[MethodCell]:
 def few_shot_cells(table: FewShotTable) -> Iterator[MethodCell]:
     """Block by block: the fixed rows, then method by method its curve, from no label on."""
     for corpus, start, seed in table.blocks():
-        ground = ground_of(table, corpus, start, seed)
+        block = block_of(table, corpus, start, seed)
         blank = MethodCell(corpus=corpus, start=start, method="", seed=seed)
-        yield from fixed_cells(ground, blank)
+        yield from fixed_cells(block, blank)
         tuning = table.fine_tuning(start, seed)
-        for method, count in table.points(counts_of(table, ground)):
+        for method, count in table.points(counts_of(table, block)):
             training = table.training(method, start, seed) if method != NOTHING else None
             steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
             cell = blank.model_copy(update={"method": method, "labels": count} | steps)
             label = f"{method} on {corpus} from {start}, {counted(count, 'label')}, seed {seed}"
-            own = ground_of_row(method, ground, table, corpus, start, seed)
-            make = partial(point, label, cell, training, tuning, table, own)
-            yield tried(label, cell, make)
+            own = block_of_row(method, block, table, corpus, start, seed)
+            make = partial(tuned_cell, label, cell, training, tuning, table, own)
+            yield cell_or_error(label, cell, make)
 
 
-def counts_of(table: FewShotTable, ground: Ground) -> list[int]:
+def counts_of(table: FewShotTable, block: Block) -> list[int]:
     """The numbers of labels that were asked for, none above what the corpus has."""
-    drawn = [labels_of(table, ground, count).count for count in table.counts]
+    drawn = [labels_of(table, block, count).count for count in table.counts]
     return list(dict.fromkeys(drawn))
 
 
-def labels_of(table: FewShotTable, ground: Ground, count: int) -> Labelled:
+def labels_of(table: FewShotTable, block: Block, count: int) -> Labelled:
     """The first labels by hash."""
-    assert ground.benchmark is not None, "labels are counterparts"
-    return draw_labels(ground.documents, ground.benchmark, table.pool.label_share, count)
+    assert block.benchmark is not None, "labels are counterparts"
+    return draw_labels(block.documents, block.benchmark, table.pool.label_share, count)
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
-def point(
+def tuned_cell(
     label: str,
     cell: MethodCell,
     training: TrainingConfig | None,
     tuning: TrainingConfig,
     table: FewShotTable,
-    ground: Ground,
+    block: Block,
 ) -> MethodCell:
     """Learn without labels, fine-tune with them, judge; InfoCSE++ does both twice by half steps."""
     if cell.method == PLUS and training:
         training = training.model_copy(update={"steps": max(1, training.steps // 2)})
-    encoder = learnt(training, cell.start, ground) if training else ground.start
+    encoder = learnt_encoder(training, cell.start, block) if training else block.start
     if cell.labels:
-        encoder = tuned(encoder, cell.labels, tuning, table, ground)
+        encoder = tuned_encoder(encoder, cell.labels, tuning, table, block)
     if cell.method == PLUS:
         assert training is not None, "InfoCSE++ trains"
-        encoder = self_annotated(training, encoder, ground)
-        encoder = tuned(encoder, cell.labels, tuning, table, ground)
-    return judged(encoder, ground, cell)
+        encoder = self_annotated(training, encoder, block)
+        encoder = tuned_encoder(encoder, cell.labels, tuning, table, block)
+    return scored_cell(encoder, block, cell)
 
 
-def tuned(
-    encoder: ArtifactRef, count: int, tuning: TrainingConfig, table: FewShotTable, ground: Ground
+def tuned_encoder(
+    encoder: ArtifactRef, count: int, tuning: TrainingConfig, table: FewShotTable, block: Block
 ) -> ArtifactRef:
     """The encoder of the best epoch on `count` labels."""
-    labels = labels_of(table, ground, count)
-    assert ground.benchmark is not None, "labels are titles"
-    return trained_on(
-        labels, encoder, tuning, table.labels, ground.benchmark, ground.sentences
-    ).model
+    labels = labels_of(table, block, count)
+    assert block.benchmark is not None, "labels are titles"
+    return trained_on(labels, encoder, tuning, table.labels, block.benchmark, block.sentences).model

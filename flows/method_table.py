@@ -100,7 +100,7 @@ ANNOTATIONS: Mapping[str, AnnotationConfig] = {
 SIMILARITIES: Mapping[str, Similarity] = {"infocse_idc_dot": "dot"}
 """Rows that do not compare by the cosine: seed 000's literal Eq. 1 and 2."""
 
-OF_OWN_GROUND = {*ANNOTATIONS, *SIMILARITIES}
+OF_OWN_BLOCK = {*ANNOTATIONS, *SIMILARITIES}
 """Rows that share a block's texts and judges, but not how it begins or is annotated."""
 
 

@@ -12,7 +12,7 @@ from flows.method_table import (
     ANNOTATIONS,
     LITERAL_BM25,
     METHODS,
-    OF_OWN_GROUND,
+    OF_OWN_BLOCK,
     OF_TITLES,
     STS,
     UNLEARNT,
@@ -74,7 +74,7 @@ TRAINING = {
 """Stages of a cell that its training consists of, annotation included."""
 
 
-class Ground(Value):
+class Block(Value):
     """What all cells of a block share: texts, the start encoder, and who judges.
 
     A row may have an annotation, or a start encoder's similarity, of its own.
@@ -115,24 +115,24 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
 def cells(table: MethodTable) -> Iterator[MethodCell]:
     """Block by block: the fixed rows, then every method."""
     for corpus, start, seed in table.blocks():
-        ground = ground_of(table, corpus, start, seed)
-        yield from fixed_cells(ground, MethodCell(corpus=corpus, start=start, method="", seed=seed))
+        block = block_of(table, corpus, start, seed)
+        yield from fixed_cells(block, MethodCell(corpus=corpus, start=start, method="", seed=seed))
         for method in table.methods_on(corpus):
             cell = MethodCell(corpus=corpus, start=start, method=method, seed=seed)
             label = f"{method} on {corpus} from {start}, seed {seed}"
             if method not in METHODS:
-                yield tried(label, cell, partial(unlearnt, label, cell, ground))
+                yield cell_or_error(label, cell, partial(untrained_cell, label, cell, block))
                 continue
             training = table.training(method, start, seed)
             budget = {"steps": training.steps, "batch_size": training.batch_size}
             cell = cell.model_copy(update=budget)
-            own = ground_of_row(method, ground, table, corpus, start, seed)
-            yield tried(label, cell, partial(finished, label, cell, training, own))
+            own = block_of_row(method, block, table, corpus, start, seed)
+            yield cell_or_error(label, cell, partial(trained_cell, label, cell, training, own))
 
 
-def ground_of(
+def block_of(
     table: MethodTable, corpus: Corpus, start: Start, seed: int, method: str = ""
-) -> Ground:
+) -> Block:
     """Titles look for their documents; a corpus without any is judged by similar sentences.
 
     With a method it is as that row asks for it.
@@ -142,7 +142,7 @@ def ground_of(
     benchmark = draw_benchmark(documents, table.pool) if titled else None
     encoder = encoder_from(table.start(start, seed, method), documents)
     files = {} if titled else {name: table.file(file) for name, file in STS.items()}
-    return Ground(
+    return Block(
         start=encoder,
         documents=documents,
         sentences=tokenise_sentences(documents, benchmark, encoder),
@@ -153,135 +153,135 @@ def ground_of(
     )
 
 
-def ground_of_row(
-    method: str, block: Ground, table: MethodTable, corpus: Corpus, start: Start, seed: int
-) -> Ground:
+def block_of_row(
+    method: str, block: Block, table: MethodTable, corpus: Corpus, start: Start, seed: int
+) -> Block:
     """The block's, unless the row asks for one of its own."""
-    return ground_of(table, corpus, start, seed, method) if method in OF_OWN_GROUND else block
+    return block_of(table, corpus, start, seed, method) if method in OF_OWN_BLOCK else block
 
 
-def fixed_cells(ground: Ground, cell: MethodCell) -> Iterator[MethodCell]:
+def fixed_cells(block: Block, cell: MethodCell) -> Iterator[MethodCell]:
     """Rows that no method moves: chance, words alone, and the start."""
-    if ground.benchmark:
-        random = {"scores": random_scores(ground.sentences, ground.benchmark, cell.seed)}
-        bm25 = {"scores": bm25_scores(ground.documents, ground.benchmark)}
+    if block.benchmark:
+        random = {"scores": random_scores(block.sentences, block.benchmark, cell.seed)}
+        bm25 = {"scores": bm25_scores(block.documents, block.benchmark)}
     else:
-        sets = {name: ([place], [digest]) for name, (place, digest) in ground.sts.items()}
+        sets = {name: ([place], [digest]) for name, (place, digest) in block.sts.items()}
         random = {"sts": {name: random_sts(*files, cell.seed) for name, files in sets.items()}}
         bm25 = {"sts": {name: bm25_sts(*files) for name, files in sets.items()}}
     yield cell.model_copy(update={"method": "random vectors", **random})
     yield cell.model_copy(update={"method": "BM25", **bm25})
-    yield judged(ground.start, ground, cell.model_copy(update={"method": "start encoder"}))
+    yield scored_cell(block.start, block, cell.model_copy(update={"method": "start encoder"}))
 
 
-def tried(label: str, cell: MethodCell, make: Callable[[], MethodCell]) -> MethodCell:
+def cell_or_error(label: str, cell: MethodCell, make: Callable[[], MethodCell]) -> MethodCell:
     """The cell as it is made; one that is refused or fails says why, and the others go on."""
     made, error = attempted(label, make)
     return made or cell.model_copy(update={"error": error})
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
-def unlearnt(label: str, cell: MethodCell, ground: Ground) -> MethodCell:
+def untrained_cell(label: str, cell: MethodCell, block: Block) -> MethodCell:
     """Judge what takes no gradient; word vectors have a vocabulary of their own."""
     if cell.method == WORDS:
-        words = word_vectors(ground.documents, ground.benchmark, cell.seed)
-        sentences = tokenise_sentences(ground.documents, ground.benchmark, words)
-        return judged(words, ground.model_copy(update={"sentences": sentences}), cell)
+        words = word_vectors(block.documents, block.benchmark, cell.seed)
+        sentences = tokenise_sentences(block.documents, block.benchmark, words)
+        return scored_cell(words, block.model_copy(update={"sentences": sentences}), cell)
     if cell.method in OF_TITLES:
-        return of_titles(cell, ground)
+        return retrieved_cell(cell, block)
     row = UNLEARNT[cell.method]
-    encoder = pooled_as(ground.start, row.pooling)
+    encoder = pooled_as(block.start, row.pooling)
     if row.map:
-        encoder = finished_encoder(encoder, ground.sentences, row.map, cell.seed)
-    return judged(encoder, ground, cell)
+        encoder = finished_encoder(encoder, block.sentences, row.map, cell.seed)
+    return scored_cell(encoder, block, cell)
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
-def finished(label: str, cell: MethodCell, training: TrainingConfig, ground: Ground) -> MethodCell:
+def trained_cell(
+    label: str, cell: MethodCell, training: TrainingConfig, block: Block
+) -> MethodCell:
     """Train and judge."""
-    check_company(ground.documents, (training,))
-    share = segmented_share(training.method, ground.sentences, ground.start)
-    trained = learnt(training, cell.start, ground)
+    check_company(block.documents, (training,))
+    share = segmented_share(training.method, block.sentences, block.start)
+    trained = learnt_encoder(training, cell.start, block)
     language = None
     if isinstance(training.method, AFTER_CONDENSER):
-        unseen = tokenise_sentences(documents_of(ground.unseen), None, ground.start)
-        language = measure_language(condenser_stage(training, ground), ground.sentences, unseen)
-    return judged(
-        trained, ground, cell.model_copy(update={"segmented": share, "language": language})
+        unseen = tokenise_sentences(documents_of(block.unseen), None, block.start)
+        language = measure_language(condenser_stage(training, block), block.sentences, unseen)
+    return scored_cell(
+        trained, block, cell.model_copy(update={"segmented": share, "language": language})
     )
 
 
-def of_titles(cell: MethodCell, ground: Ground) -> MethodCell:
+def retrieved_cell(cell: MethodCell, block: Block) -> MethodCell:
     """Words otherwise weighted, or rescored by the start encoder: validation chooses alpha."""
-    if not ground.benchmark:
+    if not block.benchmark:
         raise NoQueriesError(
             f"{cell.method} is of what titles find, and {cell.corpus} has none: leave it out."
         )
     if cell.method == LITERAL_BM25:
-        found = literal_bm25_scores(ground.documents, ground.benchmark)
+        found = literal_bm25_scores(block.documents, block.benchmark)
     else:
         found = rescored_scores(
-            ground.start, ground.sentences, ground.documents, ground.benchmark, None
+            block.start, block.sentences, block.documents, block.benchmark, None
         )
     return cell.model_copy(update={"scores": found})
 
 
-def judged(encoder: ArtifactRef, ground: Ground, cell: MethodCell) -> MethodCell:
+def scored_cell(encoder: ArtifactRef, block: Block, cell: MethodCell) -> MethodCell:
     """The cell with the scores of its encoder."""
-    if ground.benchmark:
-        scores = validate_encoder(encoder, ground.sentences, ground.benchmark)
+    if block.benchmark:
+        scores = validate_encoder(encoder, block.sentences, block.benchmark)
         return cell.model_copy(update={"scores": scores})
     sts = {
-        name: score_sts([place], [digest], encoder) for name, (place, digest) in ground.sts.items()
+        name: score_sts([place], [digest], encoder) for name, (place, digest) in block.sts.items()
     }
     return cell.model_copy(update={"sts": sts})
 
 
-def learnt(training: TrainingConfig, start: str, ground: Ground) -> ArtifactRef:
+def learnt_encoder(training: TrainingConfig, start: str, block: Block) -> ArtifactRef:
     """What a method makes of the start encoder."""
     match training.method:
         case InfoCSEIDCPairs(temperature=temperature):
-            return initialised(training, CONPONO(temperature=temperature), start, ground)
+            return initialised(training, CONPONO(temperature=temperature), start, block)
         case method if isinstance(method, AFTER_CONDENSER):
-            return condensed(training, ground)
+            return condensed(training, block)
         case _:
-            return train_encoder(ground.start, ground.sentences, training).model
+            return train_encoder(block.start, block.sentences, training).model
 
 
-def condensed(training: TrainingConfig, ground: Ground) -> ArtifactRef:
+def condensed(training: TrainingConfig, block: Block) -> ArtifactRef:
     """Half of the steps on a Condenser stage, the rest with the head that it leaves (seed 001).
 
     The ablation goes on from the same encoder, beside a head of random weights.
     """
-    stage = condenser_stage(training, ground)
-    return train_encoder(stage, ground.sentences, halved(training)).model
+    stage = condenser_stage(training, block)
+    return train_encoder(stage, block.sentences, halved(training)).model
 
 
-def condenser_stage(training: TrainingConfig, ground: Ground) -> ArtifactRef:
+def condenser_stage(training: TrainingConfig, block: Block) -> ArtifactRef:
     """What the first half of such a training leaves."""
     stage = halved(training).model_copy(update={"method": Condenser()})
-    return train_encoder(ground.start, ground.sentences, stage).model
+    return train_encoder(block.start, block.sentences, stage).model
 
 
 def halved(training: TrainingConfig) -> TrainingConfig:
     return training.model_copy(update={"steps": max(1, training.steps // 2)})
 
 
-def initialised(
-    training: TrainingConfig, first: CONPONO, start: str, ground: Ground
-) -> ArtifactRef:
+def initialised(training: TrainingConfig, first: CONPONO, start: str, block: Block) -> ArtifactRef:
     """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
     if start == "minilm":
-        return self_annotated(training, ground.start, ground)
+        return self_annotated(training, block.start, block)
     half = halved(training)
     neighbours = half.model_copy(update={"method": first})
-    annotator = train_encoder(ground.start, ground.sentences, neighbours).model
-    return self_annotated(half, annotator, ground)
+    annotator = train_encoder(block.start, block.sentences, neighbours).model
+    return self_annotated(half, annotator, block)
 
 
-def self_annotated(training: TrainingConfig, annotator: ArtifactRef, ground: Ground) -> ArtifactRef:
+def self_annotated(training: TrainingConfig, annotator: ArtifactRef, block: Block) -> ArtifactRef:
     """One round of Algorithm 1."""
-    found = annotation_of(annotator, ground.sentences, ground.annotation)
+    found = annotation_of(annotator, block.sentences, block.annotation)
     return train_encoder(
-        annotator, ground.sentences, training, clusters=found.clusters, pairs=found.pairs
+        annotator, block.sentences, training, clusters=found.clusters, pairs=found.pairs
     ).model

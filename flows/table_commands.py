@@ -122,14 +122,14 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from sentemb_core.store.objects import Store
     from tasks.benchmark import largest_overlaps
     from tasks.tables.findings_page import write_findings
-    from tasks.tables.findings_table import Told
+    from tasks.tables.findings_table import FindingsTable
     from tasks.tables.markdown import write_between_marks
     from tasks.walking import without_prefect
 
     with filling(markdown, asked.experiment), running():
         found = experiment(asked)
     with without_prefect(Store.default()):
-        told = Told(
+        told = FindingsTable(
             asked.what,
             asked.budget,
             found,
@@ -203,7 +203,7 @@ def show_curves(cells: "list[MethodCell]") -> None:
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """What every stage of every cell would do, found by walking the table."""
     table.check_files()
-    from flows.experiment import arms_found
+    from flows.experiment import all_findings
     from flows.experiments.index import Reproduction
     from flows.experiments.learning import base_of
     from flows.few_shot import FewShotTable, few_shot_cells
@@ -214,7 +214,7 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     with making_plan(Store.default()) as plan:
         match table:
             case Reproduction():
-                list(arms_found(table, base_of(table)))
+                list(all_findings(table, base_of(table)))
             case FewShotTable():
                 list(few_shot_cells(table))
             case _:

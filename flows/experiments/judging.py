@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, folder_of, task_of
-from flows.experiments.learning import Made, ground_of
+from flows.experiments.learning import Made, texts_of
 from flows.scoring import System, result_on
 from flows.steps import documents_of
 from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
@@ -15,7 +15,7 @@ from tasks.corpus import tokenise_sentences
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
 
 
-def judged(
+def column_result(
     asked: Reproduction, base: Made, arm: Arm, system: System, column: Column, seed: int
 ) -> ArtifactRef:
     """What the judge of a column says."""
@@ -25,19 +25,19 @@ def judged(
     if column.judge != TITLE:
         place = placed(task_of(column), Path(asked.data, folder_of(column)))
         return result_on(place, system, seed=seed)
-    ground = ground_of(asked, base, column.corpus)
-    assert ground.benchmark is not None, "titles are counterparts"
+    texts = texts_of(asked, base, column.corpus)
+    assert texts.benchmark is not None, "titles are counterparts"
     if system == "BM25":
-        return bm25_scores(ground.documents, ground.benchmark)
+        return bm25_scores(texts.documents, texts.benchmark)
     if not isinstance(system, ArtifactRef):
-        return random_scores(ground.sentences, ground.benchmark, seed)
-    sentences = ground.sentences
+        return random_scores(texts.sentences, texts.benchmark, seed)
+    sentences = texts.sentences
     if arm.system != "encoder":  # another vocabulary
-        sentences = tokenise_sentences(ground.documents, ground.benchmark, system)
+        sentences = tokenise_sentences(texts.documents, texts.benchmark, system)
     if arm.alpha is not None:
         alpha = None if arm.alpha == "chosen" else arm.alpha
-        return rescored_scores(system, sentences, ground.documents, ground.benchmark, alpha)
-    return validate_encoder(system, sentences, ground.benchmark)
+        return rescored_scores(system, sentences, texts.documents, texts.benchmark, alpha)
+    return validate_encoder(system, sentences, texts.benchmark)
 
 
 def overlaps_with(asked: Reproduction) -> list[ArtifactRef]:

@@ -17,7 +17,7 @@ from tasks.segments import segmented_share
 from tasks.train import train_encoder
 
 
-class Ground(Value):
+class ArmTexts(Value):
     """A corpus as arms read it; those with counterparts can judge."""
 
     documents: ArtifactRef
@@ -49,7 +49,7 @@ def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
     return Made(encoder=made.model)
 
 
-def ground_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None = None) -> Ground:
+def texts_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None = None) -> ArmTexts:
     """Documents, tokens, and the pool of a corpus whose documents have counterparts.
 
     What an arm trains on may be a part of it.
@@ -60,7 +60,7 @@ def ground_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None =
     documents = documents_of(config)
     benchmark = draw_benchmark(documents, asked.pool) if config.counterpart_column else None
     sentences = tokenise_sentences(documents, benchmark, base.encoder)
-    return Ground(documents=documents, sentences=sentences, benchmark=benchmark)
+    return ArmTexts(documents=documents, sentences=sentences, benchmark=benchmark)
 
 
 def sample_of(arm: Arm, config: CorpusConfig) -> int | None:
@@ -74,24 +74,26 @@ def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -
     """Documents and labels that the corpus has, where the arm asks for more."""
     if not arm.steps:
         return ()
-    ground = ground_of(asked, base, corpus, arm)
+    texts = texts_of(asked, base, corpus, arm)
     found = {
-        labels_for(step, ground, asked).count: step.count
+        labels_for(step, texts, asked).count: step.count
         for step in arm.steps
         if isinstance(step, Label) and step.count
     }
     told = [counted(has, "label") for has, wanted in found.items() if has < wanted]
-    if arm.max_documents and (has := document_count(ground.documents)) < arm.max_documents:
+    if arm.max_documents and (has := document_count(texts.documents)) < arm.max_documents:
         told.insert(0, counted(has, "document"))
     return tuple(f"{one} of {corpus}" for one in told)
 
 
-def learnt(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int) -> ArtifactRef:
+def arm_encoder(
+    asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int
+) -> ArtifactRef:
     """The arm's encoder: what its steps make of the base."""
     made = read_by(arm, asked, base)
-    ground = ground_of(asked, base, corpus, arm)
+    texts = texts_of(asked, base, corpus, arm)
     for step in asked.steps_of(arm):
-        made = taken(step, made, ground, asked, seed)
+        made = after_step(step, made, texts, asked, seed)
     return made.encoder
 
 
@@ -102,64 +104,62 @@ def read_by(arm: Arm, asked: Reproduction, base: Made) -> Made:
     return Made(encoder=pooled_as(made.encoder, arm.pooling)) if arm.pooling else made
 
 
-def taken(step: Step, before: Made, ground: Ground, asked: Reproduction, seed: int) -> Made:
+def after_step(step: Step, before: Made, texts: ArmTexts, asked: Reproduction, seed: int) -> Made:
     """The encoder after one step."""
     match step:
         case Train():
             method = asked.method_of(step)
-            segmented_share(method, ground.sentences, before.encoder)
+            segmented_share(method, texts.sentences, before.encoder)
             training = asked.training(method, seed, step.times, step.batch_size)
-            judge = judges(ground, training)
-            made = train_encoder(before.encoder, ground.sentences, training, benchmark=judge)
+            judge = judges(texts, training)
+            made = train_encoder(before.encoder, texts.sentences, training, benchmark=judge)
             return Made(encoder=made.model)
         case SelfTrain():
-            found = annotated(step, before.encoder, ground)
+            found = annotated(step, before.encoder, texts)
             training = asked.round_training(step, seed)
             initial = before.initial or before.encoder
             made = train_encoder(
                 initial if step.anew else before.encoder,
-                ground.sentences,
+                texts.sentences,
                 training,
                 clusters=found.clusters,
                 pairs=found.pairs,
-                benchmark=judges(ground, training),
+                benchmark=judges(texts, training),
             )
             return Made(encoder=made.model, initial=initial)
         case Label():
-            return Made(encoder=fine_tuned(step, before.encoder, ground, asked, seed))
+            return Made(encoder=labelled_encoder(step, before.encoder, texts, asked, seed))
         case Finish():
-            return Made(encoder=finished_encoder(before.encoder, ground.sentences, step.map, seed))
+            return Made(encoder=finished_encoder(before.encoder, texts.sentences, step.map, seed))
 
 
-def judges(ground: Ground, training: TrainingConfig) -> ArtifactRef | None:
+def judges(texts: ArmTexts, training: TrainingConfig) -> ArtifactRef | None:
     """The pool that a training stops by, if it is validated at all."""
-    return ground.benchmark if training.evaluate_every else None
+    return texts.benchmark if training.evaluate_every else None
 
 
-def annotated(step: SelfTrain, student: ArtifactRef, ground: Ground) -> Annotation:
+def annotated(step: SelfTrain, student: ArtifactRef, texts: ArmTexts) -> Annotation:
     """What the annotator finds, by the partition of its graph or by k-means."""
-    annotator, sentences = student, ground.sentences
+    annotator, sentences = student, texts.sentences
     if step.annotator == "minilm":
         annotator = minilm()
-        sentences = tokenise_sentences(ground.documents, ground.benchmark, annotator)
+        sentences = tokenise_sentences(texts.documents, texts.benchmark, annotator)
     return annotation_of(annotator, sentences, step.annotation)
 
 
-def fine_tuned(
-    step: Label, encoder: ArtifactRef, ground: Ground, asked: Reproduction, seed: int
+def labelled_encoder(
+    step: Label, encoder: ArtifactRef, texts: ArmTexts, asked: Reproduction, seed: int
 ) -> ArtifactRef:
     """The encoder of the best epoch on the labels outside the pool."""
-    assert ground.benchmark is not None, "labels are counterparts"
-    labels, tuning = labels_for(step, ground, asked), asked.fine_tuning(step, seed)
-    return trained_on(
-        labels, encoder, tuning, asked.epochs, ground.benchmark, ground.sentences
-    ).model
+    assert texts.benchmark is not None, "labels are counterparts"
+    labels, tuning = labels_for(step, texts, asked), asked.fine_tuning(step, seed)
+    return trained_on(labels, encoder, tuning, asked.epochs, texts.benchmark, texts.sentences).model
 
 
-def labels_for(step: Label, ground: Ground, asked: Reproduction) -> Labelled:
+def labels_for(step: Label, texts: ArmTexts, asked: Reproduction) -> Labelled:
     """The first labels by hash."""
-    assert ground.benchmark is not None, "labels are counterparts"
-    return draw_labels(ground.documents, ground.benchmark, asked.pool.label_share, step.count)
+    assert texts.benchmark is not None, "labels are counterparts"
+    return draw_labels(texts.documents, texts.benchmark, asked.pool.label_share, step.count)
 
 
 def minilm() -> ArtifactRef:

@@ -10,7 +10,7 @@ from sentemb_core.report.drawing import Drawing
 from sentemb_core.report.experiment import Mark, experiment_figure
 from sentemb_core.report.panels import Panel, write_panels
 from sentemb_core.report.svg import png
-from tasks.tables.findings_table import Told, difference
+from tasks.tables.findings_table import FindingsTable, difference
 
 WHAT_CELLS_HOLD = "Mean ± standard deviation over the seeds [the paper's number, if it has one]"
 
@@ -24,7 +24,7 @@ READ_MARKS = (
 )
 
 
-def write_findings(told: Told, folder: Path) -> Path:
+def write_findings(told: FindingsTable, folder: Path) -> Path:
     """table.json, page.html, and table.png if there is a number."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(told.json(), indent=1, ensure_ascii=False) + "\n"
@@ -46,7 +46,7 @@ def write_findings(told: Told, folder: Path) -> Path:
     return folder
 
 
-def claims_panel(told: Told) -> Panel:
+def claims_panel(told: FindingsTable) -> Panel:
     """A line for each claim."""
     if not told.fates:
         return Panel("Claims", ["The paper claims nothing about it."])
@@ -68,7 +68,7 @@ def paper_panel(table: PaperTable) -> Panel:
     return Panel(table.source, notes, head=["", *columns], rows=rows, caption=caption)
 
 
-def marks(told: Told) -> list[Mark]:
+def marks(told: FindingsTable) -> list[Mark]:
     """What the picture shows."""
     return [
         mark(told, arm, column, values)
@@ -78,7 +78,7 @@ def marks(told: Told) -> list[Mark]:
     ]
 
 
-def mark(told: Told, arm: Arm, column: Column, values: list[float]) -> Mark:
+def mark(told: FindingsTable, arm: Arm, column: Column, values: list[float]) -> Mark:
     """A cell as a point; columns that lie on the axis are the points of their arm's curve."""
     if column.x is not None:
         return Mark(

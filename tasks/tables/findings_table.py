@@ -35,7 +35,7 @@ SEEN = 0.001
 """Share of a judge's runs of words from which on it is named."""
 
 
-class Told:
+class FindingsTable:
     """An experiment's findings as lines of text.
 
     Args:

@@ -121,7 +121,7 @@ def test_a_share_is_of_the_corpus_that_is_there(data: Path):
         base = learning.base_of(asked)
         counts = [
             document_count(
-                learning.ground_of(asked, base, "blog_usgov", Arm(label="a", share=share)).documents
+                learning.texts_of(asked, base, "blog_usgov", Arm(label="a", share=share)).documents
             )
             for share in (None, 0.4, 0.1)
         ]
@@ -145,7 +145,7 @@ def test_a_round_goes_on_or_starts_anew_from_what_the_first_began_with(
     monkeypatch.setattr(learning, "train_encoder", watched)
     steps = (Train(method=CONPONO()), SelfTrain(), SelfTrain(anew=anew))
     with without_prefect(Store.default()):
-        learning.learnt(
+        learning.arm_encoder(
             asked, learning.base_of(asked), Arm(label="a", steps=steps), "blog_usgov", 1
         )
     initialiser, first, _ = made

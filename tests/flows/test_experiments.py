@@ -59,7 +59,7 @@ from tasks.rows import Trained
 from tasks.storing import opened
 from tasks.tables.findings import Finding, cells_of, value_of
 from tasks.tables.findings_page import write_findings
-from tasks.tables.findings_table import Told
+from tasks.tables.findings_table import FindingsTable
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
@@ -152,7 +152,7 @@ def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(
             for arm in ("simcse", "infocse_aux", "first token", "self-trained")
         },
     }
-    told = Told(WHOLE, asked.budget, findings, {})
+    told = FindingsTable(WHOLE, asked.budget, findings, {})
     assert {fate.fate for fate in told.fates} <= {"holds", "does not hold", "not decided"}
     assert len(told.fates) == len(WHOLE.claims)
     assert (write_findings(told, tmp_path / "out") / "table.png").stat().st_size > 5_000
@@ -201,10 +201,12 @@ def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reprodu
     monkeypatch.setattr(index, "EXPERIMENTS", {what.id: what})
     found = made(asked)
     with without_prefect(Store.default()):
-        ground = learning.ground_of(asked, learning.base_of(asked), "blog_usgov")
-        labels = learning.labels_for(ALL_LABELS, ground, asked).count
+        texts = learning.texts_of(asked, learning.base_of(asked), "blog_usgov")
+        labels = learning.labels_for(ALL_LABELS, texts, asked).count
     assert 4 < labels < 40
-    (told,) = (line for line in Told(what, asked.budget, found, {}).notes() if "Had less" in line)
+    (told,) = (
+        line for line in FindingsTable(what, asked.budget, found, {}).notes() if "Had less" in line
+    )
     assert told == (
         "Had less than was asked for, all that there is: "
         f"++ ({labels} labels of blog_usgov); "
@@ -213,21 +215,21 @@ def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reprodu
 
 
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
-    taken = learning.taken
+    after_step = learning.after_step
 
     def fails_for_simcse(step, *rest):
         if isinstance(step, Train) and step.method.name == "simcse":
             raise ZeroDivisionError("of nothing")
-        return taken(step, *rest)
+        return after_step(step, *rest)
 
-    monkeypatch.setattr(learning, "taken", fails_for_simcse)
+    monkeypatch.setattr(learning, "after_step", fails_for_simcse)
     failed = {one.arm: one.error for one in made(asked) if one.error}
     assert failed == dict.fromkeys(("simcse", "first token"), "E000 ZeroDivisionError: of nothing")
 
 
 def test_a_plan_tells_of_every_arm(asked: Reproduction):
     with making_plan(Store.default()) as plan:
-        found = list(running.arms_found(asked, learning.base_of(asked)))
+        found = list(running.all_findings(asked, learning.base_of(asked)))
     assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
     assert {one.error for arm in found for one in arm} == {""}
     assert plan.undecided, "how many labels there are is not known yet, nor how long one learns"
@@ -414,7 +416,7 @@ def test_with_the_papers_preset_each_method_is_trained_its_own_way(
     assert (made.batch_size, made.learning_rate, made.schedule) == (batch, rate, schedule)
     assert (made.warmup, made.steps, made.seed) == (warmup, 31_250, 42)
     assert made.method == step.method
-    assert "each method's own batch" in Told(asked.what, asked.budget, [], {}).cost()
+    assert "each method's own batch" in FindingsTable(asked.what, asked.budget, [], {}).cost()
 
 
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
@@ -505,14 +507,16 @@ def test_an_arm_of_the_papers_preset_is_an_encoder_of_inner_products(
     arm = WHOLE.arms[-1]
     with without_prefect(Store.default()):
         base = learning.base_of(asked)
-        trained = learning.learnt(asked, base, arm, "blog_usgov", 1)
+        trained = learning.arm_encoder(asked, base, arm, "blog_usgov", 1)
     found = [load_encoder(opened(one)).similarity for one in (base.encoder, trained)]
     assert found == ["cosine", "dot"]
 
 
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 def test_under_each_preset_the_table_says_what_differs(what: Experiment):
-    small, paper = (Told(what, budget, [], {}).notes()[-1] for budget in (what.small, what.paper))
+    small, paper = (
+        FindingsTable(what, budget, [], {}).notes()[-1] for budget in (what.small, what.paper)
+    )
     for told, budget in ((small, what.small), (paper, what.paper)):
         assert budget.differs.endswith(".")
         assert told == f"What differs: {budget.differs} {what.differs}".rstrip()
@@ -597,12 +601,12 @@ def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, mon
 
     with without_prefect(Store.default()):
         base = learning.base_of(asked)
-        ground = learning.ground_of(asked, base, "blog_usgov")
+        texts = learning.texts_of(asked, base, "blog_usgov")
         monkeypatch.setattr(learning, "train_encoder", watched)
         for step in (Train(method=CONPONO()), SelfTrain()):
-            learning.taken(step, base, ground, asked, 1)
-    assert ground.benchmark is not None
-    assert given == [ground.benchmark if stated else None] * 2
+            learning.after_step(step, base, texts, asked, 1)
+    assert texts.benchmark is not None
+    assert given == [texts.benchmark if stated else None] * 2
 
 
 @pytest.mark.parametrize(

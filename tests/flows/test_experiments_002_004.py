@@ -11,7 +11,7 @@ import pytest
 from flows.experiment import experiment
 from flows.experiments import index
 from flows.experiments.index import Reproduction, files_wanted
-from flows.experiments.learning import base_of, ground_of
+from flows.experiments.learning import base_of, texts_of
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.tables.table import PaperTable
@@ -22,7 +22,7 @@ from tasks.storing import opened
 from tasks.tables import printed as printed_numbers
 from tasks.tables.findings import Finding, cells_of, value_of
 from tasks.tables.findings_page import marks
-from tasks.tables.findings_table import Told
+from tasks.tables.findings_table import FindingsTable
 from tasks.validate import recall_at_5
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder
@@ -137,8 +137,8 @@ def test_a_beir_folder_is_wanted_file_by_file():
 def test_a_distinct_arm_trains_on_every_text_once(asked: Reproduction, distinct: bool, texts: int):
     arm = Arm(label="a", distinct=distinct)
     with without_prefect(Store.default()):
-        ground = ground_of(asked, base_of(asked), "product_abt_buy", arm)
-        assert len(TokenCorpus.open(opened(ground.sentences))) == texts
+        read = texts_of(asked, base_of(asked), "product_abt_buy", arm)
+        assert len(TokenCorpus.open(opened(read.sentences))) == texts
 
 
 def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
@@ -146,14 +146,16 @@ def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
 ):
     printed = PaperTable("s999.t2", "A paper", "R@k", {"BM25": {"eProduct": 73.1}})
     monkeypatch.setattr(printed_numbers, "paper_table", {"s999.t2": printed}.get)
-    words, vectors, *_ = Told(WHOLE, TINY, findings, {}).lines()
+    words, vectors, *_ = FindingsTable(WHOLE, TINY, findings, {}).lines()
     assert words[-1].endswith(" [73.1]")
     assert all("[" not in cell for cell in (*words[:-1], *vectors))
 
 
 def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[Finding]):
     column = WHOLE.columns[1].model_copy(update={"x": 100.0})
-    told = Told(WHOLE.model_copy(update={"columns": (column,), "axis": "k"}), TINY, findings, {})
+    told = FindingsTable(
+        WHOLE.model_copy(update={"columns": (column,), "axis": "k"}), TINY, findings, {}
+    )
     assert [(mark.curve, mark.x) for mark in marks(told)] == [("BM25", 100.0), ("simcse", 100.0)]
     assert told.header == ["", "Quora R@100"], "rows are arms, which lie nowhere on it"
 
@@ -162,7 +164,7 @@ def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[F
 def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its_own(id: str):
     """There eProduct's capped recall would stand beside a correlation, or a plain recall."""
     what = REAL[id]
-    told = Told(what, what.small, [], {})
+    told = FindingsTable(what, what.small, [], {})
     assert all("[" not in cell for line in told.lines() for cell in line)
     (note,) = [note for note in told.notes() if "On eProduct: " in note]
     assert note.startswith("The paper: ")
@@ -180,14 +182,14 @@ def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its
     ],
 )
 def test_the_cost_is_what_the_arms_take(id: str, cost: str):
-    assert Told(REAL[id], REAL[id].small, [], {}).cost().startswith(cost)
+    assert FindingsTable(REAL[id], REAL[id].small, [], {}).cost().startswith(cost)
 
 
 def test_numbers_of_one_measure_stand_in_their_cells():
     beside = {
         id: [
             told.printed.beside(arm, column)
-            for told in [Told(REAL[id], REAL[id].small, [], {})]
+            for told in [FindingsTable(REAL[id], REAL[id].small, [], {})]
             for arm in REAL[id].arms
             for column in REAL[id].columns
             if told.printed.of_row(arm, column) is not None

@@ -248,14 +248,14 @@ def test_a_plan_tells_of_every_cell(data: str):
 
 
 def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeypatch):
-    learnt = reproduce.learnt
+    learnt_encoder = reproduce.learnt_encoder
 
-    def fails_for_simcse(training, start, ground):
+    def fails_for_simcse(training, start, block):
         if training.method.name == "simcse":
             raise ZeroDivisionError("of nothing")
-        return learnt(training, start, ground)
+        return learnt_encoder(training, start, block)
 
-    monkeypatch.setattr(reproduce, "learnt", fails_for_simcse)
+    monkeypatch.setattr(reproduce, "learnt_encoder", fails_for_simcse)
     *_, before, failed = made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
     assert (before.error, failed.error) == ("", "E000 ZeroDivisionError: of nothing")
     assert lines([failed])[0][2:4] == ["simcse", "E000"]
@@ -272,7 +272,7 @@ def test_a_full_disk_and_a_lost_server_end_the_table_not_a_cell(data: str, monke
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(reproduce, "learnt", fails)
+    monkeypatch.setattr(reproduce, "learnt_encoder", fails)
     with pytest.raises(type(error)):
         made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
     assert last_runs(Store.default())[0].state == "failed"
@@ -491,14 +491,20 @@ def test_infocse_plus_meets_the_labels_in_either_cycle(data: str, monkeypatch):
         told.append(name)
         return name
 
-    for name in ("learnt", "tuned", "self_annotated", "judged"):
+    for name in ("learnt_encoder", "tuned_encoder", "self_annotated", "scored_cell"):
         monkeypatch.setattr(shots, name, partial(step, name))
     config = few(data)
     training, tuning = config.training(PLUS, "static", 1), config.fine_tuning("static", 1)
     cell = measured(PLUS, 1, labels=4)
     with without_prefect(Store.default()):
-        shots.point("plus", cell, training, tuning, config, SimpleNamespace())
-    assert told == ["learnt", "tuned", "self_annotated", "tuned", "judged"]
+        shots.tuned_cell("plus", cell, training, tuning, config, SimpleNamespace())
+    assert told == [
+        "learnt_encoder",
+        "tuned_encoder",
+        "self_annotated",
+        "tuned_encoder",
+        "scored_cell",
+    ]
 
 
 def test_more_labels_than_there_are_make_one_point(data: str):

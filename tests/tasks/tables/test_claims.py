@@ -20,7 +20,7 @@ from tasks.tables import printed as printed_numbers
 from tasks.tables.claims import Fated, Rival, contests, fate_of, fated
 from tasks.tables.findings import Finding, cells_of
 from tasks.tables.findings_page import write_findings
-from tasks.tables.findings_table import Told, evidence
+from tasks.tables.findings_table import FindingsTable, evidence
 from tasks.tables.printed import Printed
 from tasks.walking import without_prefect
 
@@ -298,7 +298,7 @@ def test_a_claim_names_arms_and_columns_that_are_there():
 def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyPatch, tmp_path):
     printed = PaperTable("s999.t1", "A paper, Table 1", "accuracy", {"a": {"CR": 86.1}})
     monkeypatch.setattr(printed_numbers, "paper_table", lambda id: printed)
-    told = Told(experiment(ABOVE), SMALL, findings({"a": 0.6, "b": 0.4}), {})
+    told = FindingsTable(experiment(ABOVE), SMALL, findings({"a": 0.6, "b": 0.4}), {})
     a, b, c = told.lines()
     assert a[1].endswith(" [86.1]")
     assert "±" in b[1]
@@ -341,7 +341,7 @@ def test_a_recall_stands_beside_one_of_the_same_depth(
 def test_the_average_is_of_arms_that_have_all_columns():
     columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
     half = [*findings({"a": 0.6, "b": 0.4}), *findings({"a": 0.2}, "MR")]
-    told = Told(experiment(columns=columns), SMALL, half, {})
+    told = FindingsTable(experiment(columns=columns), SMALL, half, {})
     assert told.header == ["", "CR", "MR", "average"]
     a, b, _ = told.lines()
     assert a[-1] != ""
@@ -351,12 +351,12 @@ def test_the_average_is_of_arms_that_have_all_columns():
 def test_what_it_cost_is_what_was_asked_for():
     what = experiment()
     asked = SMALL.model_copy(update={"steps": 5, "seeds": (7,)})
-    told = Told(what, asked, [], {"max_documents": 150})
+    told = FindingsTable(what, asked, [], {"max_documents": 150})
     assert told.notes()[0] == (
         "5 steps of 64 a training (the paper: 300 of 64); a sample of 150 documents of each "
         "corpus; seed 7."
     )
-    assert Told(what, SMALL, [], {}).notes()[0] == (
+    assert FindingsTable(what, SMALL, [], {}).notes()[0] == (
         "300 steps of 64 a training; mean ± standard deviation over seeds 42, 43, 44."
     )
 
@@ -364,11 +364,11 @@ def test_what_it_cost_is_what_was_asked_for():
 def test_what_differs_is_of_the_budget_and_of_any():
     what = experiment()
     asked = SMALL.model_copy(update={"differs": "Two layers."})
-    assert "What differs: Two layers. Everything." in Told(what, asked, [], {}).notes()
+    assert "What differs: Two layers. Everything." in FindingsTable(what, asked, [], {}).notes()
 
 
 def test_columns_that_could_be_there_are_told_with_their_files():
-    told = Told(experiment(), SMALL, [], {}, {"STS13": ["sts_sts13.parquet"]})
+    told = FindingsTable(experiment(), SMALL, [], {}, {"STS13": ["sts_sts13.parquet"]})
     assert told.notes()[-1] == (
         "Left out, for their files are not there: STS13 (sts_sts13.parquet)."
     )
@@ -377,9 +377,9 @@ def test_columns_that_could_be_there_are_told_with_their_files():
 def test_what_training_read_of_the_judges_is_told_by_name_from_a_thousandth_on():
     seen = Overlap(texts=9, exact=0.0, runs=0.059)
     unseen = Overlap(texts=9, exact=0.0, runs=None)
-    told = Told(experiment(), SMALL, [], {}, overlaps={"IMDB": seen, "CR": unseen})
+    told = FindingsTable(experiment(), SMALL, [], {}, overlaps={"IMDB": seen, "CR": unseen})
     assert told.notes()[-1].endswith("that training read: IMDB 5.9 %, all others below 0.1 %.")
-    alone = Told(experiment(), SMALL, [], {}, overlaps={"CR": unseen})
+    alone = FindingsTable(experiment(), SMALL, [], {}, overlaps={"CR": unseen})
     assert alone.notes()[-1].endswith("that training read: all below 0.1 %.")
 
 
@@ -389,7 +389,7 @@ def test_the_papers_average_of_more_sets_stands_in_the_notes(monkeypatch: pytest
     columns = (Column(label="CR", judge="CR"), Column(label="MR", judge="MR"))
     both = [*findings({"a": 0.6}), *findings({"a": 0.2}, "MR")]
     whole, part = (
-        Told(experiment(columns=columns), SMALL, both, {}, left_out)
+        FindingsTable(experiment(columns=columns), SMALL, both, {}, left_out)
         for left_out in ({}, {"SUBJ": ["transfer_subj.parquet"]})
     )
     assert whole.lines()[0][-1].endswith(" [84.9]")
@@ -403,7 +403,7 @@ def test_titles_are_told_by_their_groups_and_equal_seeds_once():
         Finding(arm="a", column="pairs", seed=seed, result=kept_result(case_result(labels)))
         for seed, labels in {1: LAST, 2: LAST, 3: (0, 0, 1, 1, 1, 1, 3, 3)}.items()
     ]
-    told = Told(experiment(columns=columns), SMALL, found, {})
+    told = FindingsTable(experiment(columns=columns), SMALL, found, {})
     assert told.notes()[-2:] == [
         "a: 1 2 | 3 4 | 5 6 | 7 8 (1, 2).",
         "a: 1 2 | 3 4 5 6 | 7 8 (3).",
@@ -414,7 +414,7 @@ def test_json_has_the_averages_and_all_that_the_paper_printed():
     columns = tuple(Column(label=name, judge=name) for name in ("STS12", "SICK-R"))
     what = experiment(columns=columns).model_copy(update={"id": "s001.t2"})
     both = [*findings({"a": 0.6}, "STS12"), *findings({"a": 0.2}, "SICK-R")]
-    told = Told(what, SMALL, both, {}).json()
+    told = FindingsTable(what, SMALL, both, {}).json()
     assert [len(one["values"]) for one in told["averages"]] == [3, 0, 0]
     (paper,) = told["paper"]
     assert paper["rows"]["simcse (BERT-large)"] == {"average": 78.41}
@@ -425,6 +425,6 @@ def test_an_error_is_told_below_the_table_with_all_its_cells():
         Finding(arm=arm, column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")
         for arm in ("b", "c")
     ]
-    told = Told(experiment(), SMALL, failed, {})
+    told = FindingsTable(experiment(), SMALL, failed, {})
     assert "b in CR, seed 1; c in CR, seed 1: E302 Training met a loss of nan." in told.notes()
     assert told.json()["errors"][0]["error"].startswith("E302")
