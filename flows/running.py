@@ -1,7 +1,6 @@
 """What every run of the command line stands in: its log, and a server to be watched on."""
 
-import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from flows.environment import home, log_file
@@ -10,6 +9,7 @@ from flows.server import served
 from sentemb_core.console import remark
 from sentemb_core.errors import RegistryError
 from sentemb_core.formats import are, counted
+from sentemb_core.store.runs import begun_here, read_run
 from tasks.checks import check_faiss
 
 
@@ -21,7 +21,7 @@ def running() -> Generator[None, None, None]:
         UsageError: both faiss wheels are installed, which no verb that runs flows works with.
     """
     check_faiss(needed=False)
-    log, began = log_file(), time.time()
+    log, earlier = log_file(), len(begun_here())
     remark("Starting; Prefect, its server and MLflow take some seconds to load.")
     if not (home() / "mlflow.db").exists():
         remark("The first run of this home makes their databases, too.")
@@ -29,16 +29,15 @@ def running() -> Generator[None, None, None]:
         with logged(log), served(log.with_name("server.log")):
             yield
     except (KeyboardInterrupt, RegistryError):  # a run registers last
-        remark(kept_since(began))
+        remark(kept_of(begun_here()[earlier:]))
         raise
 
 
-def kept_since(began: float) -> str:
-    """What a run leaves that was interrupted, or found no registry, in a sentence."""
+def kept_of(runs: Sequence[str]) -> str:
+    """What the last of these leaves that was interrupted, or found no registry, in a sentence."""
     from sentemb_core.store.objects import Store
-    from sentemb_core.store.runs import last_runs
 
-    run = next((run for run in last_runs(Store.default(), 1) if run.began >= began), None)
+    run = read_run(Store.default(), runs[-1]) if runs else None
     if run is None:
         return "What is finished is kept: the same command goes on from there."
     done = len(run.stages)

@@ -101,6 +101,12 @@ class RunLog:
 
 
 _current: ContextVar[RunLog | None] = ContextVar("run", default=None)
+_begun_here: list[str] = []
+
+
+def begun_here() -> tuple[str, ...]:
+    """Ids of the runs that this process began, or went on with; others may share its home."""
+    return tuple(_begun_here)
 
 
 @contextmanager
@@ -120,6 +126,7 @@ def recording(
             run = run.model_copy(update=kept)
         log = RunLog(store, run)
         log.update()
+        _begun_here.append(run_id)
         token = _current.set(log)
         try:
             yield log

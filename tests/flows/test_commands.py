@@ -22,7 +22,7 @@ from flows.settings import PATHS, settings
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError, RegistryError, UsageError
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import last_runs, recording
+from sentemb_core.store.runs import last_runs, read_run, recording, write_run
 from sentemb_core.types import Json
 from tasks.checks import check_run
 from tasks.gating import Landing
@@ -456,6 +456,25 @@ def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file,
         "`python -m flows resume half` goes on from there.",
         "error interrupted",
     ]
+
+
+def test_another_process_in_the_same_home_is_not_taken_for_the_run_that_ended(
+    call, corpus_file, monkeypatch
+):
+    def ends_while_another_begins(config: Json) -> NoReturn:
+        ended("half", config)
+        half = read_run(Store.default(), "half")
+        other = {"id": "other", "state": "running", "started": half.started + 9}
+        write_run(Store.default(), half.model_copy(update=other))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.running.served", lambda _: nullcontext())
+    monkeypatch.setattr(
+        "flows.commands.run_of",
+        lambda config: ends_while_another_begins(config.model_dump(mode="json")),
+    )
+    told = call("run", str(corpus_file), "--id-column", "id")[2]
+    assert "`python -m flows resume half` goes on from there" in told
 
 
 def ended_by_hand(config: Json) -> NoReturn:
