@@ -40,10 +40,10 @@ def rows_of(table: Json) -> Iterator[Sequence[str]]:
     """One for each claim that had something to compare."""
     for claim in table["claims"]:
         if closest := claim["deciding"]:
-            found = (
-                f"{closest['difference']:+.3f} ({closest['low']:+.3f} to {closest['high']:+.3f}), "
-                f"{closest['better_in']} of {closest['seeds']}"
+            low, difference, high = (
+                f"{closest[name]:+.{closest['digits']}f}" for name in ("low", "difference", "high")
             )
+            found = f"{difference} ({low} to {high}), {closest['better_in']} of {closest['seeds']}"
             yield table["experiment"], claim["text"], f"**{claim['fate']}**", found
 
 

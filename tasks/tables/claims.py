@@ -6,7 +6,7 @@ from typing import Literal
 
 from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
 from sentemb_core.evaluation.bootstrap import SAME
-from sentemb_core.experiments import OF_TRAINING, TITLE, Claim, Column, Experiment
+from sentemb_core.experiments import LOSS, OF_TRAINING, TITLE, Claim, Column, Experiment
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
@@ -20,6 +20,9 @@ Fate = Literal["holds", "does not hold", "not decided", "not run"]
 FEWEST = 2
 """Seeds from which on they can agree."""
 
+DIGITS = {LOSS: 5}
+"""Behind the point, of a judge whose numbers three do not tell apart."""
+
 
 class Rival(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds.
@@ -28,6 +31,7 @@ class Rival(Value):
     range over the seeds.
     `reversed`: of seconds and losses the lower are better, and the difference is the other's less
     the better's.
+    `digits`: behind the point, where a person reads it: losses may all lie below .001.
     """
 
     than: str
@@ -40,6 +44,7 @@ class Rival(Value):
     margin: float = 0.0
     units: int | None = None
     reversed: bool = False
+    digits: int = 3
 
     @property
     def over_seeds(self) -> bool:
@@ -172,6 +177,7 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
         equal_in=sum(abs(gain + margin) <= SAME for gain in gains),
         margin=margin,
         reversed=timed,
+        digits=DIGITS.get(first[0][0].judge, 3),
     )
 
 

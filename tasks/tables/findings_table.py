@@ -19,7 +19,7 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.types import Json
-from tasks.tables.claims import Fated, fated
+from tasks.tables.claims import DIGITS, Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
@@ -97,7 +97,8 @@ class FindingsTable:
         return list(self.by_seed(arm, column).values())
 
     def cell(self, arm: Arm, column: Column) -> str:
-        shown = across(self.values(arm, column), 0 if column.judge == SECONDS else 3)
+        digits = 0 if column.judge == SECONDS else DIGITS.get(column.judge, 3)
+        shown = across(self.values(arm, column), digits)
         printed = self.printed.beside(arm, column)
         return f"{shown} [{printed:g}]" if printed is not None else shown
 
@@ -292,12 +293,12 @@ def difference(claim: Fated) -> str:
     sides = f"{claim.better} less {rival.than}"
     if rival.reversed:
         sides = f"{rival.than} less {claim.better}, {', '.join(claim.columns)}"
-    told = f"{sides}{of}: {rival.difference:+.3f}"
+    least, middle, most = (
+        f"{value:+.{rival.digits}f}" for value in (rival.low, rival.difference, rival.high)
+    )
+    told = f"{sides}{of}: {middle} ({least} to {most}"
     if rival.too_few:
-        return f"{told} ({rival.low:+.3f} to {rival.high:+.3f}); {rival.too_few}.{missing}"
+        return f"{told}); {rival.too_few}.{missing}"
     equal = f", equal in {rival.equal_in}" if rival.equal_in else ""
     over = " over the seeds" if rival.over_seeds else ""
-    return (
-        f"{told} ({rival.low:+.3f} to {rival.high:+.3f}{over}), {above} in {rival.better_in} of "
-        f"{rival.seeds} seeds{equal}.{missing}"
-    )
+    return f"{told}{over}), {above} in {rival.better_in} of {rival.seeds} seeds{equal}.{missing}"

@@ -12,12 +12,22 @@ from sentemb_core.evaluation.appendix_d import LAST, case_result
 from sentemb_core.evaluation.overlap import Overlap
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import CASE, SECONDS, SMALL, TITLE, Arm, Claim, Column, Experiment
+from sentemb_core.experiments import (
+    CASE,
+    LOSS,
+    SECONDS,
+    SMALL,
+    TITLE,
+    Arm,
+    Claim,
+    Column,
+    Experiment,
+)
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import kept_result
 from tasks.tables import printed as printed_numbers
-from tasks.tables.claims import Fated, Rival, contests, fate_of, fated
+from tasks.tables.claims import DIGITS, Fated, Rival, contests, fate_of, fated
 from tasks.tables.findings import Finding, cells_of
 from tasks.tables.findings_page import write_findings
 from tasks.tables.findings_table import FindingsTable, evidence
@@ -428,3 +438,18 @@ def test_an_error_is_told_below_the_table_with_all_its_cells():
     told = FindingsTable(experiment(), SMALL, failed, {})
     assert "b in CR, seed 1; c in CR, seed 1: E302 Training met a loss of nan." in told.notes()
     assert told.json()["errors"][0]["error"].startswith("E302")
+
+
+def test_a_difference_of_losses_is_told_to_the_digits_that_tell_them_apart():
+    loss = Rival(
+        than="b",
+        difference=2e-5,
+        low=1e-5,
+        high=3e-5,
+        seeds=3,
+        better_in=3,
+        reversed=True,
+        digits=DIGITS[LOSS],
+    )
+    claim = Fated(text="It falls", better="a", columns=["loss"], rivals=[loss], missing=[])
+    assert "b less a, loss: +0.00002 (+0.00001 to +0.00003 over the seeds)" in evidence(claim)
