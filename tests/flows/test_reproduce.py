@@ -38,6 +38,7 @@ from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
+from tasks.caching import STAGES
 from tasks.following import resuming
 from tasks.tables.cells import (
     MethodCell,
@@ -239,6 +240,17 @@ def test_a_resumed_table_is_one_record_and_counts_the_seconds_of_before(data: st
         again = made(config)
     (after,) = last_runs(Store.default())
     assert (again, after.id, after.stages) == (cells, before.id, before.stages)
+
+
+def test_seconds_are_of_training_and_annotation_alone(data: str):
+    assert STAGES.keys() >= reproduce.TRAINING
+    (cell,) = (
+        one for one in made(table(data, corpora=["blog_usgov"], methods=["conpono"])) if one.steps
+    )
+    (run, *_) = last_runs(Store.default())
+    (training,) = (used.seconds for used in run.stages if used.stage == "train_encoder")
+    assert cell.seconds == training
+    assert cell.seconds < sum(used.seconds for used in run.stages)
 
 
 def test_a_plan_tells_of_every_cell(data: str):
