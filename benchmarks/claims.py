@@ -40,8 +40,9 @@ def rows_of(table: Json) -> Iterator[Sequence[str]]:
     """One for each claim that had something to compare."""
     for claim in table["claims"]:
         if closest := claim["deciding"]:
+            digits = closest.get("digits", 3)  # tables of before have none
             low, difference, high = (
-                f"{closest[name]:+.{closest['digits']}f}" for name in ("low", "difference", "high")
+                f"{closest[name]:+.{digits}f}" for name in ("low", "difference", "high")
             )
             found = f"{difference} ({low} to {high}), {closest['better_in']} of {closest['seeds']}"
             yield table["experiment"], claim["text"], f"**{claim['fate']}**", found

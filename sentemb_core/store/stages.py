@@ -7,7 +7,6 @@ have no place in it: a `Path` is refused, and an argument that only says where i
 
 import hashlib
 import inspect
-import json
 import logging
 import math
 import time
@@ -61,12 +60,17 @@ class Running:
     def id(self) -> str:
         return f"{self.stage}-{self.key}"
 
+    @property
+    def place(self) -> Path:
+        """Where `work` lies, or would."""
+        return self.store.root / "work" / self.id
+
     @cached_property
     def before(self) -> float:
         """Seconds that earlier processes spent on what this one goes on with."""
         try:
-            return float(json.loads((self.store.root / "work" / self.id / SECONDS).read_bytes()))
-        except (OSError, ValueError, TypeError):
+            return float((self.place / SECONDS).read_text("ascii"))
+        except (OSError, ValueError):
             return 0.0
 
     @property
@@ -76,8 +80,7 @@ class Running:
 
     def keep_seconds(self) -> None:
         """At a checkpoint: who goes on from it counts what led to it."""
-        content = json.dumps(self.seconds).encode()
-        disk.write_atomically(self.work / SECONDS, content, self.store.tmp)
+        disk.write_atomically(self.place / SECONDS, f"{self.seconds}".encode(), self.store.tmp)
 
     @property
     def work(self) -> Path:
@@ -227,7 +230,7 @@ class Stage:
             created=time.time(),
         )
         records.write(store, record)
-        disk.remove(store.root / "work" / here.id)
+        disk.remove(here.place)
         return record
 
     @property

@@ -256,11 +256,21 @@ def test_a_spreadsheets_semicolons_part_its_cells(tmp_path: Path, name: str) -> 
     assert documents[0].sentences == ["One, two.", "Three."]
 
 
-def test_the_tabs_of_a_database_part_the_cells_of_a_csv(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rows", "id_column", "sentences"),
+    [
+        ("id\ttext\n1\tOne, two. Three; four.\n", "id", ["One, two.", "Three; four."]),
+        ("id;old,text\n1,One. Two.\n", "id;old", ["One.", "Two."]),
+    ],
+    ids=["the tabs of a database", "a semicolon beside commas is a letter"],
+)
+def test_the_first_mark_that_a_header_has_parts_the_cells(
+    tmp_path: Path, rows: str, id_column: str, sentences: list[str]
+) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("id\ttext\n1\tOne, two. Three; four.\n")
-    _, documents, _ = read(path, id_column="id")
-    assert documents[0].sentences == ["One, two.", "Three; four."]
+    path.write_text(rows)
+    _, documents, _ = read(path, id_column=id_column)
+    assert documents[0].sentences == sentences
 
 
 def test_a_header_of_one_column_says_what_parts_columns(tmp_path: Path) -> None:
@@ -275,13 +285,6 @@ def test_a_first_document_that_stands_for_the_header_is_told_in_short(tmp_path: 
     path.write_text(f"1,{'One two three. ' * 99}\n2,Four. Five.\n")
     with pytest.raises(MissingColumnError, match=r"found \['1', 'One two .{50,60} \.\.\.'\]"):
         read(path)
-
-
-def test_a_semicolon_in_a_header_with_commas_is_a_letter(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id;old,text\n1,One. Two.\n")
-    _, documents, _ = read(path, id_column="id;old")
-    assert documents[0].sentences == ["One.", "Two."]
 
 
 def test_no_document_looks_for_its_own_text(tmp_path: Path) -> None:
