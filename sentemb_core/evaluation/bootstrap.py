@@ -8,6 +8,7 @@ mean: there pairs are drawn, and ranked anew in every resample.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -21,7 +22,8 @@ FEWEST = 6
 """Units that can tell two means apart: of fewer even all on one side come by chance more than once
 in twenty (a sign test, two-sided), and a bootstrap of what hardly varies knows no doubt."""
 
-CELLS = 1 << 20  # counts held at once: 8 MB; more is slower
+CELLS = 1 << 20  # counts of a mean held at once: 8 MB; more is slower
+COUNTED = 1 << 16  # counts of a correlation held at once: they are reordered, best in the cache
 
 
 @dataclass(frozen=True)
@@ -131,46 +133,61 @@ def resampled_spearman(
             "enlarge the set or check the encoder."
         )
     found = np.empty((RESAMPLES, columns.shape[1]))
+    ties, *others = (_ties(values) for values in (gold, *columns.T))
     done = 0
     for counts in _drawn_counts(len(gold), seed):
-        places, spread = _centred_ranks(gold, counts)
+        resamples = slice(done, done + counts.shape[1])
+        places, spread = _centred_ranks(ties, counts)
         weighted = counts * places
-        for number, column in enumerate(columns.T):
-            ranks, width = _centred_ranks(column, counts)
+        for number, other in enumerate(others):
+            ranks, width = _centred_ranks(other, counts)
             lengths = np.sqrt(spread * width)
-            products = np.einsum("rp,rp->r", weighted, ranks)
-            found[done : done + len(counts), number] = np.divide(
-                products, lengths, out=np.zeros(len(counts)), where=lengths > 0
+            products = np.einsum("pr,pr->r", weighted, ranks)
+            found[resamples, number] = np.divide(
+                products, lengths, out=np.zeros_like(products), where=lengths > 0
             )
-        done += len(counts)
+        done = resamples.stop
     return found
 
 
-def _drawn_counts(n: int, seed: int) -> Iterator[Int64[np.ndarray, "resamples pairs"]]:
-    """How often each of n pairs occurs in each resample, block by block."""
+def _drawn_counts(n: int, seed: int) -> Iterator[Float64[np.ndarray, "pairs resamples"]]:
+    """How often each of n pairs occurs in each resample, block by block.
+
+    A row is a pair, so that putting pairs in another order moves whole rows.
+    """
     rng = np.random.default_rng(seed)
-    block = max(1, CELLS // n)
+    block = max(1, COUNTED // n)
     for start in range(0, RESAMPLES, block):
         size = min(block, RESAMPLES - start)
-        places = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        yield np.bincount(places.ravel(), minlength=size * n).reshape(size, n)
+        places = rng.integers(n, size=(size, n)) * size + np.arange(size)[:, None]
+        counts = np.bincount(places.ravel(), minlength=n * size)
+        yield counts.reshape(n, size).astype(np.float64)
+
+
+class _Ties(NamedTuple):
+    """Values in ascending order, and the groups of equal ones in it."""
+
+    order: Int64[np.ndarray, " pairs"]
+    last: Int64[np.ndarray, " groups"]
+    group_of: Int64[np.ndarray, " pairs"]
+
+
+def _ties(values: Float64[np.ndarray, " pairs"]) -> _Ties:
+    _, group_of, members = np.unique(values, return_inverse=True, return_counts=True)
+    return _Ties(np.argsort(values, kind="stable"), np.cumsum(members) - 1, group_of)
 
 
 def _centred_ranks(
-    values: Float64[np.ndarray, " pairs"], counts: Int64[np.ndarray, "resamples pairs"]
-) -> tuple[Float64[np.ndarray, "resamples pairs"], Float64[np.ndarray, " resamples"]]:
-    """Mean ranks less their mean where value i occurs `counts[r, i]` times, and their squares' sum.
+    ties: _Ties, counts: Float64[np.ndarray, "pairs resamples"]
+) -> tuple[Float64[np.ndarray, "pairs resamples"], Float64[np.ndarray, " resamples"]]:
+    """Twice the ranks less their mean where value i occurs `counts[i, r]` times, and their squares.
 
-    Equal values share the middle of the places that they take together.
+    Equal values share the middle of the places that they take together; doubled, all are whole.
     """
-    order = np.argsort(values, kind="stable")
-    _, first, group = np.unique(values[order], return_index=True, return_inverse=True)
-    ends = np.cumsum(np.add.reduceat(counts[:, order], first, axis=1), axis=1)
-    sizes = np.diff(ends, axis=1, prepend=0)
-    middles = ends - (sizes + len(values)) / 2
-    group_of = np.empty_like(group)
-    group_of[order] = group
-    return middles[:, group_of], (sizes * middles * middles).sum(axis=1)
+    ends = np.cumsum(counts[ties.order], axis=0)[ties.last]
+    sizes = np.diff(ends, axis=0, prepend=0)
+    ranks = 2 * ends - sizes - len(ties.order)
+    return ranks[ties.group_of], np.einsum("gr,gr,gr->r", sizes, ranks, ranks)
 
 
 def _central(means: Float64[np.ndarray, " resamples"]) -> tuple[float, float]:
