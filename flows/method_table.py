@@ -74,7 +74,7 @@ VARIANTS: Mapping[str, Json] = {
     "hicl_over_sncse": PRESETS["hicl"]["over_sncse"]["method"]
     | {"name": "hicl", "longest": CONTEXT},
 }
-"""Rows on request: another row's method, at its cost, under a setting of its paper."""
+"""Another row's method under a setting of its paper."""
 
 METHODS: Mapping[str, Json] = {name: {"name": name} for name in UNLABELLED} | {
     "ict": {"name": "ict", "context_tokens": CONTEXT},
@@ -100,7 +100,11 @@ ANNOTATIONS: Mapping[str, AnnotationConfig] = {
 SIMILARITIES: Mapping[str, Similarity] = {"infocse_idc_dot": "dot"}
 """Rows that do not compare by the cosine: seed 000's literal Eq. 1 and 2."""
 
-OF_OWN_BLOCK = {*ANNOTATIONS, *SIMILARITIES}
+POOLINGS: Mapping[str, Pooling] = {"sg_opt": "cls_before_pooler"}
+"""Rows that do not pool by the mean. SG-OPT pulls a vector to the means of a frozen copy's layers,
+and the mean of its last is there from the start: little would be left to learn."""
+
+OF_OWN_BLOCK = {*ANNOTATIONS, *SIMILARITIES, *POOLINGS}
 """Rows that share a block's texts and judges, but not how it begins or is annotated."""
 
 
@@ -120,15 +124,13 @@ WORDS = "word_vectors"
 """Row of the means of word vectors that are trained on the corpus."""
 
 RESCORED = "bm25_rescored"
-"""Row, on request, of BM25's first documents, rescored by the start encoder's cosines."""
+"""Row of BM25's first documents, rescored by the start encoder's cosines."""
 
 LITERAL_BM25 = "bm25_seed_002"
-"""Row, on request, of BM25 as the thesis prints it (erratum E25)."""
+"""Row of BM25 as the thesis prints it (erratum E25)."""
 
 OF_TITLES = (RESCORED, LITERAL_BM25)
 """Rows of what titles find, and so of no corpus without them."""
-
-ON_REQUEST = (*VARIANTS, *OF_TITLES)
 
 
 def of_stsb(data: str) -> CorpusConfig:
@@ -159,7 +161,7 @@ class MethodTable(Config):
     data: str = Field(description="Folder of the corpora and the STS files.")
     corpora: tuple[Corpus, ...] = DEFAULT_CORPORA
     encoders: tuple[Start, ...] = ("transformer", "minilm")
-    methods: tuple[str, ...] = tuple(row for row in rows if row not in ON_REQUEST)
+    methods: tuple[str, ...] = rows
     seeds: Seeds = Field(default=(42,), min_length=1)
     steps: int | None = Field(default=None, ge=1, description="None: by the start encoder.")
     batch_size: int = Field(default=64, ge=2)
@@ -248,9 +250,9 @@ class MethodTable(Config):
         )
 
     def start(self, name: Start, seed: int, method: str = "") -> EncoderConfig:
-        """What the cells of a block start from; a row may ask for a similarity of its own."""
-        similarity = SIMILARITIES.get(method)
-        start = EncoderConfig(name=name, seed=seed, positions=CONTEXT, similarity=similarity)
+        """What the cells of a block start from; a row may pool or compare in a way of its own."""
+        own = {"pooling": POOLINGS.get(method), "similarity": SIMILARITIES.get(method)}
+        start = EncoderConfig(name=name, seed=seed, positions=CONTEXT, **own)
         return start.model_copy(update={"dim": self.dim}) if name == "transformer" else start
 
     def files_wanted(self) -> list[str]:

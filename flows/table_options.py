@@ -70,9 +70,7 @@ class TableOptions:
         SEVERAL,
         Parameter(
             group=OF_CELLS,
-            help="Rows (`sentemb methods`). Default: all but infocse_idc_kmeans infocse_idc_dot "
-            "hicl_over_esimcse hicl_over_sncse bm25_rescored bm25_seed_002; few-shot: conpono "
-            "infocse_idc.",
+            help="Rows (`sentemb methods`). Default: all; few-shot: conpono infocse_idc.",
         ),
     ] = None
     counts: Annotated[

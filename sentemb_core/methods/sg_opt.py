@@ -1,5 +1,7 @@
 """SG-OPT (Kim et al. 2021): the sentence vector agrees with the layers of a frozen copy."""
 
+import logging
+
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.copies import FrozenCopy
@@ -12,12 +14,16 @@ from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import all_layers
 from sentemb_core.views.sentences import first
 
+log = logging.getLogger(__name__)
+
 EMBEDDINGS = ("backbone.embeddings.",)
 """Frozen, and shared with the copy."""
 
 
 def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
     """Every layer's mean state is a positive; all layers of the others are negatives.
+
+    An encoder that pools by the mean starts as one of its own positives, and is told so.
 
     Raises:
         RecipeError: the encoder's Dense layers take its vector out of the space of its states.
@@ -28,6 +34,12 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
             "sg_opt compares the sentence vector with the states of all layers, in one space; this "
             f"encoder's Dense layers lead its vector out of theirs ({encoder.hidden_dim} to "
             f"{encoder.dim} wide): start from an encoder without them, or take simcse"
+        )
+    if encoder.pooling == "mean":
+        log.warning(
+            "sg_opt draws a vector to the mean states of a frozen copy's layers, and with mean "
+            "pooling it is the last of them: little is left to learn; its paper pools by "
+            "encoder.pooling=cls_before_pooler"
         )
     return Method(
         name="sg_opt",

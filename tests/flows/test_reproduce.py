@@ -5,7 +5,6 @@ import re
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,6 @@ from flows.method_table import (
     LITERAL_BM25,
     METHODS,
     OF_TITLES,
-    ON_REQUEST,
     VARIANTS,
     MethodTable,
     Start,
@@ -29,7 +27,6 @@ from flows.method_table import (
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
-from flows.table_options import TableOptions
 from sentemb_core import console
 from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.results import TaskResult
@@ -86,6 +83,9 @@ def made(config: MethodTable) -> list[MethodCell]:
 
 OF_DOCUMENTS = {"ict", "cpc", "conpono", "declutr", "infocse_idc"}
 
+NOT_YET = {*VARIANTS, *OF_TITLES}
+"""Rows that joined the default table after its blocks in RESULTS.md were made, which says so."""
+
 
 @pytest.mark.parametrize(
     ("corpus", "start", "refused"),
@@ -100,7 +100,9 @@ def test_every_method_has_its_row_in_the_results(corpus: Corpus, start: Start, r
     marks = MethodTable(data="", corpora=(corpus,), encoders=(start,)).marks
     block = results.partition(f"<!-- {marks}:begin -->")[2].partition(f"<!-- {marks}:end -->")[0]
     rows = dict(re.findall(rf"^\| {corpus} \| {start} \| (\S+) \|[ |]+(\S+) ", block, re.M))
-    assert rows.keys() >= set(MethodTable(data="").methods_on(corpus))
+    assert rows.keys() >= set(MethodTable(data="").methods_on(corpus)) - NOT_YET
+    assert not rows.keys() & NOT_YET, "made with them: they are no longer missing"
+    assert all(f"`{row}`" in results for row in NOT_YET)
     assert {name for name, told in rows.items() if not told.startswith("0.")} == refused
 
 
@@ -147,7 +149,7 @@ def test_rows_without_a_gradient_are_judged_and_take_no_step(data: str):
         assert len({one[judge] for one in told if judge in one}) > len(rows) / 2
 
 
-def test_variants_on_request_are_trained_as_their_settings_say(data: str):
+def test_variants_are_trained_as_their_settings_say(data: str):
     asked = table(data, corpora=["blog_usgov"], methods=["infocse_idc", *VARIANTS])
     cells = {cell.method: cell for cell in made(asked)}
     assert {cell.error for cell in cells.values()} == {""}
@@ -158,6 +160,13 @@ def test_variants_on_request_are_trained_as_their_settings_say(data: str):
     dot = "infocse_idc_dot"
     assert asked.start("transformer", 42, dot).similarity == "dot"
     assert asked.training(dot, "transformer", 42).method.temperature == 1
+
+
+def test_sg_opt_does_not_start_where_its_copy_already_is():
+    """By the mean its anchor is one of its own positives (`POOLINGS`)."""
+    asked = MethodTable(data="")
+    assert asked.start("minilm", 42, "sg_opt").pooling == "cls_before_pooler"
+    assert asked.start("minilm", 42, "simcse") == asked.start("minilm", 42)
 
 
 @pytest.mark.parametrize("row", OF_TITLES)
@@ -532,9 +541,3 @@ def test_a_curve_goes_on_where_it_was(data: str):
     with recording(Store.default(), "probe", [], {}) as log:
         shot(few(data, methods=["conpono"]))
     assert not [used for used in log.used if not used.hit]
-
-
-def test_the_help_names_the_rows_that_are_there_on_request_alone():
-    *_, told = get_type_hints(TableOptions, include_extras=True)["methods"].__metadata__
-    named = told.help.partition("all but ")[2].partition(";")[0]
-    assert tuple(named.split()) == ON_REQUEST

@@ -678,6 +678,15 @@ def test_spans_that_the_encoders_positions_cut_are_told_once(caplog):
     assert least[0] == least[1]
 
 
+def test_sg_opt_tells_an_encoder_that_starts_as_one_of_its_own_positives(caplog):
+    first_token, mean = tiny.bert(), tiny.bert()
+    first_token.pooling, mean.pooling = "cls_before_pooler", "mean"
+    made("sg_opt", first_token)
+    assert not caplog.records
+    made("sg_opt", mean)
+    assert "little is left to learn" in caplog.text
+
+
 def test_heads_that_nobody_knows_to_silence_are_refused_with_the_recipe():
     encoder = tiny.bert()
     encoder.backbone = T5EncoderModel(T5Config(vocab_size=81, d_model=16, d_kv=8, num_heads=2))
