@@ -12,11 +12,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.methods.listing import static_refused
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.views.masked import Masking
-from sentemb_core.views.span_masked import SPACE_BYTE, WORD_BEGINS
-
-CONTINUES = "##"
-"""How WordPiece (BERT) marks all pieces of a word but the first."""
-
+from sentemb_core.views.span_masked import CONTINUES, WORD_BEGINS, usual_mark
 
 WITHOUT_MLM = "leave the masked-language term out (--set training.method.mlm=0)"
 """The way out where a method could do without."""
@@ -91,12 +87,9 @@ def begins_word(encoder: Encoder) -> Bool[np.ndarray, " vocabulary"]:
     In a vocabulary without marks every token is a word.
     """
     pieces = vocabulary(encoder)
-    marked = {
-        mark: np.array([piece.startswith(mark) for piece in pieces])
-        for mark in (CONTINUES, WORD_BEGINS, SPACE_BYTE)
-    }
-    usual = max(marked, key=lambda mark: marked[mark].sum())
-    return ~marked[CONTINUES] if usual == CONTINUES else marked[usual]
+    mark = usual_mark(pieces)
+    marked = np.array([piece.startswith(mark) for piece in pieces])
+    return ~marked if mark == CONTINUES else marked
 
 
 def ids_of(encoder: Encoder, words: str) -> list[int]:

@@ -15,6 +15,9 @@ from sentemb_core.views.content import frame_of
 SHORTEST = 30
 """Characters of a text below which the official code masks nothing."""
 
+CONTINUES = "##"
+"""How WordPiece (BERT) marks all pieces of a word but the first."""
+
 WORD_BEGINS = "\u2581"
 """SentencePiece's and our own marker; ours stands before punctuation, too."""
 
@@ -71,12 +74,21 @@ def spelt(vocabulary: Sequence[str]) -> list[str]:
     Knows WordPiece (`##ing`) and the space markers of byte-level BPE and SentencePiece. Where the
     vocabulary cannot tell, punctuation follows its word directly.
     """
-    if any(piece.startswith("##") for piece in vocabulary):
+    if usual_mark(vocabulary) == CONTINUES:
         vocabulary = [
-            piece.removeprefix("##") if piece.startswith("##") else WORD_BEGINS + piece
+            piece.removeprefix(CONTINUES) if piece.startswith(CONTINUES) else WORD_BEGINS + piece
             for piece in vocabulary
         ]
     return [_without_marker(piece) for piece in vocabulary]
+
+
+def usual_mark(vocabulary: Sequence[str]) -> str:
+    """The mark of words that most pieces carry: a few of RoBERTa's begin with WordPiece's, too.
+
+    WordPiece's own where no piece has any: then every token is a word.
+    """
+    marks = (CONTINUES, WORD_BEGINS, SPACE_BYTE)
+    return max(marks, key=lambda mark: sum(piece.startswith(mark) for piece in vocabulary))
 
 
 def _without_marker(piece: str) -> str:

@@ -213,7 +213,7 @@ REQUESTS = (
     Asked("diffcse", "mask_rate", share_of_targets, RATES, NEW_HEAD),
     Asked("rtd_mlm", "mask_rate", share_of_targets, RATES, NEW_HEAD),
     Asked("mlm_autoencoder", "mask_rate", share_of_targets, RATES),
-    Asked("mirror_bert", "span", most_hidden, {0: 0, 1: 1, 12: 5}),
+    Asked("mirror_bert", "span", most_hidden, {0: 0, 1: 1, 12: 4}),
     Asked("ict", "removal", contexts_with_their_sentence, {0.0: 1.0, 1.0: 0.0}),
     Asked("ict", "context_tokens", lengths("positive"), {24: (22, 22), 40: (32, 32)}),
     Asked("cpc", "context_tokens", lengths("positive"), {24: (12, 24), 40: (12, 40)}),

@@ -187,6 +187,19 @@ def test_a_word_stands_behind_a_space_and_punctuation_behind_its_word(vocabulary
     assert spelt(vocabulary) == [" the", "ing", ",", " 5", " $"]
 
 
+@pytest.mark.parametrize(
+    "vocabulary",
+    [["▁a", "▁the", "▁play", "ing", "##", "###"], ["Ġa", "Ġthe", "Ġplay", "ing", "##", "###"]],
+    ids=["SentencePiece", "byte-level BPE"],
+)
+def test_a_piece_of_number_signs_makes_no_word_piece_of_a_vocabulary(vocabulary):
+    assert spelt(vocabulary) == [" a", " the", " play", "ing", "##", "###"]
+
+
+def test_in_a_vocabulary_without_marks_every_token_stands_behind_a_space():
+    assert spelt(["the", "play", ","]) == [" the", " play", ","]
+
+
 @pytest.mark.parametrize("text", ["seven seven seven seven fives", "seven, seven, seven, seventy."])
 def test_a_text_of_29_characters_is_not_masked_and_one_of_30_is(text):
     assert len(text) == 29
