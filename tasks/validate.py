@@ -114,7 +114,7 @@ def rescored_scores(
     pool = Benchmark.open(opened(benchmark))
     words = bm25_scorers(*benchmark_texts(opened(documents), pool))
     corpus = TokenCorpus.open(opened(sentences))
-    vectors = encoder_scorers(load_encoder(opened(encoder)), corpus, pool)
+    vectors = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, similarity="cosine")
     if alpha is None:
         alpha = best_alpha(alpha_sweep(pool, words, vectors))
     with written("scores") as draft:

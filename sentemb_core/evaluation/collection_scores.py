@@ -15,6 +15,7 @@ from sentemb_core.corpus.benchmark import unit_hash
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.collection_vectors import CollectionVectors
 from sentemb_core.evaluation.collections import Collection, Measure
+from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.metrics import (
     Ranks,
     average_precision,
@@ -102,8 +103,9 @@ def fused_results(
 ) -> FusedResults:
     """BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
 
-    A hash of its id puts each query into the half that chooses alpha, the smallest among equals,
-    or into the half that is reported (erratum E28).
+    Fused are the ranks by the encoder's own similarity. A hash of its id puts each query into the
+    half that chooses alpha, the smallest among equals, or into the half that is reported (erratum
+    E28).
 
     Raises:
         NoQueriesError: E502, a half has no query.
@@ -112,15 +114,16 @@ def fused_results(
     choosing, reported = query_halves(collection)
     words = _bm25_rows(collection)
     products = inner_products(vectors.queries, vectors.documents)
+    cosines = inner_products(directions(vectors.queries), directions(vectors.documents))
     curve = {
-        alpha: result_of(collection, rescored(words, products, alpha), choosing).value
+        alpha: result_of(collection, rescored(words, cosines, alpha), choosing).value
         for alpha in alphas
     }
     alpha = max(curve, key=lambda one: (curve[one], -one))
     rows = {
         "bm25": words,
         "encoder": products,
-        "rescored": rescored(words, products, alpha),
+        "rescored": rescored(words, cosines, alpha),
         "fused": fused(words, products),
     }
     results = {name: result_of(collection, scores, reported) for name, scores in rows.items()}

@@ -12,7 +12,7 @@ from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import benchmark_vectors
 from sentemb_core.progress import lines_of_progress
-from sentemb_core.types import Precision
+from sentemb_core.types import Precision, Similarity
 
 
 def encoder_scorers(
@@ -22,8 +22,12 @@ def encoder_scorers(
     embeddings: Embeddings | None = None,
     *,
     dtype: Precision = "float32",
+    similarity: Similarity | None = None,
 ) -> Scorers:
-    """How the encoder scores the pool; without stored embeddings only the pool is encoded."""
+    """How the encoder scores the pool; without stored embeddings only the pool is encoded.
+
+    By its own similarity, unless another is asked for.
+    """
 
     def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         update = lines_of_progress("encode sentences of the pool", len(wanted))
@@ -35,6 +39,6 @@ def encoder_scorers(
         benchmark,
         embeddings.rows if embeddings else encoded,
         lambda texts: told_vectors(encoder, texts, "counterparts"),
-        encoder.similarity,
+        similarity or encoder.similarity,
     )
     return vector_scorers(*vectors)

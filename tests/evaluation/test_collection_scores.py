@@ -214,6 +214,21 @@ def test_the_reported_queries_have_no_say_in_alpha(collection: Collection):
     assert told.results["rescored"].value < misled.results["rescored"].value
 
 
+def test_rescoring_adds_cosines_whatever_the_length_of_the_vectors(collection: Collection):
+    of_products = tiny.static(similarity="dot")
+    rescored = [
+        fused_results(collection_vectors(one, collection), collection, (20.0,)).results["rescored"]
+        for one in (tiny.static(), of_products)
+    ]
+    assert rescored[0].measures == pytest.approx(rescored[1].measures)
+    raw = collection_vectors(of_products, collection)
+    ranked = fused_results(raw, collection, (0.0,)).results
+    _, reported = query_halves(collection)
+    assert ranked["encoder"].units == pytest.approx(
+        retrieval_result(raw, collection).units[reported]
+    )
+
+
 def test_fusion_stands_between_two_rankings_that_disagree(collection: Collection):
     found = fused_of(collection, (0.0,)).results
     assert found["encoder"].value < found["fused"].value

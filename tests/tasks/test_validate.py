@@ -1,11 +1,21 @@
 """The number that rounds, epochs and cycles are judged by."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+from flows.steps import documents_of, encoder_from
+from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import validate
+from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.storing import opened, written
+from tasks.walking import without_prefect
+from tests.flows.corpora import write_corpus
 
 
 def test_validation_alone_decides(monkeypatch: pytest.MonkeyPatch):
@@ -18,3 +28,33 @@ def test_validation_alone_decides(monkeypatch: pytest.MonkeyPatch):
     }
     monkeypatch.setattr(validate, "scores_of", lambda _: told)
     assert validate.recall_at_5(ArtifactRef(kind="scores", digest="0" * 64, size=1)) == 0.2
+
+
+def enlarged(encoder: ArtifactRef) -> ArtifactRef:
+    """The same directions, a thousand times as long."""
+    found = load_encoder(opened(encoder))
+    with torch.no_grad():
+        found.backbone.embedding.weight.mul_(1024)
+    with written("model") as draft:
+        save_encoder(found, draft.path, "card")
+    return draft.ref
+
+
+def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(
+    home: Path, tmp_path: Path
+):
+    source = write_corpus(tmp_path / "documents.jsonl")
+    corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
+    with without_prefect(Store.default()):
+        documents = documents_of(corpus)
+        benchmark = draw_benchmark(documents, ValidationConfig(candidates=20))
+        start = EncoderConfig(dim=8, vocabulary=300, similarity="dot")
+        encoder = encoder_from(start, documents)
+        sentences = tokenise_sentences(documents, benchmark, encoder)
+        rescored, again, words = (
+            validate.scores_of(
+                validate.rescored_scores(one, sentences, documents, benchmark, alpha)
+            )
+            for one, alpha in ((encoder, 20.0), (enlarged(encoder), 20.0), (encoder, 0.0))
+        )
+    assert rescored == again != words
