@@ -1,8 +1,8 @@
 """Word vectors as an encoder: a sentence is the mean of the vectors of its known words.
 
-The table is a static one with a zero row for every unknown word, so that a mean over all words has
-the direction of the mean over the known ones, and a sentence without a known word is zero: its
-cosine with anything is 0. It is saved, loaded and trained like any static table.
+The tokenizer leaves unknown words out, so that the table is a static one like any other: saved,
+loaded, trained and read by other libraries as such. A sentence without a known word is zero: its
+cosine with anything is 0.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,10 @@ from sentemb_core.encoder.static import StaticTable
 from sentemb_core.types import Json
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1}
+"""Rows of zeros; the second stands for a text of which nothing is left."""
+
+MARK = "\u2581"
+"""Before every word of the vocabulary, which no letter alone then is."""
 
 WORD = r"\d+(?:[.,]\d+)+|\w+(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
 """Words, numbers, single marks, and the clitics that the Penn Treebank cuts off (do n't, it 's),
@@ -40,7 +44,7 @@ def word_encoder(found: WordVectors, max_length: int) -> Encoder:
 
     Args:
         found: What a file gave, or a corpus.
-        max_length: Words a sentence.
+        max_length: Known words a sentence.
     """
     table, tokenizer, _ = word_parts(found)
     return Encoder(table, tokenizer, pooling="mean", similarity="cosine", max_length=max_length)
@@ -49,11 +53,14 @@ def word_encoder(found: WordVectors, max_length: int) -> Encoder:
 def word_parts(found: WordVectors) -> tuple[StaticTable, Tokenizer, Json]:
     """Table and tokenizer of such an encoder, as `checkpoint.Parts`.
 
-    Texts are lowercased if no word of the table has a capital.
+    Texts are lowercased if no word of the table has a capital. A model of whole words must put a
+    token in the place of an unknown one; byte pairs that never merge know whole words alone, and
+    leave out what they do not know.
     """
-    vocabulary = {word: row for row, word in enumerate(found.words, len(SPECIAL))} | SPECIAL
-    tokenizer: Any = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = SPLITTER
+    vocabulary = {MARK + word: row for row, word in enumerate(found.words, len(SPECIAL))} | SPECIAL
+    tokenizer: Any = Tokenizer(models.BPE(vocabulary, [], ignore_merges=True))
+    marked = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([SPLITTER, marked])
     if all(word == word.lower() for word in found.words):
         tokenizer.normalizer = normalizers.Lowercase()
     special = torch.zeros(len(SPECIAL), found.vectors.shape[1])

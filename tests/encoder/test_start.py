@@ -187,7 +187,7 @@ def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
     assert check_encoder(str(file)) == "static"
     encoder = start_encoder(EncoderConfig(name=str(file), similarity="dot"), None)
     found = embed_texts(encoder, ["the Tax", "form form unheard", "tax"])
-    assert found.tolist() == [[0.5, 0, 1.5], [0, pytest.approx(4 / 3), 0], [0, 0, 0]]
+    assert found.tolist() == [[0.5, 0, 1.5], [0, 2, 0], [0, 0, 0]]
     assert (encoder.kind, encoder.max_length) == ("static", 32)
 
 

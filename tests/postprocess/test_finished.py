@@ -85,17 +85,33 @@ def test_maps_follow_one_another():
     np.testing.assert_allclose(np.cov(embed_texts(white, TEXTS).T), np.eye(4), atol=1e-3)
 
 
-def test_a_text_without_a_known_word_is_zero_until_a_whitening_moves_it():
-    rng = np.random.default_rng(0)
-    words = WordVectors(
-        ["tax", "forms", "claim", "mail"], rng.normal(size=(4, 3)).astype(np.float32)
+@pytest.fixture
+def of_words() -> Encoder:
+    vectors = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
+    words = ["tax", "forms", "claim", "mail", "file", "refund", "date", "sign"]
+    return word_encoder(WordVectors(words, vectors), max_length=9)
+
+
+KNOWN = ["tax forms", "claim", "mail mail tax", "forms file", "claim tax", "date sign refund"]
+
+
+@pytest.mark.parametrize("finish", [whitened, lambda e, v: flowed(e, v, seed=0)])
+def test_unknown_words_move_no_vector_of_a_finished_table(finish, of_words, tmp_path: Path):
+    encoder, beside = of_words, [f"the {text.replace(' ', ' of ')} unheard" for text in KNOWN]
+    found = finish(encoder, pooled_vectors(encoder, encoder.tokenise([*KNOWN, *beside])))
+    np.testing.assert_allclose(embed_texts(found, beside), embed_texts(found, KNOWN), atol=1e-6)
+    save_encoder(found, tmp_path, "card")
+    peer = SentenceTransformer(str(tmp_path), device="cpu")
+    texts = [*beside, "unheard of", ""]
+    np.testing.assert_allclose(
+        peer.encode(texts, show_progress_bar=False), embed_texts(found, texts), atol=1e-5
     )
-    encoder = word_encoder(words, max_length=9)
-    texts = ["tax forms", "claim", "mail mail tax", "forms", "claim tax", "unheard of"]
-    vectors = embed_texts(encoder, texts)
-    assert (vectors @ vectors.T)[5].tolist() == [0] * 6
-    white = whitened(encoder, pooled_vectors(encoder, encoder.tokenise(texts)))
-    assert np.linalg.norm(embed_texts(white, texts)[5]) == pytest.approx(1)
+
+
+def test_a_text_without_a_known_word_stays_zero_behind_a_whitening(of_words):
+    white = whitened(of_words, pooled_vectors(of_words, of_words.tokenise(KNOWN)))
+    vectors = embed_texts(white, [*KNOWN, "unheard of"])
+    assert (vectors @ vectors.T)[-1].tolist() == [0] * 7
 
 
 def test_what_cannot_be_kept_is_refused():
