@@ -233,9 +233,12 @@ def condenser_of(cell: MethodCell) -> str:
     if not cell.language:
         return ""
     found = language_of(cell.language)
+    both = {"it": found.late, "its head": found.condensed}
+    poor = " and ".join(name for name, loss in both.items() if loss >= found.unigram)
     return (
         f"the Condenser stage before it tells a masked token of unseen texts at {found.late:.2f} "
         f"nats, its head at {found.condensed:.2f}; by the tokens' shares alone {found.unigram:.2f}"
+        f"{poor and f': {poor} learnt less than word counts know'}"
     )
 
 

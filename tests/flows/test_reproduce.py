@@ -29,6 +29,7 @@ from flows.settings import checked_as
 from flows.table_commands import table_settings
 from sentemb_core import console
 from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
+from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.experiments import Corpus
 from sentemb_core.method_settings import METHOD_NAMES
@@ -37,6 +38,7 @@ from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
 from tasks.caching import STAGES
 from tasks.following import resuming
+from tasks.storing import written
 from tasks.tables.cells import (
     MethodCell,
     cells_json,
@@ -45,6 +47,7 @@ from tasks.tables.cells import (
     header,
     leads,
     lines,
+    notes,
     numbers_of,
     told_leads,
 )
@@ -195,7 +198,28 @@ def test_rows_behind_a_condenser_stage_differ_by_its_head_alone_and_tell_what_it
     assert told["unigram"] < told["condensed"], "two steps teach nothing"
     said = f"of unseen texts at {told['late']:.2f} nats, its head at {told['condensed']:.2f}"
     assert said in cells_markdown([first])
+    assert "its head learnt less than word counts know" in cells_markdown([first])
     assert cells_json([plain])[0].get("language") is None
+
+
+@pytest.mark.parametrize(
+    ("late", "condensed", "told"),
+    [
+        (6.9, 6.8, ""),
+        (7.0, 6.8, ": it learnt less than word counts know"),
+        (6.9, 7.1, ": its head learnt less than word counts know"),
+        (7.2, 7.1, ": it and its head learnt less than word counts know"),
+    ],
+)
+def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
+    late: float, condensed: float, told: str
+):
+    found = MaskedLanguage(late=late, condensed=condensed, unigram=7.0, tokens=9)
+    with written("language") as draft:
+        (draft.path / "language.json").write_text(found.model_dump_json(), encoding="utf-8")
+    cell = MethodCell(corpus="c", start="s", method="diffcse", seed=1, language=draft.ref)
+    (line,) = notes([cell])
+    assert line.partition("by the tokens' shares alone 7.00")[2] == told
 
 
 def test_a_condenser_of_single_sentences_is_asked_for_others(data: str):
