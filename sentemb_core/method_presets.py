@@ -13,6 +13,12 @@ _SLICED: Json = {**_FLOAT32, "chunk": 128}  # up to 17 segments a text: 8,704 ro
 _CONSERT: Json = {"batch_size": 96, "warmup": 0.1, "evaluate_every": 200, "patience": 10}
 _MIRROR: Json = {"batch_size": 200, "learning_rate": 2e-5, "schedule": "constant", "warmup": 0.0}
 _CONDENSED: Json = {**_SIMCSE, "learning_rate": 7e-6}
+_SEED_000: Json = {
+    "learning_rate": 2e-5,
+    "optimizer": "adam",
+    "schedule": "constant",
+    "warmup": 0.0,
+}
 _THESIS: Json = {"batch_size": 64, "learning_rate": 3e-5}  # seed 002
 _TASKS: Json = {**_THESIS, "method": {"simcse": 1.0, "weight": 0.01}}
 _SNCSE_OF_HICL: Json = {
@@ -65,19 +71,16 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     },
     "infocse_idc": {
         "paper": {
+            **_SEED_000,
             "steps": 200_000,
             "batch_size": 3200,
             "chunk": 128,
-            "learning_rate": 2e-5,
-            "optimizer": "adam",
-            "schedule": "constant",
-            "warmup": 0.0,
             "evaluate_every": 2_000,  # ours; ten of them are the paper's 20,000 steps of patience
             "patience": 10,
             "method": {"temperature": 1.0},
         }
     },
-    "fine_tune": {"paper": {"batch_size": 64, "method": {"temperature": 1.0}}},
+    "fine_tune": {"paper": {**_SEED_000, "batch_size": 64, "method": {"temperature": 1.0}}},
     "condenser": {
         "paper": {"batch_size": 1024, "chunk": 128, "learning_rate": 1e-4, "warmup": 0.1}
     },
@@ -134,7 +137,7 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
     },
     "mlm_autoencoder": {"paper": _THESIS, "multi_task": _TASKS},
     "bce": {"paper": _THESIS},
-    "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5}},
+    "ct": {"paper": {"batch_size": 16, "learning_rate": 1e-5, "warmup": 0.0}},
     "is_bert": {"paper": {"batch_size": 32, "evaluate_every": 1_000}},
     "sg_opt": {
         "paper": {
