@@ -120,7 +120,11 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
         "paper": {**_SLICED, "learning_rate": 3e-5},
         "large": {**_SLICED, "batch_size": 128, "dtype": "bfloat16", "learning_rate": 1e-5},
         "v2": {**_SLICED, "learning_rate": 3e-5, "method": {"beta": 3e-5}},
-        "over_esimcse": {**_SLICED, "learning_rate": 3e-5, "method": {"base": {"name": "esimcse"}}},
+        "over_esimcse": {
+            **_SLICED,
+            "learning_rate": 3e-5,
+            "method": {"base": {"name": "esimcse", "queue": 640}},  # 2.5 batches, as ESimCSE's
+        },
         "over_sncse": {**_SLICED, "learning_rate": 1e-5, "method": {"base": _SNCSE_OF_HICL}},
     },
     "clm_autoencoder": {
