@@ -111,18 +111,15 @@ def slow_segments(anchors, candidates, left, right, how, siblings, averaged) -> 
     losses = []
     for i in range(len(left)):
         scores = [similarity_of(anchors[i], c, similarity) / temperature for c in candidates]
-        own, wrong = [], []
-        for j, score in enumerate(scores):
-            weight = 1 / list(right.owner).count(right.owner[j]) if averaged else 1.0
-            same_place = place(left.owner, i) == place(right.owner, j)
-            if left.owner[i] != right.owner[j]:
-                if left.document[i] != right.document[j]:
-                    wrong.append((score, weight))
-            elif same_place or siblings == "positive":
-                own.append(score)
-            elif siblings == "negative":
-                wrong.append((score, weight))
-        losses.append(torch.stack([cross_entropy(score, wrong) for score in own]).mean())
+        weights = [1 / list(right.owner).count(owner) if averaged else 1.0 for owner in right.owner]
+        sequence = [j for j in range(len(right)) if left.owner[i] == right.owner[j]]
+        itself = [j for j in sequence if place(left.owner, i) == place(right.owner, j)]
+        own = sequence if siblings == "positive" else itself
+        wrong = [j for j in range(len(right)) if may_be_wrong(left, right, i, j, own)]
+        if siblings == "negative":
+            wrong += [j for j in sequence if j not in own]
+        rivals = [(scores[j], weights[j]) for j in wrong]
+        losses.append(torch.stack([cross_entropy(scores[j], rivals) for j in own]).mean())
     return torch.stack(losses).mean()
 
 

@@ -36,18 +36,18 @@ from tests.methods.fixed import (
     view,
 )
 
-OWNER = [0, 0, 0, 1, 2, 2, 3]
+OWNER = [0, 0, 0, 1, 2, 2, 3, 4, 4]
 SLICED = view(
-    [0, 0, 0, 1, 2, 2, 0], group=OWNER, text=[0, 0, 0, 1, 2, 2, 3], owner=OWNER
-)  # sequence 3 comes from the document of sequence 0
+    [0, 0, 0, 1, 2, 2, 0, 3, 3], group=OWNER, text=[0, 0, 0, 1, 2, 2, 3, 2, 2], owner=OWNER
+)  # sequence 3 comes from the document of sequence 0; 2 and 4 are one text of two documents
 
 
 def segments_of(seed: int):
-    """Four sequences sliced into 3, 1, 2 and 1; a longer second view of the last one."""
+    """Five sequences sliced into 3, 1, 2, 1 and 2; a longer second view of the fourth."""
     longer = view(
-        [0, 0, 0, 1, 2, 2, 0, 0],
+        [0, 0, 0, 1, 2, 2, 0, 3, 3, 0],
         group=[*OWNER, 3],
-        text=[0, 0, 0, 1, 2, 2, 3, 3],
+        text=[0, 0, 0, 1, 2, 2, 3, 2, 2, 3],
         owner=[*OWNER, 3],
     )
     rows = batch(anchor=SLICED, positive=longer)
@@ -120,7 +120,7 @@ def test_with_one_segment_a_sequence_the_local_term_is_the_plain_one(seed, sibli
 
 def test_segments_need_not_stand_in_order():
     rows, vectors = segments_of(0)
-    order = np.array([4, 0, 3, 1, 6, 5, 2])  # segments of one sequence keep theirs
+    order = np.array([4, 0, 7, 3, 1, 6, 5, 8, 2])  # segments of one sequence keep theirs
     anchor = rows.views["anchor"]
     moved = replace(
         anchor,

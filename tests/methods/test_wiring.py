@@ -87,9 +87,9 @@ CASES = (
 
 
 def small_corpus() -> tiny.TinyCorpus:
-    """So few documents that a batch has several sentences of one, and two of the same words."""
+    """So few documents that a batch has several sentences of one; two have the same words."""
     found = tiny.corpus([4] * 5)
-    found.sentences[4] = found.sentences[0]
+    found.sentences[4:8] = found.sentences[:4]
     return found
 
 

@@ -79,14 +79,21 @@ def test_a_batch_depends_on_seed_and_step_alone(make):
 
 
 @pytest.mark.parametrize(
-    ("titles", "steps"),
-    [(1_000_000, 15_625), (100_000, 1_562), (50_000, 781), (20_000, 312), (10_000, 156)],
+    ("titles", "steps", "of_three"),
+    [
+        (1_000_000, 15_625, 46_875),
+        (100_000, 1_562, 4_686),
+        (50_000, 781, 2_343),
+        (20_000, 312, 936),
+        (10_000, 156, 468),
+    ],
 )
-def test_golden_batches_of_64_titles_an_epoch(titles, steps):
+def test_golden_batches_of_64_titles_in_one_epoch_and_in_three(titles, steps, of_three):
     """Seed 002's collections, and SimCSE's million sentences; the last short batch is dropped."""
     alone = tiny.TinyCorpus([], np.arange(titles + 1), np.zeros(titles, dtype=bool))
     sampler = PairBatches(SIMCSE, alone, SIMCSE.pairs(alone, None), 64, 0)
     assert sampler.batches_per_epoch == steps
+    assert divmod(of_three, sampler.batches_per_epoch) == (3, 0)
 
 
 @given(st.lists(st.integers(1, 7), min_size=4, max_size=12), st.integers(2, 6), st.integers(0, 99))
