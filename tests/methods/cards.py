@@ -24,6 +24,9 @@ from tests.methods.fixed import may_be_wrong, similarity_of, slow_choice, slow_s
 Vectors = list[Tensor]
 """One a row."""
 
+CHANCE = torch.rand(1_024, generator=torch.Generator().manual_seed(1))
+"""What `torch.rand` draws along the axes of every row, where a test fixes it."""
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -158,26 +161,69 @@ def at_mask(scene: Scene, name: str) -> Vectors:
 
 
 def consert(scene: Scene) -> Tensor:
-    return (
-        scene.settings.weight * 2 * all_pairs(scene, scene.read("anchor"), scene.read("positive"))
-    )
+    settings = scene.settings
+    sides = (("anchor", settings.first), ("positive", settings.second))
+    views = [
+        [perturbed(scene, row, names) for row in scene.view(view).tokens] for view, names in sides
+    ]
+    return settings.weight * 2 * all_pairs(scene, *views)
+
+
+def perturbed(scene: Scene, row: np.ndarray, names: tuple[str, ...]) -> Tensor:
+    """A row whose embeddings lose what chance finds least, at places in the order of chance."""
+    encoder, rate = scene.who.encoder, scene.settings.rate
+
+    def edit(states: Tensor) -> Tensor:
+        seen, (_, time, dim) = states.clone(), states.shape
+        for name in names:
+            if name == "token_cutoff":
+                seen[0, least(time, rate)] = 0
+            elif name == "feature_cutoff":
+                seen[0, :, least(dim, rate)] = 0
+            elif name == "dropout":
+                seen.flatten()[least(time * dim, rate)] = 0
+        return seen
+
+    order = [least(len(row), 1.0)] if "shuffle" in names else [list(range(len(row)))]
+    ids = torch.from_numpy(row)[None]
+    return encoder.read(ids, edit=edit, positions=torch.tensor(order)).pooled[0]
+
+
+def least(count: int, share: float) -> list[int]:
+    """The places of this share of the first `count` numbers of chance, from the smallest on."""
+    return sorted(range(count), key=CHANCE.tolist().__getitem__)[: int(share * count)]
 
 
 def mirror_bert(scene: Scene) -> Tensor:
-    if scene.settings.pooling == "encoder":
-        return all_pairs(scene, scene.read("anchor"), scene.read("positive"))
+    read = over_all_places if scene.settings.pooling == "mean_with_pads" else silenced
+    views = (scene.view(name).tokens for name in ("anchor", "positive"))
+    return all_pairs(scene, *([read(scene, row) for row in rows] for rows in views))
+
+
+def over_all_places(scene: Scene, row: np.ndarray) -> Tensor:
     encoder = scene.who.encoder
+    behind = encoder.max_length - len(row)
+    mask = torch.tensor([[1] * len(row) + [0] * behind])
+    ids = torch.from_numpy(np.append(row, [encoder.pad_id] * behind))[None]
+    return encoder.read(ids, mask, layers=True).layers[-1][0].mean(0)
 
-    def over_all_places(row: np.ndarray) -> Tensor:
-        behind = encoder.max_length - len(row)
-        mask = torch.tensor([[1] * len(row) + [0] * behind])
-        ids = torch.from_numpy(np.append(row, [encoder.pad_id] * behind))[None]
-        return encoder.read(ids, mask, layers=True).layers[-1][0].mean(0)
 
-    return all_pairs(
-        scene,
-        *(list(map(over_all_places, scene.view(name).tokens)) for name in ("anchor", "positive")),
-    )
+def silenced(scene: Scene, row: np.ndarray) -> Tensor:
+    """Without the heads below `drophead`, whose share the others take over; none at 0."""
+    backbone = scene.who.encoder.backbone
+    heads = backbone.config.num_attention_heads
+    kept = [key >= scene.settings.drophead for key in CHANCE[:heads].tolist()]
+
+    def hook(_: Any, inputs: tuple[Tensor, ...]) -> Tensor:
+        pairs = zip(inputs[0].chunk(heads, dim=-1), kept, strict=True)
+        return torch.cat([part * stays * heads / sum(kept) for part, stays in pairs], dim=-1)
+
+    mixed = [layer.attention.output.dense for layer in backbone.encoder.layer]
+    hooks = [dense.register_forward_pre_hook(hook) for dense in mixed]
+    vector = vector_of(scene.who.encoder, row)
+    for registered in hooks:
+        registered.remove()
+    return vector
 
 
 def mapped_one_way(scene: Scene) -> Tensor:

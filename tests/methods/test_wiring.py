@@ -6,6 +6,7 @@ depends on. What a setting asks of views and pairs is in test_requests.py.
 """
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
 from tests import tiny
-from tests.methods.cards import CARDS, Scene
+from tests.methods.cards import CARDS, CHANCE, Scene
 from tests.methods.recipes import NEW_HEAD, PROMPT, SLICES, Recipe, config_of
 
 PLAIN = {"first": (), "second": ()}
@@ -36,7 +37,10 @@ CASES = (
     Recipe("simcse", {"temperature": 0.3, "mlm": 0.2}),
     Recipe("consert", PLAIN),
     Recipe("consert", PLAIN | {"temperature": 0.3, "weight": 0.5}),
+    Recipe("consert"),
+    Recipe("consert", {"first": ("token_cutoff", "shuffle"), "second": ("dropout",), "rate": 0.3}),
     Recipe("mirror_bert"),
+    Recipe("mirror_bert", {"drophead": 0.5}),
     Recipe("mirror_bert", {"temperature": 0.3, "pooling": "mean_with_pads"}),
     Recipe("ict"),
     Recipe("ict", {"temperature": 0.3, "projection": 8}),
@@ -112,6 +116,17 @@ def double(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
 
 
+@pytest.fixture
+def fixed_chance(monkeypatch):
+    """Every row draws the same numbers, whoever it is read with."""
+
+    def rand(*shape: int | torch.Size, device: torch.device) -> Tensor:
+        rows, *own = torch.empty(*shape).shape
+        return CHANCE[: math.prod(own)].view(own).expand(rows, *own).to(device)
+
+    monkeypatch.setattr(torch, "rand", rand)
+
+
 def scene_of(recipe: Recipe, similarity: str):
     """Method and scene of a step in the middle of a training, without dropout."""
     encoder = three_layers(similarity).double()
@@ -160,7 +175,7 @@ def test_every_method_has_a_card_and_a_case():
     assert {case.name for case in CASES} == CARDS.keys() == set(METHOD_NAMES)
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double", "fixed_chance")
 @pytest.mark.parametrize("recipe", CASES, ids=str)
 def test_a_step_is_the_loss_and_the_gradient_of_its_card(recipe):
     first_of_its_name = next(case for case in CASES if case.name == recipe.name)
