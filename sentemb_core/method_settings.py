@@ -380,9 +380,21 @@ class HiCL(Settings):
         default="ignored",
         description="What segments of one text are to each other; ignored in seed 004.",
     )
-    pooling: Literal["weighted", "plain"] = Field(
+    negatives: Literal["second", "first"] = Field(
+        default="second",
+        description="Of which view the segments are that a segment is held against: ours, for seed "
+        "004 does not say (erratum E34).",
+    )
+    pooling: Literal["weighted", "weighted_with_frame", "plain"] = Field(
         default="weighted",
-        description="How segments add up to their text; weighted, as in seed 004: by length.",
+        description="How segments add up to their text; weighted, as in seed 004: by length. Of "
+        "content, which is ours; weighted_with_frame: special tokens and a prompt count too "
+        "(erratum E34).",
+    )
+    head: Literal["after", "before"] = Field(
+        default="after",
+        description="Whether segments go through the head after they are added up, which is ours, "
+        "or before: seed 004 does not say (erratum E34).",
     )
     denominator: Literal["sum", "average"] = Field(
         default="sum",

@@ -40,6 +40,7 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
         segmented("positive"),
         settings.base.temperature,
         encoder.similarity,
+        rivals=segmented("anchor" if settings.negatives == "first" else "positive"),
         siblings=settings.siblings,
         averaged=settings.denominator == "average",
     )
@@ -51,6 +52,7 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
         base,
         name="hicl",
         pairs=sources.whole_documents,
+        head_first=settings.head == "before",
         terms={name: (rest * weight, term) for name, (weight, term) in base.terms.items()}
         | {"local": (settings.alpha, local)}
         | ({"entailment": (settings.beta, entailment)} if settings.beta else {}),
@@ -102,7 +104,8 @@ def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
         text,
         slice_tokens(settings, encoder),
         special_tokens=encoder.framed,
-        weighted=settings.pooling == "weighted",
+        weighted=settings.pooling != "plain",
+        with_frame=settings.pooling == "weighted_with_frame",
     )
 
 

@@ -126,6 +126,7 @@ class Method:
         readers: View -> who reads it, and how; absent, the encoder reads it plainly.
         aggregate: New view -> the view whose rows are added up by owner and weight.
         head: From the encoder's dimension to a train-only module on all views' vectors.
+        head_first: Whether rows go through the head before they are added up, and not the sums.
         networks: Other modules by name; checkpointed, and dropped at the end unless `kept`.
         kept: Names of the networks that outlive the training beside the encoder.
         frozen: Beginnings of the names of encoder parameters that do not learn.
@@ -145,6 +146,7 @@ class Method:
     readers: Mapping[str, Reader | AtOnce] = field(default_factory=dict[str, Reader | AtOnce])
     aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
+    head_first: bool = False
     networks: Networks | None = None
     kept: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()

@@ -242,7 +242,10 @@ class GradientJob:
     def _by_view(
         self, passes: Sequence[Pass], parts: Sequence[Tensor], batch: Batch
     ) -> dict[str, Tensor]:
-        """Every view's vectors in its own order, added up where asked, after the head."""
+        """Every view's vectors in its own order, added up where asked, after the head.
+
+        The sums go through it, unless their rows did (`Method.head_first`).
+        """
         vectors: dict[str, Tensor] = {}
         for share in {id(part.share): part.share for part in passes}.values():
             mine = [index for index, part in enumerate(passes) if part.share is share]
@@ -250,9 +253,11 @@ class GradientJob:
             rows = torch.cat([parts[index] for index in mine])[torch.from_numpy(place)]
             sizes = [len(view) for view in share.views.values()]
             vectors |= dict(zip(share.views, rows.split(sizes), strict=True))
+        if self.method.head_first:
+            vectors = on_views(self.learner.head, vectors)
         for name, segments in self.method.aggregate.items():
             vectors[name] = added_up(vectors[segments], batch.views[segments])
-        return on_views(self.learner.head, vectors)
+        return vectors if self.method.head_first else on_views(self.learner.head, vectors)
 
 
 def added_up(vectors: Tensor, view: View) -> Tensor:

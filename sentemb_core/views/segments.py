@@ -9,7 +9,12 @@ from sentemb_core.views.content import frame_of
 
 
 def segments(
-    text: ViewMaker, length: int, *, special_tokens: bool, weighted: bool = True
+    text: ViewMaker,
+    length: int,
+    *,
+    special_tokens: bool,
+    weighted: bool = True,
+    with_frame: bool = False,
 ) -> ViewMaker:
     """`text` in consecutive slices of `length` content tokens; the last one may be shorter.
 
@@ -22,6 +27,7 @@ def segments(
         length: Content tokens of a slice: 30 and two special tokens make SimCSE's 32.
         special_tokens: Rows begin and end with one.
         weighted: A slice weighs by its share of the content tokens; else all weigh the same.
+        with_frame: The tokens of every slice's frame count as its content does.
     """
     if length < 1:
         raise RecipeError(f"A segment has at least one token; found length {length}: take 32")
@@ -34,14 +40,14 @@ def segments(
         counts = 1 + (sizes - 1) // length
         owner = np.repeat(np.arange(len(seen)), counts)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        own = np.minimum(sizes[owner] - within * length, length)
+        own = np.minimum(sizes[owner] - within * length, length) + with_frame * sum(frame)
         return View(
             tokens=[part for row in seen.tokens for part in _slices(row, frame, length)],
             document=seen.document[owner],
             group=seen.group[owner],
             text=seen.text[owner],
             owner=owner,
-            weight=own / sizes[owner] if weighted else 1 / counts[owner],
+            weight=own / np.bincount(owner, own)[owner] if weighted else 1 / counts[owner],
             frame=frame,
         )
 

@@ -39,6 +39,7 @@ class Scene:
         keys: What ESimCSE's queue holds.
         start: The encoder's parameters when the training began.
         masked: The view whose masks a language term fills.
+        headed: Whether what is compared went through the head before it was added up.
     """
 
     settings: Any
@@ -47,6 +48,7 @@ class Scene:
     keys: Tensor
     start: dict[str, Tensor]
     masked: str = "masked"
+    headed: bool = False
 
     @property
     def how(self) -> tuple[float, str]:
@@ -77,6 +79,8 @@ def table_of(encoder: Encoder) -> Tensor:
 
 
 def under_tanh(scene: Scene, *views: Vectors) -> list[Vectors]:
+    if scene.headed:
+        return [*views]
     weight, bias = scene.who.head.parameters()
     return [[(weight @ row + bias).tanh() for row in rows] for rows in views]
 
@@ -282,31 +286,36 @@ def parts(rows: list, view: View) -> list[list]:
 def hicl(scene: Scene) -> Tensor:
     """Alpha local + beta entailment + the rest global, under one head."""
     settings = scene.settings
-    based = replace(scene, settings=settings.base, masked="masked segments")
+    first = settings.head == "before"
+    based = replace(scene, settings=settings.base, masked="masked segments", headed=first)
     base = {"simcse": simcse, "esimcse": esimcse, "sncse": sncse}[settings.base.name]
     read = at_mask if settings.base.name == "sncse" else Scene.read
     one, other = "anchor segments", "positive segments"
 
     def share(size: int, sizes: list[int]) -> float:
-        return size / sum(sizes) if settings.pooling == "weighted" else 1 / len(sizes)
+        return 1 / len(sizes) if settings.pooling == "plain" else size / sum(sizes)
 
     def summed(name: str) -> Vectors:
         """A repeated word gives its segment no more weight: the anchors' lengths count."""
         rows = scene.view(f"{name} segments")
         sliced = rows if name == "negation" else scene.view(one)
-        lengths = [len(row) - sum(sliced.frame) for row in sliced.tokens]
-        vectors = parts(read(scene, f"{name} segments"), rows)
+        frame = 0 if settings.pooling == "weighted_with_frame" else sum(sliced.frame)
+        lengths = [len(row) - frame for row in sliced.tokens]
+        found = read(scene, f"{name} segments")
+        vectors = parts(under_tanh(scene, found)[0] if first else found, rows)
         return [
             sum(share(size, sizes) * row for row, size in zip(own, sizes, strict=True))
             for own, sizes in zip(vectors, parts(lengths, sliced), strict=True)
         ]
 
-    anchors, positives, texts = under_tanh(
-        scene, read(scene, one), read(scene, other), summed("anchor")
-    )
+    anchors, positives = under_tanh(scene, read(scene, one), read(scene, other))
+    (texts,) = under_tanh(based, summed("anchor"))
     views = scene.view(one), scene.view(other)
     averaged = settings.denominator == "average"
-    local = slow_segments(anchors, positives, *views, based.how, settings.siblings, averaged)
+    local = slow_segments(
+        *(anchors, positives, *views, based.how, settings.siblings, averaged),
+        negatives=settings.negatives,
+    )
     entailment = one_way(based, anchors, texts, (one, "anchor"))
     rest = 1 - settings.alpha - settings.beta
     return settings.alpha * local + settings.beta * entailment + rest * base(based, summed)

@@ -101,25 +101,37 @@ def slow_choice(queries, candidates, left, right, how, *, within=False, extra=()
     return torch.stack(losses)
 
 
-def slow_segments(anchors, candidates, left, right, how, siblings, averaged) -> Tensor:
-    """Mean over segments; each chooses the one of its sequence that has its place there."""
+def slow_segments(
+    anchors, candidates, left, right, how, siblings, averaged, *, negatives="second"
+) -> Tensor:
+    """Mean over segments; each chooses the one of its sequence that has its place there.
+
+    The wrong ones are of the candidates' view, or of the anchors'.
+    """
     temperature, similarity = how
+    other, rivals = (left, anchors) if negatives == "first" else (right, candidates)
 
     def place(owner, row):
         return sum(owner[k] == owner[row] for k in range(row))
 
+    def own_in(view, i):
+        """The segments of the sequence, and the one of them at the same place."""
+        sequence = [j for j in range(len(view)) if left.owner[i] == view.owner[j]]
+        return sequence, [j for j in sequence if place(left.owner, i) == place(view.owner, j)]
+
     losses = []
     for i in range(len(left)):
-        scores = [similarity_of(anchors[i], c, similarity) / temperature for c in candidates]
-        weights = [1 / list(right.owner).count(owner) if averaged else 1.0 for owner in right.owner]
-        sequence = [j for j in range(len(right)) if left.owner[i] == right.owner[j]]
-        itself = [j for j in sequence if place(left.owner, i) == place(right.owner, j)]
+        sequence, itself = own_in(right, i)
         own = sequence if siblings == "positive" else itself
-        wrong = [j for j in range(len(right)) if may_be_wrong(left, right, i, j, own)]
+        logits = [similarity_of(anchors[i], candidates[j], similarity) / temperature for j in own]
+        sequence, itself = own_in(other, i)
+        wrong = [j for j in range(len(other)) if may_be_wrong(left, other, i, j, sequence)]
         if siblings == "negative":
-            wrong += [j for j in sequence if j not in own]
-        rivals = [(scores[j], weights[j]) for j in wrong]
-        losses.append(torch.stack([cross_entropy(scores[j], rivals) for j in own]).mean())
+            wrong += [j for j in sequence if j not in itself]
+        weights = [1 / list(other.owner).count(other.owner[j]) if averaged else 1.0 for j in wrong]
+        scores = [similarity_of(anchors[i], rivals[j], similarity) / temperature for j in wrong]
+        against = list(zip(scores, weights, strict=True))
+        losses.append(torch.stack([cross_entropy(logit, against) for logit in logits]).mean())
     return torch.stack(losses).mean()
 
 

@@ -75,6 +75,7 @@ RECIPES = (
     Recipe("mirror_bert", {"drophead": 0.2}, perturbed=True),
     Recipe("mirror_bert", {"pooling": "mean_with_pads"}),
     Recipe("hicl", SLICES),
+    Recipe("hicl", SLICES | {"negatives": "first", "head": "before"}),
     Recipe("hicl", SLICES | {"base": {"name": "esimcse"}}, fixed=MOMENTUM),
     Recipe("hicl", SLICES | {"segment": 12, "beta": 0.1, "base": {"name": "sncse", **PROMPT}}),
     Recipe("bce"),

@@ -401,8 +401,7 @@ def test_a_queue_remembers_what_the_momentum_encoder_made_of_the_anchors_under_t
 
 
 def test_every_setting_is_held_against_a_loop_or_seen_to_have_its_effect():
-    readers = {("consert", "rate"), ("consert", "epsilon"), ("consert", "dropout")}
-    seen = readers | {("mirror_bert", "drophead")}
+    seen = {("consert", "epsilon"), ("consert", "dropout")}
     seen |= {(case.name, setting) for case in CASES for setting in case.settings}
     seen |= {(asked.name, asked.setting) for asked in REQUESTS}
     settings = {

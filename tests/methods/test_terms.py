@@ -56,18 +56,26 @@ def segments_of(seed: int):
 
 @seeds
 @pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("negatives", ["second", "first"])
 @pytest.mark.parametrize("siblings", ["ignored", "negative", "positive"])
-def test_a_segment_chooses_itself_among_segments_of_other_sequences(seed, siblings, averaged):
+def test_a_segment_chooses_itself_among_segments_of_other_sequences(
+    seed, siblings, negatives, averaged
+):
     rows, vectors = segments_of(seed)
     left, right = rows.views["anchor"], rows.views["positive"]
 
     def slow(v):
-        return slow_segments(
-            v["anchor"], v["positive"], left, right, (0.1, "cosine"), siblings, averaged
-        )
+        views = v["anchor"], v["positive"], left, right
+        return slow_segments(*views, (0.1, "cosine"), siblings, averaged, negatives=negatives)
 
     term = segment_contrast(
-        "anchor", "positive", 0.1, "cosine", siblings=siblings, averaged=averaged
+        "anchor",
+        "positive",
+        0.1,
+        "cosine",
+        rivals={"second": None, "first": "anchor"}[negatives],
+        siblings=siblings,
+        averaged=averaged,
     )
     assert_same(term, slow, vectors, rows)
 

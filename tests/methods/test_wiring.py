@@ -72,6 +72,8 @@ CASES = (
     Recipe("hicl", SLICES | {"alpha": 0.2, "beta": 0.3}),
     Recipe("hicl", SLICES | {"alpha": 0.5, "siblings": "negative", "pooling": "plain"}),
     Recipe("hicl", SLICES | {"alpha": 0.5, "siblings": "positive", "denominator": "average"}),
+    Recipe("hicl", SLICES | {"alpha": 0.5, "siblings": "negative", "negatives": "first"}),
+    Recipe("hicl", SLICES | {"beta": 0.3, "pooling": "weighted_with_frame", "head": "before"}),
     Recipe("hicl", SLICES | {"beta": 0.3, "base": {"name": "simcse", "mlm": 0.2}}),
     Recipe("hicl", SLICES | {"beta": 0.3, "base": {"name": "esimcse", "temperature": 0.3}}),
     Recipe("hicl", PROMPTED | {"beta": 0.3, "base": {"name": "sncse"} | PROMPT | MARGINS}),

@@ -25,20 +25,23 @@ def test_a_text_gives_as_many_segments_as_in_the_paper():
     st.integers(1, 20),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 @settings(deadline=None, max_examples=80)
-def test_segments_put_together_are_the_text(sizes, length, special, weighted):
+def test_segments_put_together_are_the_text(sizes, length, special, weighted, with_frame):
     ends = ([2], [3]) if special else ([], [])
     rows = [list(range(10, 10 + size)) for size in sizes]
     text = texts_of(*([*ends[0], *row, *ends[1]] for row in rows))
-    view = seen(segments(text, length, special_tokens=special, weighted=weighted))
+    how = {"special_tokens": special, "weighted": weighted, "with_frame": with_frame}
+    view = seen(segments(text, length, **how))
     for k, row in enumerate(rows):
         mine = [listed(view.tokens)[place] for place in np.flatnonzero(view.owner == k)]
         assert all(part[:special] == ends[0] for part in mine)
         inner = [part[1:-1] if special else part for part in mine]
         assert [token for part in inner for token in part] == row
         assert all(len(part) == length for part in inner[:-1])
-        shares = [len(part) / len(row) if row else 1.0 for part in inner]
+        counted = [len(part) for part in (mine if with_frame else inner)]
+        shares = [count / sum(counted) if row else 1.0 for count in counted]
         expected = shares if weighted else [1 / len(inner)] * len(inner)
         np.testing.assert_allclose(view.weight[view.owner == k], expected)
     assert view.document.tolist() == view.group.tolist() == view.text.tolist()

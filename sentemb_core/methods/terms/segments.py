@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int64
+import torch
+from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from sentemb_core.methods.contrast import loss_of_choice
@@ -22,37 +23,47 @@ def segment_contrast(
     temperature: float,
     similarity: Similarity,
     *,
+    rivals: str | None = None,
     siblings: Siblings = "ignored",
     averaged: bool = False,
 ) -> CrossSampleTerm:
     """The k-th segment of a sequence chooses the k-th segment of the same sequence.
 
-    The mean over segments (seed 004, Eq. 1 and 2, with negatives of the second view).
+    The mean over segments (seed 004, Eq. 1 and 2; of which view the negatives are it does not say:
+    erratum E34).
 
     Args:
         anchors: A view whose rows name their owners.
         candidates: The same sequences, sliced too.
         temperature: Divides the similarity.
         similarity: The encoder's.
+        rivals: The view of the negatives; none: the candidates' own.
         siblings: What other segments of the own sequence are (an ablation of the paper).
         averaged: Whether a rival sequence of v segments counts once, 1 / v each, in place of v
             times (the paper's 'averaging' denominator).
     """
+    opposed = rivals or candidates
 
     def term(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner
     ) -> tuple[Tensor, dict[str, float]]:
         left, right = batch.views[anchors], batch.views[candidates]
-        sequence = _owner(left)[:, None] == _owner(right)
-        own = sequence & (_ordinal(left)[:, None] == _ordinal(right))
+        sequence, own = _same(left, right)
         positive = sequence if siblings == "positive" else own
-        negative = negatives(left, right, positive)
+        other = batch.views[opposed]
+        sequence, own = _same(left, other)
+        negative = negatives(left, other, own)
         if siblings == "negative":
             negative |= sequence & ~own
-        shares = np.bincount(_owner(right))[_owner(right)]
+        choices, shares = vectors[candidates], np.bincount(_owner(other))[_owner(other)]
+        if opposed != candidates:  # the right ones, and the wrong ones behind them
+            choices = torch.cat([choices, vectors[opposed]])
+            positive = np.pad(positive, [(0, 0), (0, len(other))])
+            negative = np.pad(negative, [(0, 0), (len(right), 0)])
+            shares = np.pad(shares, (len(right), 0), constant_values=1)
         return loss_of_choice(
             vectors[anchors],
-            vectors[candidates],
+            choices,
             positive,
             negative,
             temperature,
@@ -62,6 +73,12 @@ def segment_contrast(
         )
 
     return term
+
+
+def _same(left: View, right: View) -> tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]:
+    """Who are of one sequence, and who are the same segment of it."""
+    sequence = _owner(left)[:, None] == _owner(right)
+    return sequence, sequence & (_ordinal(left)[:, None] == _ordinal(right))
 
 
 def _owner(view: View) -> Int64[np.ndarray, " rows"]:
