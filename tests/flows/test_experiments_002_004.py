@@ -185,6 +185,33 @@ def test_the_cost_is_what_the_arms_take(id: str, cost: str):
     assert FindingsTable(REAL[id], REAL[id].small, [], {}).cost().startswith(cost)
 
 
+@pytest.mark.parametrize(
+    ("id", "paper"),
+    [
+        ("s002.e2a", {"10k": 156, "20k": 312, "50k": 781, "100k": 1_562, "1M": 15_625}),
+        ("s002.e2b", {"10k": 468, "20k": 936, "50k": 2_343, "100k": 4_686, "1M": 46_875}),
+        ("s002.e1", {"simcse": 1_562, "consert": 1_562}),
+        ("s002.rescore", {"simcse": 1_562, "BM25 + simcse": 1_562}),
+        ("s002.e4", {"simcse": 4_686, "clm_autoencoder": 4_686}),
+        ("s002.curve", {"30 steps": 30, "3,000 steps": 3_000, "15,625 steps": 15_625}),
+    ],
+)
+def test_the_papers_preset_takes_the_steps_of_its_slides(
+    id: str, paper: dict[str, int], monkeypatch: pytest.MonkeyPatch
+):
+    """Golden: epochs that drop a last short batch (erratum E26)."""
+    monkeypatch.setattr(index, "EXPERIMENTS", REAL)
+    asked = Reproduction(experiment=id, data="data", preset="paper")
+    steps = {
+        arm.label: asked.training(step.method, 1, step.times).steps
+        for arm in asked.what.arms
+        for step in arm.steps
+        if isinstance(step, Train)
+    }
+    assert steps.items() >= paper.items()
+    assert id[:-1] != "s002.e2" or steps == paper
+
+
 def test_numbers_of_one_measure_stand_in_their_cells():
     beside = {
         id: [

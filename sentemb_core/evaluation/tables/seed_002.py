@@ -41,8 +41,9 @@ TABLES = (
         source="Thesis (seed 002): BM25's first 1000, rescored with alpha times the cosine",
         measure=CAPPED,
         rows=rows_of(PRODUCTS, {"BM25": (73.1,), "simcse": (69.6,), "BM25 + simcse": (74.5,)}),
-        note=PRIVATE + " simcse is the best seed, not the mean of 69.1. 74.5 is at the best "
-        "alpha of a sweep; that its encoder is simcse is inferred. A second best "
+        note=PRIVATE
+        + " simcse is the best seed, not the mean of 69.1, after one epoch. 74.5 is at "
+        "the best alpha of a sweep; that its encoder is simcse is inferred. A second best "
         "value, 67.0, has no row: what it belongs to is not known.",
     ),
     PaperTable(
