@@ -124,7 +124,8 @@ class FindingsTable:
             bracketed = any("[" in cell for line in self.lines() for cell in line[1:])
             where = "In brackets" if bracketed else "The paper"
             source = f"{where}: {paper.source} ({paper.measure})."
-            told.append(" ".join(filter(None, (source, self.printed.elsewhere(), paper.note))))
+            beside = (self.printed.elsewhere(), self.printed.other_rows())
+            told.append(" ".join(filter(None, (source, *beside, paper.note))))
         told += [f"What differs: {self.differs}", *self.less(), *self.absent(), *self.overlap()]
         return [*told, *self.groups(), *self.failures()]
 

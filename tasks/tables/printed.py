@@ -20,13 +20,14 @@ class Printed:
 
     A number stands in our arm's row and our column's label. Where the paper has a single column,
     that stands beside our average, or beside our only column; beside an average of fewer sets than
-    the experiment has (not `whole`) it would mislead, and stands in the notes.
+    the experiment has (not `whole`), or of other sets than the paper's, it would mislead, and
+    stands in the notes.
     """
 
     def __init__(self, what: Experiment, *, whole: bool = True) -> None:
         self.what = what
-        self.whole = whole
         self.table = paper_table(what.id)
+        self.whole = whole and not (self.table and self.table.other_sets)
         self.tables = tables_of(what.id)
         rows = self.table.rows.values() if self.table else ()
         columns = {column for row in rows for column in row}
@@ -65,6 +66,17 @@ class Printed:
         listed = [f"{label} {value:g}" for label, value in values.items() if value is not None]
         of = f"On {self.single}" if self.single else "Its averages over all its sets"
         return f"{of}: {', '.join(listed)}." if listed else ""
+
+    def other_rows(self) -> str:
+        """What the paper has of rows that are no arms of ours: they stand in no line."""
+        rows = self.table.rows if self.table else {}
+        arms = {arm.label for arm in self.what.arms}
+        listed = [
+            f"{label} ({', '.join(f'{name} {value:g}' for name, value in row.items())})"
+            for label, row in rows.items()
+            if label not in arms
+        ]
+        return f"Its other rows: {'; '.join(listed)}." if listed else ""
 
     def is_alike(self, column: Column) -> bool:
         """Whether the paper measures what the column holds; recall at any depth is recall."""

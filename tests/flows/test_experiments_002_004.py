@@ -23,6 +23,7 @@ from tasks.tables import printed as printed_numbers
 from tasks.tables.findings import Finding, cells_of, value_of
 from tasks.tables.findings_page import marks
 from tasks.tables.findings_table import FindingsTable
+from tasks.tables.printed import Printed
 from tasks.validate import recall_at_5
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder
@@ -170,6 +171,34 @@ def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its
     assert note.startswith("The paper: ")
     headings = {told.printed.heading(column) for column in what.columns}
     assert headings == {"eProduct R_cap@10"}
+
+
+def test_an_average_of_other_sets_than_ours_stands_in_the_notes_alone():
+    """Seed 001's is of fourteen sets of BEIR, ours of those that are there and three more."""
+    what = REAL["s001.t3"]
+    told = FindingsTable(what, what.small, [], {})
+    assert {told.printed.beside_average(arm, what.scored) for arm in what.arms} == {None}
+    assert "On average: simcse 0.2197, " in " ".join(told.notes())
+    alike = REAL["s001.t10"]
+    simcse = next(arm for arm in alike.arms if arm.label == "simcse")
+    printed = FindingsTable(alike, alike.small, [], {}).printed
+    assert printed.beside_average(simcse, alike.scored) == 85.81
+
+
+@pytest.mark.parametrize(
+    ("id", "rows"),
+    [
+        ("s001.t11", "first row (R@1 74.23, R@5 94.85, R@10 95.88); second row (R@1 79.38, "),
+        ("s002.e2a", "1M (eProduct 65.3)."),
+    ],
+)
+def test_rows_of_the_paper_that_are_no_arms_of_ours_stand_in_the_notes(id: str, rows: str):
+    told = FindingsTable(REAL[id], REAL[id].small, [], {})
+    assert f"Its other rows: {rows}" in " ".join(told.notes())
+
+
+def test_a_table_whose_rows_are_all_arms_has_no_other_rows():
+    assert Printed(REAL["s001.t1"]).other_rows() == ""
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ class PaperTable:
         measure: The measure, with its factor of 100 if it has one.
         rows: Row -> column -> value as printed, errata included.
         note: Errata, and what is uncertain.
+        other_sets: Whether its average is of sets that are not our columns, even if all are there.
     """
 
     id: str
@@ -30,6 +31,7 @@ class PaperTable:
     measure: str
     rows: Rows
     note: str = ""
+    other_sets: bool = False
 
 
 def rows_of(
