@@ -8,6 +8,7 @@ from flows.experiments.seed_004 import (
     HICL,
     LONGEST,
     NEWS,
+    OF_BASE_ALONE,
     OF_NEWS,
     PAPER,
     STS,
@@ -80,6 +81,7 @@ SLICING = Experiment(
     axis="tokens of a segment",
     small=OF_NEWS,
     paper=PAPER,
+    differs=OF_BASE_ALONE,
 )
 
 PRE_SLICED = Experiment(
@@ -129,6 +131,7 @@ ALPHA = Experiment(
     axis="alpha",
     small=OF_NEWS,
     paper=PAPER,
+    differs=OF_BASE_ALONE,
 )
 
 DENOMINATOR = Experiment(
@@ -210,6 +213,7 @@ BATCH = Experiment(
         "a batch take 75 steps, below the usual 300 steps of 64."
     ),
     paper=PAPER,
+    differs=OF_BASE_ALONE,
 )
 
 

@@ -20,6 +20,7 @@ from flows.experiments.index import (
     Reproduction,
     files_wanted,
 )
+from flows.experiments.seed_004 import OF_BASE_ALONE
 from flows.experiments.shared_differences import (
     AT_MASK,
     CONVOLUTIONS,
@@ -567,6 +568,17 @@ def test_what_experiments_share_is_told_by_each_that_its_arms_or_columns_concern
     assert telling(PAIRS) == {"s003.snli"}
     assert telling(CONVOLUTIONS) == {"s001.t2"}
     assert telling(AT_MASK) == {"s004.t1"}
+
+
+def test_where_a_base_method_stands_beside_hicl_it_is_said_to_read_sentences():
+    """Another table's "pre-sliced" says so of its own."""
+    kinds = {
+        id: {type(step.method) for arm in one.arms for step in arm.steps if isinstance(step, Train)}
+        for id, one in EXPERIMENTS.items()
+    }
+    both = {id for id, methods in kinds.items() if {HiCL, SimCSE} <= methods}
+    assert telling(OF_BASE_ALONE) == both - {"s004.t6"}
+    assert {"s004.t1", "s004.t10"} <= both
 
 
 def test_hicl_over_sncse_is_judged_by_a_vector_that_it_did_not_train():
