@@ -44,7 +44,7 @@ OF_ARTICLES = SMALL.with_difference(
     "300 steps of 64 texts: a document gives several spans (two anchors, two positives each: six)."
 )
 
-OF_FIGURE = "At a temperature of .05; the figure has .0005 beside it."
+OF_FIGURES = OF_ARTICLES.with_difference("At a temperature of .05; the figure has .0005 beside it.")
 
 
 def judged_on(*names: str, optional: bool = False) -> tuple[Column, ...]:
@@ -68,6 +68,20 @@ def spans(**settings: Json | float | str) -> Train:
     small = DeCLUTR.model_validate({"shortest": 16, "longest": 126} | settings)
     paper = DeCLUTR.model_validate({"longest": 510} | settings)
     return Train(method=small, paper=paper, batch_size=DOCUMENTS)
+
+
+COLDER = "temperature 5e-4"
+
+
+def colder(arm: Arm) -> Arm:
+    """An arm of Figure 2 at its other temperature, which is under `paper` alone (erratum E33)."""
+    (step,) = arm.steps
+    assert isinstance(step, Train)
+    assert step.paper is not None
+    method = step.paper.model_copy(update={"temperature": 5e-4})
+    trained = step.model_copy(update={"method": method, "paper": None})
+    told = {"label": f"{arm.label}, {COLDER}", "steps": (trained,), "curve": COLDER}
+    return arm.model_copy(update=told)
 
 
 BOTH = spans()
@@ -124,16 +138,29 @@ SNLI = Experiment(
     paper=PAPER,
 )
 
+BY_ANCHORS = tuple(
+    Arm(label=f"{count}", steps=(spans(anchors=count),), x=count) for count in (1, 2)
+)
+BY_POSITIVES = tuple(
+    Arm(label=f"{count}", steps=(spans(positives=count),), x=count) for count in (1, 2, 4)
+)
+BY_STRATEGY = (
+    Arm(label="adjacent", steps=(spans(strategy="adjacent"),)),
+    Arm(label="subsuming", steps=(spans(strategy="subsuming"),)),
+    Arm(label="both", steps=(spans(strategy="any"),)),
+)
+
 ANCHORS = Experiment(
     id="s003.f2a",
     title="Anchors of a document",
     arms=(
-        *(Arm(label=f"{count}", steps=(spans(anchors=count),), x=count) for count in (1, 2)),
+        *BY_ANCHORS,
         Arm(
             label="1, twice the documents",
             steps=(spans(anchors=1).model_copy(update={"batch_size": 2 * DOCUMENTS}),),
         ),
     ),
+    paper_arms=tuple(map(colder, BY_ANCHORS)),
     columns=FOUR,
     claims=(
         Claim(text="Two anchors are better than one", better="2", than=("1",)),
@@ -144,17 +171,15 @@ ANCHORS = Experiment(
         ),
     ),
     axis="anchors of a document",
-    small=OF_ARTICLES,
+    small=OF_FIGURES,
     paper=PAPER,
-    differs=OF_FIGURE,
 )
 
 POSITIVES = Experiment(
     id="s003.f2b",
     title="Positives of an anchor",
-    arms=tuple(
-        Arm(label=f"{count}", steps=(spans(positives=count),), x=count) for count in (1, 2, 4)
-    ),
+    arms=BY_POSITIVES,
+    paper_arms=tuple(map(colder, BY_POSITIVES)),
     columns=FOUR,
     claims=(
         Claim(
@@ -168,22 +193,15 @@ POSITIVES = Experiment(
         Claim(text="(ours) Four positives are better than one", better="4", than=("1",)),
     ),
     axis="positives of an anchor",
-    small=OF_ARTICLES,
+    small=OF_FIGURES,
     paper=PAPER,
-    differs=OF_FIGURE,
 )
 
 STRATEGIES = Experiment(
     id="s003.f2c",
     title="How positives lie to their anchor",
-    arms=tuple(
-        Arm(label=label, steps=(spans(strategy=strategy),))
-        for label, strategy in (
-            ("adjacent", "adjacent"),
-            ("subsuming", "subsuming"),
-            ("both", "any"),
-        )
-    ),
+    arms=BY_STRATEGY,
+    paper_arms=tuple(map(colder, BY_STRATEGY)),
     columns=FOUR,
     claims=(
         Claim(
@@ -192,9 +210,8 @@ STRATEGIES = Experiment(
             than=("adjacent", "subsuming"),
         ),
     ),
-    small=OF_ARTICLES,
+    small=OF_FIGURES,
     paper=PAPER,
-    differs=OF_FIGURE,
 )
 
 OBJECTIVES = {"both": BOTH, "contrastive only": CONTRASTIVE_ONLY, "mlm only": MLM_ONLY}

@@ -19,6 +19,7 @@ from sentemb_core.experiments import (
     Experiment,
     Train,
 )
+from sentemb_core.method_presets import preset_of
 from sentemb_core.method_settings import SNCSE, ESimCSE, HiCL, SimCSE
 
 PAPER = Budget(
@@ -58,6 +59,10 @@ OF_BASE_ALONE = (
 STS = seven_of("sts", NEWS)
 
 
+PROMPTED = SNCSE.model_validate(preset_of("hicl", "over_sncse")["method"]["base"])
+"""SNCSE with the prompt that HiCL's paper quotes (erratum E37)."""
+
+
 def sliced(**settings: object) -> HiCL:
     """HiCL on our sequences."""
     return HiCL.model_validate({"longest": LONGEST} | settings)
@@ -72,17 +77,18 @@ def arm(
     times: float = 1.0,
 ) -> Arm:
     """One training from the base encoder."""
-    paper = at_full_length(method)
+    paper = as_in_paper(method)
     step = Train(method=method, paper=paper, batch_size=batch_size, times=times)
     return Arm(label=label, steps=(step,), x=x)
 
 
-def at_full_length(method: HiCL | SimCSE | ESimCSE | SNCSE) -> HiCL | None:
-    """HiCL with the paper's sequences in place of ours."""
+def as_in_paper(method: HiCL | SimCSE | ESimCSE | SNCSE) -> HiCL | None:
+    """HiCL with the paper's sequences in place of ours, and over SNCSE with its own prompt."""
     if not isinstance(method, HiCL):
         return None
     cut = [name for name in ("segment", "longest") if getattr(method, name) == LONGEST]
-    return method.model_copy(update=dict.fromkeys(cut, PAPER_LONGEST))
+    longer = method.model_copy(update=dict.fromkeys(cut, PAPER_LONGEST))
+    return longer.model_copy(update={"base": PROMPTED}) if method.base == SNCSE() else longer
 
 
 ALONE = arm("simcse", SimCSE())

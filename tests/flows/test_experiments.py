@@ -27,6 +27,7 @@ from flows.experiments.shared_differences import (
     PAIRS,
     PROBE,
     REGRESSION,
+    comparing,
     shared,
 )
 from flows.fine_tune import by_epochs
@@ -53,7 +54,7 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.method_presets import PRESETS
-from sentemb_core.method_settings import CONPONO, SNCSE, FineTune, HiCL, InfoCSEAux, SimCSE
+from sentemb_core.method_settings import CONPONO, SNCSE, DeCLUTR, FineTune, HiCL, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from tasks.rows import Trained
@@ -641,6 +642,47 @@ def test_texts_are_as_long_as_the_encoder_of_the_preset_reads(
     for preset, expected in (("small", small), ("paper", paper)):
         asked = Reproduction.model_validate({"experiment": name, "data": data, "preset": preset})
         assert getattr(asked.method_of(step), setting) == expected
+
+
+def test_hicl_has_its_own_prompt_over_sncse_under_the_papers_preset_alone(data: str):
+    prompts = {
+        (preset, arm.label): base.before_positive
+        for preset in ("small", "paper")
+        for asked in [Reproduction(experiment="s004.t1", data=data, preset=preset)]
+        for arm in asked.what.arms
+        for step in arm.steps
+        for base in [comparing(asked.method_of(step))]
+        if isinstance(base, SNCSE)
+    }
+    own = {("paper", "hicl (SNCSE)"): "The sentence of"}
+    theirs = [(preset, label) for preset, label in prompts if (preset, label) not in own]
+    assert len(theirs) == 3
+    assert prompts == own | dict.fromkeys(theirs, SNCSE().before_positive)
+
+
+@pytest.mark.parametrize("figure", ["s003.f2a", "s003.f2b", "s003.f2c"])
+def test_declutrs_figure_has_its_other_temperature_under_the_papers_preset(data: str, figure: str):
+    small, paper = (
+        Reproduction.model_validate({"experiment": figure, "data": data, "preset": preset})
+        for preset in ("small", "paper")
+    )
+    assert {asked_for(small, arm).temperature for arm in small.what.arms} == {0.05}
+    ours, colder = paper.what.arms[: len(small.what.arms)], paper.what.arms[len(small.what.arms) :]
+    assert ours == small.what.arms
+    twins = {arm.label: asked_for(paper, arm) for arm in ours}
+    for arm in colder:
+        label, _, _ = arm.label.partition(", ")
+        warm = twins[label].model_copy(update={"temperature": 5e-4})
+        assert asked_for(paper, arm) == warm
+    assert len(colder) >= 2
+
+
+def asked_for(asked: Reproduction, arm: Arm) -> DeCLUTR:
+    """How the only step of an arm trains."""
+    (step,) = arm.steps
+    method = asked.method_of(step)
+    assert isinstance(method, DeCLUTR)
+    return method
 
 
 MAIN = {
