@@ -165,7 +165,7 @@ def benchmark(
             name="--corpus",
             group=CORPUS,
             help="What the models were trained on: measures the overlap with every task, and "
-            "looks at the halves of its documents.",
+            "looks at the halves of documents that a run on it holds out.",
         ),
     ] = None,
     corpus: CorpusOptions = DEFAULTS,

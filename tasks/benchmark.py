@@ -172,7 +172,7 @@ def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactR
     return kept_json("diagnosis", found.model_dump())
 
 
-@stage("diagnose_on_halves", version=1, numeric=("device",))
+@stage("diagnose_on_halves", version=2, numeric=("device",))
 def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> ArtifactRef:
     """Alignment, uniformity and their like on halves of a corpus's documents."""
     from sentemb_core.encoder.checkpoint import load_encoder

@@ -65,7 +65,7 @@ class BenchmarkReport(BaseModel):
         )
 
 
-class _Entry(NamedTuple):
+class PoolEntry(NamedTuple):
     """A document of the pool: ordered by the hash that draws it."""
 
     rank: float
@@ -152,7 +152,7 @@ def _said(documents: Path, texts: list[str]) -> int:
     return int(found.sum())
 
 
-def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]]:
+def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[PoolEntry]]:
     """The documents that take part, in canonical order."""
     different: set[str] = set()
     if not config.halves:
@@ -166,15 +166,26 @@ def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[_Entry]
         if len(different) >= 2:
             return "counterpart", sorted(pool, key=lambda entry: entry.document)
         log.info("%d different counterparts: held-out halves validate", len(different))
-    eligible = sum(1 for _ in _with_halves(documents))
-    size = min(config.candidates, max(2, int(HELD_OUT_SHARE * eligible)))
-    pool = heapq.nsmallest(size, _with_halves(documents))
+    pool = halves_pool(documents, config.candidates)
     if len(pool) < 2:
         raise EmptyPairsError(
             "Validation by halves needs two documents of at least two sentences; found "
             f"{len(pool)}{_told_of(different, config)}, or check the sentence splitter."
         )
     return "halves", sorted(pool, key=lambda entry: entry.document)
+
+
+def halves_pool(documents: Path, most: int, share: float = HELD_OUT_SHARE) -> list[PoolEntry]:
+    """At most this share of the documents of two sentences and more, by the pool's hash."""
+    eligible = sum(1 for _ in _with_halves(documents))
+    size = min(most, max(2, int(share * eligible)))
+    return heapq.nsmallest(size, _with_halves(documents))
+
+
+def has_counterparts(documents: Path) -> bool:
+    """Whether any document has one."""
+    batches = document_batches(documents, ["counterpart"])
+    return any(batch.column("counterpart").null_count < len(batch) for batch in batches)
 
 
 def _told_of(different: Collection[str], config: ValidationConfig) -> str:
@@ -192,14 +203,14 @@ def _told_of(different: Collection[str], config: ValidationConfig) -> str:
     )
 
 
-def _with_counterpart(documents: Path) -> Iterator[_Entry]:
+def _with_counterpart(documents: Path) -> Iterator[PoolEntry]:
     first = silent = 0
     for batch in document_batches(documents, ["doc_id", "counterpart"]):
         ids, texts = (batch.column(name).to_pylist() for name in ("doc_id", "counterpart"))
         silent += texts.count(None)
         for row, (doc_id, text) in enumerate(zip(ids, texts, strict=True), first):
             if text is not None:
-                yield _Entry(unit_hash("pool", doc_id), row, doc_id, text)
+                yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, text)
         first += len(batch)
     if 0 < silent < first:
         code = NoQueriesError.code
@@ -208,14 +219,14 @@ def _with_counterpart(documents: Path) -> Iterator[_Entry]:
         )
 
 
-def _with_halves(documents: Path) -> Iterator[_Entry]:
+def _with_halves(documents: Path) -> Iterator[PoolEntry]:
     first = 0
     for batch in document_batches(documents, ["doc_id", "sentences"]):
         counts = batch.column("sentences").value_lengths().to_pylist()
         ids = batch.column("doc_id").to_pylist()
         for row, (doc_id, count) in enumerate(zip(ids, counts, strict=True), first):
             if count >= 2:
-                yield _Entry(unit_hash("pool", doc_id), row, doc_id, None)
+                yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, None)
         first += len(batch)
 
 

@@ -4,7 +4,6 @@ The same measures on two kinds of positives: pairs of sentences that people call
 plots them, and the halves of a user's own documents, for which nobody is asked.
 """
 
-import heapq
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32
 from pydantic import BaseModel, ConfigDict
 
-from sentemb_core.corpus.dedup import digest
+from sentemb_core.corpus.benchmark import halves_pool, has_counterparts
 from sentemb_core.corpus.table import read_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError
@@ -26,6 +25,9 @@ ALIKE = 4.0
 
 DOCUMENTS = 1_000
 """Documents in a sample of halves."""
+
+ENOUGH = 100
+"""Documents that a run would hold out, from which on these alone are the sample."""
 
 LONGEST = 16
 """Sentences kept of a document."""
@@ -54,6 +56,7 @@ class Diagnosis(BaseModel):
     hubness: skewness of the 10-occurrence.
     duplicate_rate: share of texts that are one with another to the encoder (cosine from 0.99).
     positives_at_5: share of positives that find each other among five.
+    held_out: of halves alone: whether a run on the corpus keeps their documents from training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,6 +70,7 @@ class Diagnosis(BaseModel):
     positives_at_5: float
     texts: int
     positives: int
+    held_out: bool | None = None
 
 
 def diagnosis(
@@ -129,11 +133,13 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     Args:
         encoder: What is looked at.
         documents: A folder that `write_documents` filled, of which 1,000 are drawn by their ids.
+            They are among those that a run holds out where halves judge; where these are fewer
+            than 100, among all of them.
 
     Raises:
         EmptyPairsError: no document has two sentences.
     """
-    drawn = drawn_documents(documents)
+    drawn, held_out = drawn_documents(documents)
     texts = list(dict.fromkeys(sentence for document in drawn for sentence in document))
     row = {text: place for place, text in enumerate(texts)}
     vectors = told_vectors(encoder, texts, "the sentences of halves")
@@ -145,20 +151,28 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     first, second = (
         np.stack([vectors[pair[side]].mean(axis=0) for pair in halves]) for side in range(2)
     )
-    return diagnosis(vectors, first, second)
+    found = diagnosis(vectors, first, second)
+    return found.model_copy(update={"held_out": held_out})
 
 
-def drawn_documents(documents: Path) -> list[list[str]]:
-    """Sentences of the documents whose ids hash lowest, of those with two sentences and more."""
-    found = read_documents(documents / "documents.parquet")
-    usable = (document for document in found if len(document.sentences) > 1)
-    drawn = heapq.nsmallest(DOCUMENTS, usable, key=lambda document: digest(document.doc_id))
+def drawn_documents(documents: Path) -> tuple[list[list[str]], bool]:
+    """Sentences of the documents drawn, and whether a run on the corpus trains on none of them.
+
+    Where counterparts judge, it trains on all.
+    """
+    file = documents / "documents.parquet"
+    pool = halves_pool(file, DOCUMENTS)
+    held_out = len(pool) >= ENOUGH and not has_counterparts(file)
+    if len(pool) < ENOUGH:
+        pool = halves_pool(file, DOCUMENTS, share=1.0)
+    rows = {entry.document for entry in pool}
+    drawn = [found.sentences for row, found in enumerate(read_documents(file)) if row in rows]
     if not drawn:
         raise EmptyPairsError(
             "Halves need documents of at least two sentences, and the corpus has none: check the "
             "splitter."
         )
-    return [document.sentences[:LONGEST] for document in drawn]
+    return [sentences[:LONGEST] for sentences in drawn], held_out
 
 
 def agreement(values: Sequence[float], scores: Sequence[float]) -> float:

@@ -19,6 +19,13 @@ TITLES: dict[Group, str] = {
     "probing": "Probing",
 }
 
+HALVES = {
+    True: "The halves are of documents that a run on this corpus holds out of its training.",
+    False: "A model that was trained on this corpus may have read the halves: counterparts judge a "
+    "run on it, or it holds out too few documents.",
+}
+"""Whether they are held out -> what that means."""
+
 
 def diagnosis_lines(
     diagnoses: Mapping[str, ArtifactRef], agreed: Mapping[Group, Agreement]
@@ -38,6 +45,12 @@ def diagnosis_lines(
         for measure in MEASURES
     ]
     return [head, *rows]
+
+
+def halves_lines(diagnoses: Mapping[str, ArtifactRef]) -> list[str]:
+    """Whether a model that was trained on the corpus may have read the halves that judge it."""
+    held_out = {diagnosis_of(ref).held_out for ref in diagnoses.values()}
+    return [HALVES[told] for told in (True, False) if told in held_out]
 
 
 def fixed_lines(fixed: Iterable[str]) -> list[str]:

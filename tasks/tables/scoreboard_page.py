@@ -20,6 +20,7 @@ from tasks.tables.scoreboard_lines import (
     diagnosis_lines,
     fixed_lines,
     fusion_lines,
+    halves_lines,
     overlap_lines,
     subset_lines,
     with_interval,
@@ -95,6 +96,7 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[ScoreCell], sample: str) 
     head, *rows = diagnosis_lines(board.diagnoses[sample], agreed)
     return Panel(
         f"Without labels, on {sample}",
+        halves_lines(board.diagnoses[sample]),
         head=head,
         rows=rows,
         caption="rho: rank correlation over the models with the group's average"

@@ -33,6 +33,7 @@ from tasks.tables.scoreboard_lines import (
     diagnosis_lines,
     fixed_lines,
     fusion_lines,
+    halves_lines,
     overlap_lines,
     subset_lines,
 )
@@ -212,7 +213,8 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         agreed = agreements(board, cells, sample)
         rho = "; rho: rank correlation over models with the group's average" if agreed else ""
         lines = diagnosis_lines(board.diagnoses[sample], agreed)
-        told += [f"Without labels, on {sample}{rho}.", lines_table(lines)]
+        read = " ".join(["", *halves_lines(board.diagnoses[sample])])
+        told += [f"Without labels, on {sample}{rho}.{read}", lines_table(lines)]
     if board.fusions:
         told += [
             "Words and vectors together, by BM25 + alpha cosine or by rank fusion, on the half of "

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.errors import BadEmbeddingError, EmptyPairsError
@@ -38,7 +40,7 @@ def test_a_cross_has_the_numbers_worked_out_by_hand():
 
 
 def test_every_measure_of_a_diagnosis_is_in_the_table():
-    assert {*MEASURES, "texts", "positives"} == set(Diagnosis.model_fields)
+    assert {*MEASURES, "texts", "positives", "held_out"} == set(Diagnosis.model_fields)
 
 
 def test_zero_vectors_are_left_out():
@@ -60,10 +62,10 @@ def test_pairs_from_a_score_of_four_are_positives():
         pairs_diagnosis(encoder, StsPairs(pairs.first, pairs.second, np.ones(3), [""] * 3))
 
 
-def write(folder: Path, documents: list[list[str]]) -> Path:
+def write(folder: Path, documents: list[list[str]], title: str | None = None) -> Path:
     with DocumentWriter(folder / "documents.parquet") as writer:
         for row, sentences in enumerate(documents):
-            writer.write(Document(f"d{row}", sentences, None, row))
+            writer.write(Document(f"d{row}", sentences, title, row))
     return folder
 
 
@@ -83,11 +85,36 @@ def test_long_documents_are_cut_and_many_are_sampled_by_their_ids(
     monkeypatch.setattr(label_free, "DOCUMENTS", 5)
     monkeypatch.setattr(label_free, "LONGEST", 3)
     documents = [[f"{row} {k}" for k in range(6)] for row in range(20)]
-    whole = drawn_documents(write(tmp_path, documents))
+    whole, _ = drawn_documents(write(tmp_path, documents))
     assert [len(one) for one in whole] == [3] * 5
     (tmp_path / "more").mkdir()
-    more = drawn_documents(write(tmp_path / "more", [*documents, *[["a", "b"]] * 5]))
+    more, _ = drawn_documents(write(tmp_path / "more", [*documents, *[["a", "b"]] * 5]))
     assert len([one for one in more if one in whole]) >= 2  # most of the sample stays
+
+
+@pytest.mark.parametrize(
+    ("documents", "title", "drawn", "held_out"),
+    [(30, None, 6, True), (29, None, 29, False), (30, "T", 6, False)],
+)
+def test_halves_are_of_documents_that_a_run_holds_out_if_they_are_enough(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    documents: int,
+    title: str | None,
+    drawn: int,
+    held_out: bool,
+):
+    """A fifth is held out; where titles judge, nothing is."""
+    monkeypatch.setattr(label_free, "ENOUGH", 6)
+    texts = [[f"{row} a", f"{row} b"] for row in range(documents)]
+    found, told = drawn_documents(write(tmp_path, texts, title))
+    assert (len(found), told) == (drawn, held_out)
+    if not held_out:
+        return
+    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    rows = Benchmark.open(tmp_path).held_out_documents
+    assert sorted(found) == sorted(texts[row] for row in rows)
+    assert halves_diagnosis(tiny.static(), tmp_path).held_out
 
 
 def test_documents_of_one_sentence_have_no_halves(tmp_path: Path):

@@ -39,7 +39,7 @@ from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.tables.duel import Duel, duel_json, duel_tables
 from tasks.tables.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
-from tasks.tables.scoreboard_lines import diagnosis_lines, fusion_lines, overlap_lines
+from tasks.tables.scoreboard_lines import HALVES, diagnosis_lines, fusion_lines, overlap_lines
 from tasks.tables.scoreboard_tables import board_json, scoreboard_tables, write_board
 from tasks.walking import making_plan, without_prefect
 from tests import tiny
@@ -311,6 +311,7 @@ def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys)
         *(diagnosis_lines(told, {}) for told in found.diagnoses.values()),
     ):
         assert all(text in said and text in page for line in lines for text in line)
+    assert all(HALVES[False] in text for text in (said, page)), "too few are held out"
 
 
 def test_a_duel_tells_what_the_training_corpus_has_of_its_tasks(
