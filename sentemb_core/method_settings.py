@@ -93,6 +93,11 @@ class ICT(Settings):
     context_tokens: int = Field(
         default=288, ge=SHORTEST_CONTEXT, description="The block of ORQA's code."
     )
+    context_as: Literal["text", "mean_of_sentences"] = Field(
+        default="text",
+        description="How a context becomes a vector: as one text in ORQA; as the mean of its "
+        "sentences' vectors, as which a document is judged.",
+    )
     projection: int | None = Field(
         default=None,
         ge=1,

@@ -1,35 +1,32 @@
 """Inverse cloze task (Lee et al. 2019, ORQA): a sentence looks for the document it comes from."""
 
 import logging
+from dataclasses import replace
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.projection import projection
 from sentemb_core.method_settings import ICT, SHORTEST_CONTEXT
 from sentemb_core.methods.contrast import contrast
+from sentemb_core.methods.fine_tune import compared
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources
-from sentemb_core.views.context import context
+from sentemb_core.views.context import context, surroundings
 from sentemb_core.views.sentences import first
 
 log = logging.getLogger(__name__)
 
 
 def ict(settings: ICT, encoder: Encoder) -> Method:
-    """Positive: the text around the sentence, which mostly lacks it (ORQA).
+    """Positive: the text around the sentence, which mostly lacks it (ORQA), or its sentences' mean.
 
     Where it may lack it, a document of one sentence has no text around it and is left out.
     """
-    width = settings.projection
-    rest = context(
-        settings.removal,
-        context_tokens(settings.context_tokens, encoder),
-        special_tokens=encoder.framed,
-    )
-    return Method(
+    width, special = settings.projection, encoder.framed
+    method = Method(
         name="ict",
         pairs=sources.cloze_queries if settings.removal else sources.identity,
-        views={"anchor": first, "positive": rest},
+        views={"anchor": first},
         terms={
             "contrast": (
                 1.0,
@@ -37,6 +34,15 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
             )
         },
         head=(lambda dim: projection(dim, width)) if width else None,
+    )
+    if settings.context_as == "text":
+        limit = context_tokens(settings.context_tokens, encoder)
+        rest = context(settings.removal, limit, special_tokens=special)
+        return method.joined(views={"positive": rest})
+    around = surroundings(settings.removal, settings.context_tokens, special_tokens=special)
+    return replace(
+        method.joined(views={"sentences": around}, readers={"sentences": compared}),
+        aggregate={"positive": "sentences"},
     )
 
 

@@ -1,4 +1,6 @@
-"""The view of inverse cloze: the document around a sentence."""
+"""The views of inverse cloze: the document around a sentence."""
+
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -30,6 +32,27 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
             for sentences in sentences_of(corpus, around)
         ]
         return view_of(corpus, draw.second, draw.group, tokens)
+
+    return view
+
+
+def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+    """The sentences of that `context`, each by itself: parts of one sequence, all of one weight.
+
+    Args:
+        removal: As there.
+        max_tokens: Of them together.
+        special_tokens: Every sentence begins and ends with one, which does not count.
+    """
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        removed = rng.random(len(draw.second)) < removal
+        around = _surroundings(corpus, draw.second, removed, max_tokens, special_tokens)
+        sizes = np.array([len(sentences) for sentences in around])
+        owner = np.repeat(np.arange(len(around)), sizes)
+        tokens = corpus.tokens(np.concatenate(around))
+        parts = view_of(corpus, draw.second[owner], draw.group[owner], tokens)
+        return replace(parts, owner=owner, weight=1 / sizes[owner])
 
     return view
 

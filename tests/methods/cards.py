@@ -240,7 +240,8 @@ def mapped_one_way(scene: Scene) -> Tensor:
 
 
 def ict(scene: Scene) -> Tensor:
-    views = [scene.read("anchor"), scene.read("positive")]
+    mean = scene.settings.context_as == "mean_of_sentences"
+    views = [scene.read("anchor"), means_of_sentences(scene) if mean else scene.read("positive")]
     if scene.settings.projection:
         views = [projected(scene, rows) for rows in views]
     return one_way(scene, *views)
@@ -254,11 +255,16 @@ def infocse_idc(scene: Scene) -> Tensor:
 
 
 def fine_tune(scene: Scene) -> Tensor:
-    rows = scene.read("sentence")
+    documents = means_of_sentences(scene, "sentence")
+    return one_way(scene, documents, scene.read("counterpart"), ("document", "counterpart"))
+
+
+def means_of_sentences(scene: Scene, name: str = "sentences") -> Vectors:
+    """Of length 1 each where cosines compare, as in validation."""
+    rows = scene.read(name)
     if scene.who.encoder.similarity == "cosine":
         rows = [row / row.norm() for row in rows]
-    documents = means_of(rows, scene.view("sentence"))
-    return one_way(scene, documents, scene.read("counterpart"), ("document", "counterpart"))
+    return means_of(rows, scene.view(name))
 
 
 def declutr(scene: Scene) -> Tensor:

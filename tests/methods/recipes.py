@@ -59,6 +59,7 @@ RECIPES = (
     Recipe("conpono", {"bilinear": True}),
     Recipe("ict"),
     Recipe("ict", {"projection": 8}, perturbed=True),
+    Recipe("ict", {"context_as": "mean_of_sentences"}),
     Recipe("cpc"),
     Recipe("fine_tune", {"sentences": 2}),
     Recipe("declutr", SPANS),

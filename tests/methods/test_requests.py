@@ -43,7 +43,7 @@ class Step:
 def documents() -> tiny.TinyCorpus:
     """Sixteen of six sentences; each has ten words of three letters, a document no word twice.
 
-    Words are not marked, so no space stands between them.
+    Words are not marked, so a space stands before each.
     """
     rng = np.random.default_rng(0)
     found = tiny.corpus([6] * 16)

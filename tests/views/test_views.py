@@ -4,15 +4,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.views.batch import Draw, View, negatives, positives
-from sentemb_core.views.context import context
+from sentemb_core.views.batch import Draw, View, negatives, owners, positives
+from sentemb_core.views.context import context, surroundings
 from sentemb_core.views.sentences import first, second
 from tests import tiny
 from tests.views.drawn import every_sentence, numbered, words
 
 
-def rng():
-    return np.random.default_rng(0)
+def rng(seed=0):
+    return np.random.default_rng(seed)
 
 
 rows_of_labels = st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=6)
@@ -99,6 +99,29 @@ def test_a_context_takes_the_nearest_sentences_up_to_its_limit():
     assert words(view.tokens[4]) == [2, 3, 5, 6]
     assert words(view.tokens[0]) == [1, 2, 3, 4]
     assert max(map(len, view.tokens)) <= 14
+
+
+@given(st.floats(0, 1), st.integers(3, 20), st.integers(0, 99))
+@settings(deadline=None, max_examples=40)
+def test_surroundings_are_the_sentences_of_a_context_each_by_itself(removal, limit, seed):
+    corpus = numbered([9, 2, 4])
+    draw = every_sentence(corpus)
+    text = context(removal, limit + 2, special_tokens=True)(
+        corpus, draw, np.random.default_rng(seed)
+    )
+    view = surroundings(removal, limit, special_tokens=True)(
+        corpus, draw, np.random.default_rng(seed)
+    )
+    for k, whole in enumerate(text.tokens):
+        own = np.flatnonzero(view.owner == k)
+        assert [words(view.tokens[row]) for row in own] == [[word] for word in words(whole)]
+        assert view.weight[own].tolist() == [1 / len(own)] * len(own)
+    sums = owners(view)
+    assert (sums.document.tolist(), sums.group.tolist(), sums.text.tolist()) == (
+        text.document.tolist(),
+        text.group.tolist(),
+        text.text.tolist(),
+    )
 
 
 @given(st.integers(3, 40), st.booleans())
