@@ -12,7 +12,7 @@ from sentemb_core.methods.words import ids_of, mask_id, texts_of, tokens_of
 from sentemb_core.pairs import sources
 from sentemb_core.readers.at_token import at_token
 from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.negation import negations
+from sentemb_core.views.negation import Negate, negations
 from sentemb_core.views.prompted import prompted
 from sentemb_core.views.sentences import first
 from sentemb_core.views.shortened import shortened
@@ -21,7 +21,7 @@ ADDED = 3
 """Tokens by which a negation outgrows its sentence: `did not`, and a piece more of the verb."""
 
 
-def sncse(settings: SNCSE, encoder: Encoder) -> Method:
+def sncse(settings: SNCSE, encoder: Encoder, negate: Negate | None = None) -> Method:
     """SimCSE on the state at [MASK], and a bidirectional margin between positive and negation.
 
     Sentences are cut before they are negated: no negation stands behind the cut.
@@ -29,13 +29,14 @@ def sncse(settings: SNCSE, encoder: Encoder) -> Method:
     Args:
         settings: Prompts, margins and their weight.
         encoder: Its vocabulary has a mask, and its max_length room for prompt and text.
+        negate: A sentence to its opposite, by spaCy's parse for one; none: our own rules.
 
     Raises:
         RecipeError: the prompt leaves no room for the text.
     """
     require_dropout(encoder, "sncse")
     text = shortened(first, text_tokens(settings, encoder), special_tokens=encoder.framed)
-    return soft_negated(settings, encoder, text, opposite(text, encoder))
+    return soft_negated(settings, encoder, text, opposite(text, encoder, negate))
 
 
 def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: ViewMaker) -> Method:
@@ -73,9 +74,9 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
     )
 
 
-def opposite(text: ViewMaker, encoder: Encoder) -> ViewMaker:
+def opposite(text: ViewMaker, encoder: Encoder, negate: Negate | None = None) -> ViewMaker:
     """`text` negated by way of its words, as long as that makes it."""
-    return negations(text, texts_of(encoder), tokens_of(encoder))
+    return negations(text, texts_of(encoder), tokens_of(encoder), negate)
 
 
 def text_tokens(settings: SNCSE, encoder: Encoder) -> int:

@@ -1,8 +1,8 @@
 """Soft negatives (SNCSE, Wang et al. 2022): a sentence and its negation share all words but one.
 
 Deviation: the paper finds auxiliaries and the main verb with spaCy's parser, whose model is a
-download; here short lists and the order of words decide (see `verbs`). `n't` is removed as `not`
-is.
+download; here short lists and the order of words decide (see `verbs`), unless the caller brings
+another negation. `n't` is removed as `not` is.
 """
 
 import re
@@ -14,6 +14,9 @@ import numpy as np
 from sentemb_core.pairs.documents import Documents, Tokens
 from sentemb_core.views.batch import Draw, View, ViewMaker
 from sentemb_core.views.verbs import VERBS, lemma_of_past, lemma_of_third_person, words
+
+Negate = Callable[[str], str]
+"""From a sentence to its opposite."""
 
 _SHORTENED = words("m s re ve ll d")
 _SHORTENED_AUXILIARIES = frozenset(
@@ -54,6 +57,7 @@ def negations(
     text: ViewMaker,
     decode: Callable[[list[Tokens]], list[str]],
     encode: Callable[[list[str]], list[Tokens]],
+    negate: Negate | None = None,
 ) -> ViewMaker:
     """`text` with the opposite meaning, by way of its words.
 
@@ -61,11 +65,13 @@ def negations(
         text: Whose rows, without a prompt, and before they are sliced: a piece of a word is none.
         decode: Token ids to texts, without the special tokens around them.
         encode: Texts to token ids as the corpus has them.
+        negate: A sentence to its opposite; none: `negated`.
     """
+    opposite = negate or negated
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)
-        return replace(seen, tokens=encode([negated(row) for row in decode(seen.tokens)]))
+        return replace(seen, tokens=encode(list(map(opposite, decode(seen.tokens)))))
 
     return view
 

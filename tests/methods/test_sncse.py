@@ -97,6 +97,18 @@ def test_contractions_are_negated_on_the_path_that_trains():
 DOCUMENT = ["The old man runs home with many people", "he is here", "the car went home"] * 6
 
 
+def test_who_makes_the_method_may_bring_another_negation():
+    def denied(sentence: str) -> str:
+        return f"not {sentence}"
+
+    anchor, _, negation = (
+        content_of(seen(make, corpus_of(SENTENCES)))
+        for make in sncse(SNCSE(), encoder(), denied).views.values()
+    )
+    (added,) = encoder().tokenizer.encode("not", add_special_tokens=False).ids
+    assert negation == [[added, *row] for row in anchor]
+
+
 def test_a_text_is_negated_once_and_then_sliced():
     """Over SNCSE the negated texts are sliced too (seed 004, section 3.1)."""
     corpus = corpus_of(DOCUMENT, DOCUMENT[1:])
