@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from prefect import flow
 
@@ -36,7 +37,9 @@ from sentemb_core.method_settings import (
     InfoCSEIDCPairs,
 )
 from sentemb_core.store.objects import file_digest
+from sentemb_core.suite import SUITE
 from sentemb_core.types import ArtifactRef
+from tasks.benchmark import measure_overlap, placed
 from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
@@ -151,6 +154,32 @@ def block_of(
         sts={name: (str(file), file_digest(file)) for name, file in files.items()},
         annotation=ANNOTATIONS.get(method, AnnotationConfig()),
     )
+
+
+def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
+    """What of the STS judges' texts stands in each corpus that they judge, which has no titles."""
+    files = {(f"{file}.parquet",) for file in STS.values()}
+    places = [placed(one, Path(table.data)) for one in SUITE if one.files in files]
+    sets = [one for one in places if one.task.group == "sts"]
+    return [
+        measure_overlap(
+            documents_of(table.corpus(corpus)),
+            [one.task for one in sets],
+            [one.digests for one in sets],
+            [one.folder for one in sets],
+        )
+        for corpus in table.corpora_read
+        if not looked_for(corpus)
+    ]
+
+
+def pools_of(table: MethodTable) -> dict[str, ArtifactRef]:
+    """Corpus -> its pool of titles."""
+    return {
+        corpus: draw_benchmark(documents_of(table.corpus(corpus)), table.pool)
+        for corpus in table.corpora_read
+        if looked_for(corpus)
+    }
 
 
 def block_of_row(

@@ -118,9 +118,9 @@ def experiments_in(folder: str | None) -> list[Json]:
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
     """The table beside the paper's, what becomes of the claims, and the files."""
     from flows.experiment import experiment
-    from flows.experiments.judging import overlaps_with
+    from flows.experiments.judging import overlaps_with, pools_of
     from sentemb_core.store.objects import Store
-    from tasks.benchmark import largest_overlaps
+    from tasks.benchmark import largest_overlaps, pools_told
     from tasks.tables.findings_page import write_findings
     from tasks.tables.findings_table import FindingsTable
     from tasks.tables.markdown import write_between_marks
@@ -136,6 +136,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
             asked.model_dump(mode="json"),
             asked.left_out,
             largest_overlaps(overlaps_with(asked)),
+            pools_told(pools_of(asked)),
         )
     if markdown:
         write_between_marks(markdown, asked.experiment, told.markdown())
@@ -174,18 +175,25 @@ def run_table(
     if isinstance(table, Reproduction):
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
-    from flows.reproduce import methods_small
+    from flows.reproduce import methods_small, overlaps_with, pools_of
+    from sentemb_core.store.objects import Store
+    from tasks.benchmark import largest_overlaps, pools_told
     from tasks.tables.cells import cells_json, cells_markdown, cells_table
     from tasks.tables.markdown import write_between_marks
+    from tasks.tables.seen import overlap_notes, pool_notes
+    from tasks.walking import without_prefect
 
     with filling(markdown, table.marks), running():
         cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
+    with without_prefect(Store.default()):
+        overlaps = overlap_notes(largest_overlaps(overlaps_with(table)))
+        seen = [*overlaps, *pool_notes(pools_told(pools_of(table)))]
     if markdown:
-        write_between_marks(markdown, table.marks, cells_markdown(cells))
+        write_between_marks(markdown, table.marks, cells_markdown(cells, seen))
     if as_json:
         emit(cells_json(cells))
     else:
-        show(cells_table(cells))
+        show(cells_table(cells), *seen)
     if isinstance(table, FewShotTable):
         show_curves(cells)
     return refusals(cell.error for cell in cells)

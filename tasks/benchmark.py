@@ -1,7 +1,7 @@
 """The evaluation suite's stages: one encoder on one task, without labels, and against another."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ from tasks.rows import Value
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:
+    from sentemb_core.corpus.benchmark import BenchmarkReport
     from sentemb_core.evaluation.comparison import Comparison
     from sentemb_core.evaluation.label_free import Diagnosis
     from sentemb_core.evaluation.overlap import Overlap
@@ -190,8 +191,6 @@ def measure_overlap(
     folders: list[str],
 ) -> ArtifactRef:
     """What a training corpus has of the tasks' texts."""
-    from sentemb_core.corpus.table import read_documents
-    from sentemb_core.evaluation.overlap import overlaps
     from sentemb_core.evaluation.suite_texts import task_texts
 
     texts = {
@@ -199,6 +198,31 @@ def measure_overlap(
         for task, folder in zip(tasks, folders, strict=True)
         for name, found in task_texts(task, Path(folder)).items()
     }
+    return kept_overlap(documents, texts)
+
+
+@stage("measure_query_overlap", version=1, ignore=("folders",))
+def measure_query_overlap(
+    documents: ArtifactRef,
+    tasks: list[SuiteTask],
+    digests: list[tuple[str, ...]],
+    folders: list[str],
+) -> ArtifactRef:
+    """What a training corpus has of the queries of BEIR folders: their documents are millions."""
+    from sentemb_core.evaluation.suite_texts import beir_queries
+
+    texts = {
+        f"{task.name} queries": beir_queries(task, Path(folder))
+        for task, folder in zip(tasks, folders, strict=True)
+    }
+    return kept_overlap(documents, texts)
+
+
+def kept_overlap(documents: ArtifactRef, texts: Mapping[str, Sequence[str]]) -> ArtifactRef:
+    """What a corpus has of each set of texts."""
+    from sentemb_core.corpus.table import read_documents
+    from sentemb_core.evaluation.overlap import overlaps
+
     corpus = read_documents(opened(documents) / "documents.parquet")
     told = overlaps((document.sentences for document in corpus), texts)
     return kept_json("overlap", {name: found.model_dump() for name, found in told.items()})
@@ -266,6 +290,16 @@ def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
     """Of each set of texts with the one of several corpora that has most of its runs of words."""
     found = [one for artifact in artifacts for one in overlaps_of(artifact).items()]
     return dict(sorted(found, key=lambda pair: pair[1].runs or 0.0))
+
+
+def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, BenchmarkReport]":
+    """The sizes of drawn pools."""
+    from sentemb_core.corpus.benchmark import BenchmarkReport
+
+    return {
+        name: BenchmarkReport.model_validate(told_of(pool, "benchmark"))
+        for name, pool in pools.items()
+    }
 
 
 def comparison_of(artifact: ArtifactRef) -> "Comparison":

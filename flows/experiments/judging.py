@@ -10,8 +10,8 @@ from flows.scoring import System, result_on
 from flows.steps import documents_of
 from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import measure_overlap, placed, score_case
-from tasks.corpus import tokenise_sentences
+from tasks.benchmark import measure_overlap, measure_query_overlap, placed, score_case
+from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
 
 
@@ -43,21 +43,40 @@ def column_result(
 def overlaps_with(asked: Reproduction) -> list[ArtifactRef]:
     """What of the judges' texts stands in each corpus that training read and that can be read.
 
-    A pool of titles is drawn from the corpus that arms train on, its queries left out: nothing to
-    measure. BEIR's folders hold millions of texts: `benchmark --corpus` measures one that is meant.
+    Pools of titles are told by `pools_of`. Of BEIR's folders the queries alone are looked for:
+    `benchmark --corpus` measures one that is meant with its documents.
     """
     by_judge = {one.judge: one for one in asked.what.columns}
     columns = [one for one in by_judge.values() if one.judge not in WITHOUT_FILES]
-    tasks = [placed(task_of(one), Path(asked.data)) for one in columns if not folder_of(one)]
+    places = [(one, placed(task_of(one), Path(asked.data, folder_of(one)))) for one in columns]
+    beir = [place for one, place in places if folder_of(one)]
+    suite = [place for one, place in places if not folder_of(one)]
 
-    def measured(corpus: Corpus) -> ArtifactRef:
-        return measure_overlap(
-            documents_of(asked.corpus(corpus)),
-            [one.task for one in tasks],
-            [one.digests for one in tasks],
-            [one.folder for one in tasks],
-        )
+    def measured(corpus: Corpus) -> list[ArtifactRef]:
+        documents = documents_of(asked.corpus(corpus))
+        return [
+            measure(
+                documents,
+                [one.task for one in found],
+                [one.digests for one in found],
+                [one.folder for one in found],
+            )
+            for measure, found in ((measure_overlap, suite), (measure_query_overlap, beir))
+            if found
+        ]
 
-    read = asked.corpora_read if tasks else []
+    read = asked.corpora_read if places else []
     found = [attempted(f"overlap with {corpus}", partial(measured, corpus))[0] for corpus in read]
-    return [one for one in found if one]
+    return [ref for refs in found if refs for ref in refs]
+
+
+def pools_of(asked: Reproduction) -> dict[str, ArtifactRef]:
+    """Column -> the pool of titles that judges it; of several on one corpus the first."""
+    columns: dict[Corpus, str] = {}
+    for one in asked.what.columns:
+        if one.judge == TITLE:
+            columns.setdefault(one.corpus, one.label)
+    return {
+        label: draw_benchmark(documents_of(asked.corpus(corpus)), asked.pool)
+        for corpus, label in columns.items()
+    }

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from sentemb_core.evaluation.beir import beir_judgements, beir_texts
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.suite_collections import read_collection
 from sentemb_core.evaluation.suite_probes import read_probe
@@ -28,3 +29,13 @@ def task_texts(task: Task, folder: Path) -> dict[str, list[str]]:
             probe = read_probe(task, folder)
             sides = [*probe.first, *(probe.second or ())]
             return {task.name: [text for side in sides for text in side]}
+
+
+def beir_queries(task: Task, folder: Path) -> list[str]:
+    """The judged queries of a BEIR folder, its documents unread.
+
+    Raises:
+        UnreadableSourceError, BadDataError: E103, E100, as their readers.
+    """
+    judged = {one.query for one in beir_judgements(folder, Path(task.files[-1]).stem)}
+    return [query.text for query in beir_texts(folder, "queries.jsonl") if query.key in judged]

@@ -114,10 +114,10 @@ def cells_table(cells: Sequence[MethodCell]) -> "Table":
     return terminal_table(names, lines(cells), range(3, len(names)), caption=below)
 
 
-def cells_markdown(cells: Sequence[MethodCell]) -> str:
-    """A line a method, for a document, with notes below."""
+def cells_markdown(cells: Sequence[MethodCell], seen: Sequence[str] = ()) -> str:
+    """A line a method, for a document, with notes below; `seen`: of what training read."""
     names = header(cells)
-    told = [*(f"- {line}" for line in told_leads(cells)), *notes(cells)]
+    told = [*(f"- {line}" for line in (*told_leads(cells), *seen)), *notes(cells)]
     table = markdown_table(names, lines(cells), range(3, len(names)))
     return "\n".join([table, *(["", *told] if told else [])])
 

@@ -24,15 +24,13 @@ from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
 from tasks.tables.printed import AVERAGE, Printed
+from tasks.tables.seen import overlap_notes, pool_notes
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sentemb_core.corpus.benchmark import BenchmarkReport
     from sentemb_core.evaluation.overlap import Overlap
-
-
-SEEN = 0.001
-"""Share of a judge's runs of words from which on it is named."""
 
 
 class FindingsTable:
@@ -45,6 +43,7 @@ class FindingsTable:
         settings: As they were asked for.
         left_out: Columns without their files, and which these are.
         overlaps: Judge -> what of its texts stands in what the arms read.
+        pools: Column -> its pool of titles; of several on one corpus the first.
     """
 
     def __init__(
@@ -55,6 +54,7 @@ class FindingsTable:
         settings: Json,
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
         overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
+        pools: "Mapping[str, BenchmarkReport]" = MappingProxyType({}),
     ) -> None:
         self.what = what
         self.budget = budget
@@ -62,6 +62,7 @@ class FindingsTable:
         self.settings = settings
         self.left_out = left_out
         self.overlaps = overlaps
+        self.pools = pools
         self.cells: Cells = cells_of(findings)
         self.printed = Printed(what, whole=not left_out)
         self.fates: list[Fated] = fated(what, self.cells)
@@ -126,7 +127,8 @@ class FindingsTable:
             source = f"{where}: {paper.source} ({paper.measure})."
             beside = (self.printed.elsewhere(), self.printed.other_rows())
             told.append(" ".join(filter(None, (source, *beside, paper.note))))
-        told += [f"What differs: {self.differs}", *self.less(), *self.absent(), *self.overlap()]
+        told += [f"What differs: {self.differs}", *self.less(), *self.absent()]
+        told += [*overlap_notes(self.overlaps), *pool_notes(self.pools)]
         return [*told, *self.groups(), *self.failures()]
 
     @property
@@ -161,16 +163,6 @@ class FindingsTable:
             for found in self.cells.get((arm.label, column.label), [])
         )
         return [f"{arm}: {told} ({', '.join(of)})." for (arm, told), of in seeds.items()]
-
-    def overlap(self) -> list[str]:
-        """What of the judges' texts was read before: those of .1 % and more by name."""
-        runs = {name: one.runs or 0.0 for name, one in self.overlaps.items()}
-        if not runs:
-            return []
-        seen = [f"{name} {100 * share:.1f} %" for name, share in runs.items() if share >= SEEN]
-        rest = "all others below" if seen else "all below"
-        told = [*seen, *([f"{rest} {100 * SEEN:g} %"] if len(seen) < len(runs) else [])]
-        return [f"Runs of eight words of the judges' texts that training read: {', '.join(told)}."]
 
     def cost(self) -> str:
         """What each training was allowed, and the paper's; who judged; under which seeds."""
@@ -254,6 +246,7 @@ class FindingsTable:
             "notes": self.notes(),
             "paper": [asdict(table) for table in self.printed.tables],
             "overlap": {name: one.model_dump() for name, one in self.overlaps.items()},
+            "pools": {name: one.model_dump() for name, one in self.pools.items()},
             "claims": [told_json(one) for one in self.fates],
             "errors": [one.model_dump(exclude={"result"}) for one in self.findings if one.error],
         }

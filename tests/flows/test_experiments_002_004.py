@@ -11,6 +11,7 @@ import pytest
 from flows.experiment import experiment
 from flows.experiments import index
 from flows.experiments.index import Reproduction, files_wanted
+from flows.experiments.judging import overlaps_with, pools_of
 from flows.experiments.learning import base_of, texts_of
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
@@ -18,6 +19,7 @@ from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column, Experiment, Train
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
+from tasks.benchmark import largest_overlaps, pools_told
 from tasks.storing import opened
 from tasks.tables import printed as printed_numbers
 from tasks.tables.findings import Finding, cells_of, value_of
@@ -132,6 +134,17 @@ def test_a_beir_folder_is_wanted_file_by_file():
     assert {f"{folder}/corpus.jsonl", f"{folder}/queries.jsonl", f"{folder}/qrels/test.tsv"} <= set(
         files_wanted(WHOLE, WHOLE.small)
     )
+
+
+def test_training_is_held_against_the_queries_of_beir_and_the_titles_of_pools(asked: Reproduction):
+    with without_prefect(Store.default()):
+        overlaps = largest_overlaps(overlaps_with(asked))
+        pools = pools_told(pools_of(asked))
+    assert {name: one.texts for name, one in overlaps.items()} == {"quora queries": 4}
+    assert {name: one.n_candidates for name, one in pools.items()} == {"Web": 40}
+    told = FindingsTable(WHOLE, TINY, [], {}, overlaps=overlaps, pools=pools)
+    assert any("training may have read: Web 0 of 40." in note for note in told.notes())
+    assert told.json()["pools"]["Web"]["said_elsewhere"] == 0
 
 
 @pytest.mark.parametrize(("distinct", "texts"), [(False, 60), (True, 20)])

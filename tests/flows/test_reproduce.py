@@ -24,7 +24,7 @@ from flows.method_table import (
     MethodTable,
     Start,
 )
-from flows.reproduce import methods_small
+from flows.reproduce import methods_small, overlaps_with, pools_of
 from flows.settings import checked_as
 from flows.table_commands import table_settings
 from sentemb_core import console
@@ -36,6 +36,7 @@ from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
+from tasks.benchmark import largest_overlaps, pools_told
 from tasks.caching import STAGES
 from tasks.following import resuming
 from tasks.storing import written
@@ -53,6 +54,7 @@ from tasks.tables.cells import (
 )
 from tasks.tables.curves import write_curves
 from tasks.tables.markdown import write_between_marks
+from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
@@ -439,6 +441,19 @@ def test_the_document_keeps_everything_outside_the_marks(tmp_path: Path):
     file.write_text("no marks", encoding="utf-8")
     with pytest.raises(UsageError, match="<!-- t:begin -->"):
         write_between_marks(file, "t", "")
+
+
+def test_what_training_read_of_its_judges_is_measured_and_printed(data: str):
+    """The STS files of the folder are pairs of its plain sentences."""
+    with without_prefect(Store.default()):
+        overlaps = largest_overlaps(overlaps_with(table(data)))
+        pools = pools_told(pools_of(table(data)))
+    assert {name: one.exact for name, one in overlaps.items()} == {"STS-B-dev": 1.0, "SICK-R": 1.0}
+    assert list(pools) == ["blog_usgov"]
+    seen = [*overlap_notes(overlaps), *pool_notes(pools)]
+    told = cells_markdown([measured("conpono", 1)], seen)
+    assert len(seen) == 2
+    assert all(f"\n- {line}" in told for line in seen)
 
 
 def test_people_and_programs_read_the_same_rows():

@@ -1,0 +1,31 @@
+"""What of its judges' texts training read, as notes beneath a table."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sentemb_core.corpus.benchmark import BenchmarkReport
+    from sentemb_core.evaluation.overlap import Overlap
+
+SEEN = 0.001
+"""Share of a judge's runs of words from which on it is named."""
+
+
+def overlap_notes(overlaps: "Mapping[str, Overlap]") -> list[str]:
+    """Of sets of texts, by their names: those of .1 % and more by name."""
+    runs = {name: one.runs or 0.0 for name, one in overlaps.items()}
+    if not runs:
+        return []
+    seen = [f"{name} {100 * share:.1f} %" for name, share in runs.items() if share >= SEEN]
+    rest = "all others below" if seen else "all below"
+    told = [*seen, *([f"{rest} {100 * SEEN:g} %"] if len(seen) < len(runs) else [])]
+    return [f"Runs of eight words of the judges' texts that training read: {', '.join(told)}."]
+
+
+def pool_notes(pools: "Mapping[str, BenchmarkReport]") -> list[str]:
+    """Of pools of titles, by their names; no document is trained on beside its own title."""
+    said = [
+        f"{name} {pool.said_elsewhere:,} of {pool.n_candidates:,}" for name, pool in pools.items()
+    ]
+    told = "Titles that are a sentence of another document, too, which training may have read"
+    return [f"{told}: {', '.join(said)}."] if said else []
