@@ -28,7 +28,8 @@ class Rival(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds.
 
     `units`: queries, pairs or examples that the interval is over; None: for want of them it is the
-    range over the seeds.
+    range over the seeds. `unkept`: there are some, but their own values of the measure were not
+    kept.
     `reversed`: of seconds and losses the lower are better, and the difference is the other's less
     the better's.
     `digits`: behind the point, where a person reads it: losses may all lie below .001.
@@ -43,6 +44,7 @@ class Rival(Value):
     equal_in: int = 0
     margin: float = 0.0
     units: int | None = None
+    unkept: bool = False
     reversed: bool = False
     digits: int = 3
 
@@ -52,10 +54,12 @@ class Rival(Value):
         return self.units is None
 
     @property
-    def too_few(self) -> str:
-        """What there is too little of to decide anything, if there is."""
+    def undecidable(self) -> str:
+        """Why nothing can be decided, if so: what there is too little of."""
         if self.seeds < FEWEST:
             return "one seed decides nothing"
+        if self.unkept:
+            return "without each query's own value nothing can be decided"
         if self.units is not None and self.units < FEWEST_UNITS:
             return f"of {self.units} queries, pairs or examples nothing can be decided"
         return ""
@@ -67,7 +71,7 @@ class Rival(Value):
         A seed in which both are equal agrees with nobody. With a margin, its negative takes the
         place of 0.
         """
-        if self.too_few:
+        if self.undecidable:
             return "not decided"
         if self.low > -self.margin and self.better_in == self.seeds:
             return "holds"
@@ -155,8 +159,8 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
     """The difference, and in how many seeds it is above 0, or above the margin's negative.
 
     The interval is of other queries. Seconds and losses, of which the lower are better, have no
-    units, and of a measure beside the main one none were kept: there it is the range over the
-    seeds.
+    units: there it is the range over the seeds. So it is of a measure beside the main one, whose
+    single values were not kept; seeds are too few to decide of those.
     """
     first = next(iter(pairs.values()))
     timed = first[0][0].judge in OF_TRAINING
@@ -165,7 +169,7 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
         * mean(value_of(one, column) - value_of(other, column) for column, one, other in row)
         for row in pairs.values()
     ]
-    interval: Json = {"low": min(gains), "high": max(gains)}
+    interval: Json = {"low": min(gains), "high": max(gains), "unkept": not timed}
     if all(has_units(one, column) for column, one, _ in first):
         interval = told_of(claim_interval(contests(pairs)), "interval")
     return Rival(

@@ -290,9 +290,9 @@ def difference(claim: Fated) -> str:
     least, middle, most = (
         f"{value:+.{rival.digits}f}" for value in (rival.low, rival.difference, rival.high)
     )
-    told = f"{sides}{of}: {middle} ({least} to {most}"
-    if rival.too_few:
-        return f"{told}); {rival.too_few}.{missing}"
-    equal = f", equal in {rival.equal_in}" if rival.equal_in else ""
     over = " over the seeds" if rival.over_seeds else ""
-    return f"{told}{over}), {above} in {rival.better_in} of {rival.seeds} seeds{equal}.{missing}"
+    told = f"{sides}{of}: {middle} ({least} to {most}{over})"
+    if rival.undecidable:
+        return f"{told}; {rival.undecidable}.{missing}"
+    equal = f", equal in {rival.equal_in}" if rival.equal_in else ""
+    return f"{told}, {above} in {rival.better_in} of {rival.seeds} seeds{equal}.{missing}"

@@ -15,6 +15,7 @@ from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import (
     CASE,
     LOSS,
+    POINT,
     SECONDS,
     SMALL,
     TITLE,
@@ -262,14 +263,18 @@ def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
     assert "b less a, s: +3.000" in evidence(found)
 
 
-def test_of_a_measure_without_single_values_the_interval_is_the_range_over_the_seeds():
-    columns = (Column(label="CR", judge="CR", measure="other"),)
-    claim = Claim(text="a is best", better="a", than=("b",))
+@pytest.mark.parametrize(("measure", "fated"), [("other", "not decided"), ("accuracy", "holds")])
+def test_a_measure_without_single_values_decides_nothing(measure: str, fated: str):
+    columns = (Column(label="CR", judge="CR", measure=measure),)
+    claim = Claim(text="a is best", better="a", than=("b",), margin=POINT)
     found = fate(claim, {"a": 0.6, "b": 0.4}, columns=columns)
     (rival,) = found.rivals
-    assert rival.over_seeds
-    assert (rival.low, rival.high) == (0.0, 0.0), "every result has .5 of it"
-    assert "(+0.000 to +0.000 over the seeds)" in evidence(found)
+    assert found.fate == fated
+    if measure == "other":
+        assert rival.over_seeds
+        assert (rival.low, rival.high) == (0.0, 0.0), "every result has .5 of it"
+        undecided = "without each query's own value nothing can be decided."
+        assert evidence(found).endswith(f"(+0.000 to +0.000 over the seeds); {undecided}")
 
 
 def test_one_seed_decides_nothing_and_says_so():
