@@ -13,7 +13,7 @@ from tasks.walking import PENDING
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_labels", version=2, ignore=("place",))
+@stage("read_labels", version=3, ignore=("place",))
 def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> ArtifactRef:
     """The documents again, with the counterparts that a file of labels gives.
 

@@ -7,6 +7,7 @@ item. Its document decides by a hash whether the label is there to learn from or
 import logging
 import shutil
 from collections.abc import Container, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -87,8 +88,9 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
     """The documents folder again, with the counterparts that a file of labels gives.
 
     The counterpart column of the corpus no longer counts. Of several labels of one document the
-    first judges, and all are learnt from. Sentences equal to a counterpart are dropped, unless
-    nothing is left. How many rows were refused is returned.
+    first by a hash of both judges, wherever it stands in the file, and all are learnt from.
+    Sentences equal to a counterpart are dropped, unless nothing is left. How many rows were refused
+    is returned.
 
     Args:
         documents: Folder that `write_documents` filled.
@@ -108,7 +110,8 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
     texts: list[str] = []
     with DocumentWriter(out / "documents.parquet") as writer:
         for row, document in enumerate(read_documents(documents / "documents.parquet")):
-            own = list(found.get(document.doc_id, ()))
+            texts_of = found.get(document.doc_id, ())
+            own = sorted(texts_of, key=partial(unit_hash, document.doc_id))
             writer.write(_with_counterparts(document, own))
             row_of += [row] * len(own[1:])
             texts += own[1:]
@@ -132,10 +135,10 @@ def write_labelled(
 ) -> LabelReport:
     """Documents to fine-tune on: the sentences of each, and its counterpart as the last one.
 
-    Labels of documents outside the pool, in the order of a hash of the document's id, so that a
-    smaller count is part of a larger one. A label whose text is a candidate of the pool would
-    teach an answer: it is left out. So is one of a document that is held out: where too few
-    counterparts judge, halves of documents do.
+    Labels of documents outside the pool, in the order of a hash of the document's id, those of one
+    document by a hash of both, so that a smaller count is part of a larger one. A label whose text
+    is a candidate of the pool would teach an answer: it is left out. So is one of a document that
+    is held out: where too few counterparts judge, halves of documents do.
 
     Args:
         documents: Folder that `write_documents` or `write_with_labels` filled.
@@ -189,7 +192,7 @@ def drawn_labels(
 def _read_labels(
     documents: Path, config: LabelsConfig, rejected: Path
 ) -> tuple[dict[str, dict[str, None]], LabelCounts]:
-    """Document id -> its counterparts, in the file's order; and how many rows were refused."""
+    """Document id -> its counterparts, each once; and how many rows were refused."""
     known: dict[str, None] = {
         doc_id: None
         for batch in document_batches(documents, ["doc_id"])
@@ -341,7 +344,7 @@ def _with_counterparts(document: Document, texts: list[str]) -> Document:
 
 
 def _labels(documents: Path) -> Iterator[tuple[str, int, str]]:
-    """(id, row, counterpart) of every label; of a document with several, all of them."""
+    """(id, row, counterpart) of every label; of a document with several, all by their hashes."""
     ids: list[str] = []
     for batch in document_batches(documents / "documents.parquet", ["doc_id", "counterpart"]):
         begin = len(ids)

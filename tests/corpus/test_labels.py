@@ -162,18 +162,27 @@ def test_a_file_gives_the_counterparts(tmp_path: Path):
     assert found["d8"].sentences == ["It snows. 8"], "and so does a second one"
 
 
-def test_of_several_labels_the_first_judges_and_all_are_learnt(tmp_path: Path):
-    texts = ["first", "second", "third"]
-    rows = [pair(k, f"{text} {k}") for k in range(200) for text in texts]
-    out = labelled(tmp_path, rows)
-    judged, learnt = tmp_path / "benchmark", tmp_path / "labels"
-    judged.mkdir()
-    learnt.mkdir()
-    write_benchmark(out / "documents.parquet", ValidationConfig(label_share=SHARE), judged)
-    report = write_labelled(out, judged, SHARE, None, learnt)
-    assert set(Benchmark.open(judged).candidate_text) <= {f"first {k}" for k in range(200)}
-    found = list(read_documents(learnt / "documents.parquet"))
-    assert report.labels == len(found) == 3 * len({document.doc_id for document in found})
+@pytest.mark.parametrize("count", [None, 7])
+def test_of_several_labels_one_judges_and_all_are_learnt_however_the_file_is_ordered(
+    tmp_path: Path, count: int | None
+):
+    """By hash, never by order: half of the counts end among the labels of one document."""
+    rows = [pair(k, f"{text} {k}") for k in range(200) for text in ("first", "second", "third")]
+    found = []
+    for order, given in {"as it is": rows, "turned": rows[::-1]}.items():
+        folder = tmp_path / order
+        for name in ("benchmark", "labels"):
+            (folder / name).mkdir(parents=True)
+        out = labelled(folder, given)
+        config = ValidationConfig(label_share=SHARE)
+        write_benchmark(out / "documents.parquet", config, folder / "benchmark")
+        report = write_labelled(out, folder / "benchmark", SHARE, count, folder / "labels")
+        judging = Benchmark.open(folder / "benchmark").candidate_text
+        found.append((judging, list(read_documents(folder / "labels" / "documents.parquet"))))
+    assert found[0] == found[1]
+    (judging, learnt), _ = found
+    assert {str(text).split()[0] for text in judging} == {"first", "second", "third"}
+    assert report.labels == len(learnt) == (count or 3 * len({one.doc_id for one in learnt}))
 
 
 def test_a_few_bad_labels_are_counted_and_kept_aside(
