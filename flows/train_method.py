@@ -30,6 +30,8 @@ def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
     run = begun(config, watch)
     base = run.rows[-1]
     label = f"after {config.training.method.name}"
+    if label == base.label:  # rows are known by their labels
+        label += " again"
     after = trained("trained", label, base, config.training, run.texts, config)
     watch(after)
     last = isinstance(config.training.method, Condenser)

@@ -83,7 +83,7 @@ class SelfTraining(Value):
     @property
     def path(self) -> list[Row]:
         """The best row, and before it those that its encoder came from."""
-        known = {row.label: row for row in self.rows}
+        known = {row.label: row for row in self.rows[: self.best]}
         found = [self.rows[self.best]]
         while before := found[0].before:
             found.insert(0, known[before])

@@ -58,6 +58,13 @@ def test_a_training_that_harms_leaves_the_start_encoder(corpus_file: Path):
     assert trained(tiny_method(corpus_file, training=hardly)).best == 0
 
 
+def test_a_method_that_is_its_own_initialiser_has_rows_that_can_be_told_apart(corpus_file: Path):
+    config = tiny_method(corpus_file)
+    found = trained(config.model_copy(update={"initialiser": config.training}))
+    last = found.model_copy(update={"best": 2})
+    assert [row.label for row in last.path] == ["start", "after conpono", "after conpono again"]
+
+
 def word_vectors(folder: Path, broken: str = "") -> Path:
     """A file of word vectors, each topic of the corpus in a direction of its own."""
     file = folder / "words.vec"
