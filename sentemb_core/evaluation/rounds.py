@@ -69,9 +69,10 @@ class Diagnostics(BaseModel):
     """Everything that a report tells of one round beside its scores.
 
     `before` is the annotator, `after` the encoder trained on what it found; none where vectors
-    are not kept. `churn` is the adjusted Rand index to the round before, `related_share` what the
-    annotator's vectors say of a sentence's pairs in its document (`idc.relatedness`), `drift` what
-    share of the pairs float32 finds otherwise (`annotation.drift`; none of float32 itself).
+    are not kept, and then the annotator ranks no pairs either. `churn` is the adjusted Rand index
+    to the round before, `related_share` what the annotator's vectors say of a sentence's pairs in
+    its document (`idc.relatedness`), `drift` what share of the pairs float32 finds otherwise
+    (`annotation.drift`; none of float32 itself).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -111,7 +112,7 @@ def diagnostics(
     rows = np.sort(rng.choice(len(pairs), min(SAMPLE, len(pairs)), replace=False))
     positive = pairs.take(rows)
     negative = strangers(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
-    told = told_pairs(corpus, *positive, before)
+    told = told_pairs(corpus, *positive, before) if before else []
     ranked = sorted(told, key=lambda pair: -pair.cosine)
     return Diagnostics(
         churn=None if previous is None else churn(corpus, clusters, previous),
@@ -146,12 +147,10 @@ def told_pairs(
     corpus: TokenCorpus,
     i: Int64[np.ndarray, " pairs"],
     j: Int64[np.ndarray, " pairs"],
-    vectors: Embeddings | None,
+    vectors: Embeddings,
 ) -> list[Pair]:
-    """Sampled pairs with their cosine under the annotator (0 if unknown) and word overlap."""
-    cosine = np.zeros(len(i))
-    if vectors:
-        cosine = (unit_rows(vectors, i) * unit_rows(vectors, j)).sum(axis=1)
+    """Sampled pairs with their cosine under the annotator and word overlap."""
+    cosine = (unit_rows(vectors, i) * unit_rows(vectors, j)).sum(axis=1)
     texts = zip(corpus.texts(i), corpus.texts(j), cosine.tolist(), strict=True)
     return [
         Pair(left=left, right=right, cosine=value, jaccard=jaccard(left, right))

@@ -9,6 +9,7 @@ from flows.infocse_idc import self_train
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.report.chapters.examples import examples
 from sentemb_core.report.data import RunReport
 from sentemb_core.store.objects import Store
 from tasks.publish import Outcome
@@ -59,6 +60,14 @@ def test_a_single_round_has_a_before_and_after_as_far_as_vectors_were_kept(
     assert [labelling.label for labelling in report.document.rounds] == columns
     assert len(report.lost_queries) == lost_at_most_ten(outcome)
     assert "its control" in report.notes[0]
+
+
+def test_pairs_that_no_kept_vector_ranks_are_not_shown_with_a_cosine(corpus_file: Path):
+    rounds = {"max_rounds": 1, "patience": 1}
+    annotation = {"keep_embeddings": False}
+    _, report = reported(tiny_run(corpus_file, annotation=annotation, rounds=rounds))
+    assert (report.best_pairs, report.worst_pairs) == ([], [])
+    assert "No vectors were kept to rank them by" in examples(report, {})
 
 
 def lost_at_most_ten(outcome: Outcome) -> int:

@@ -12,7 +12,9 @@ from sentemb_core.report.markup import Html, join, quoted, table, tag
 def examples(report: RunReport, drawings: Drawings) -> Html:
     """The pairs that show most of the annotation."""
     if not (report.best_pairs or report.worst_pairs):
-        return nothing_to_show("No pairs were exported, so there are none to read.")
+        exported = any(row.pairs for row in report.rounds)
+        absent = "vectors were kept to rank them by" if exported else "pairs were exported"
+        return nothing_to_show(f"No {absent}, so there are none to read.")
     return join(
         [
             _pair_table("Closest pairs", report.best_pairs),
