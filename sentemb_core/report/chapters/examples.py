@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 
 from sentemb_core.formats import count, decimal
-from sentemb_core.report.chapters.parts import Drawings, explained, footnote, nothing_to_show
+from sentemb_core.report.chapters.parts import (
+    Drawings,
+    explained,
+    footnote,
+    nothing_to_show,
+    pairs_share_a_cluster,
+)
 from sentemb_core.report.data import RunReport, SentencePair
 from sentemb_core.report.legends import FIXED, LOST, OTHER, OWN, SUITE
 from sentemb_core.report.markup import Html, join, quoted, table, tag
@@ -15,14 +21,15 @@ def examples(report: RunReport, drawings: Drawings) -> Html:
         exported = any(row.pairs for row in report.rounds)
         absent = "vectors were kept to rank them by" if exported else "pairs were exported"
         return nothing_to_show(f"No {absent}, so there are none to read.")
+    still = " that still share a cluster" if pairs_share_a_cluster(report) else ""
     return join(
         [
             _pair_table("Closest pairs", report.best_pairs),
-            _pair_table("Farthest pairs that still share a cluster", report.worst_pairs),
+            _pair_table(f"Farthest pairs{still}", report.worst_pairs),
             footnote(
                 "Of the last round's pairs, with the cosine of the encoder that annotated. Closest "
-                "pairs should say the same in other words; the farthest show what the clusters "
-                "take along by mistake."
+                "pairs should say the same in other words; the farthest show what the "
+                "annotation takes along by mistake."
             ),
         ]
     )

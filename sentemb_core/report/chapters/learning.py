@@ -7,6 +7,7 @@ from sentemb_core.report.chapters.parts import (
     explained,
     named,
     nothing_to_show,
+    pairs_share_a_cluster,
     panel,
 )
 from sentemb_core.report.data import RunReport
@@ -28,13 +29,14 @@ def similarities(report: RunReport, drawings: Drawings) -> Html:
         ]
         for row in rows
     ]
+    pairs = "pairs inside a cluster" if pairs_share_a_cluster(report) else "the pairs"
     return join(
         [
             panel(
                 drawings.get("similarities", ()),
-                "Filled: pairs inside a cluster of that round's annotation, under the encoder that "
-                "made it (before) or learnt from it (after). Dashed outline: sentences of "
-                "different documents. The less the two overlap, the better the encoder tells them "
+                f"Filled: {pairs} of that round's annotation, under the encoder that made it "
+                "(before) or learnt from it (after). Dashed outline: sentences of different "
+                "documents. The less the two overlap, the better the encoder tells them "
                 "apart.",
             ),
             panel(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sentemb_core.report.data import FixedRow, RoundRow
+from sentemb_core.report.data import FixedRow, RoundRow, RunReport
 from sentemb_core.report.drawing import Drawing
 from sentemb_core.report.legends import Legend
 from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
@@ -40,6 +40,11 @@ def footnote(sentence: str) -> Html:
 
 def nothing_to_show(reason: str) -> Html:
     return tag("p", reason, class_="absent")
+
+
+def pairs_share_a_cluster(report: RunReport) -> bool:
+    """Whether every annotation took the pairs of its clusters, not edges alone or others, too."""
+    return all(row.positives == "cluster" for row in report.rounds)
 
 
 def named(row: FixedRow | RoundRow) -> Html:
