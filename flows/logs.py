@@ -113,21 +113,21 @@ REPEATS = (
 )
 """How lines begin that tell what another line tells: who ends a run is told how to go on."""
 
+TOLD = "_told_at"
+"""Of an error: when its line was made, which every console then prints."""
+
 
 class Once(logging.Filter):
-    """Lets an error pass where it happened; tasks, rounds and flow each tell it again."""
+    """Lets an error pass where it happened; tasks, rounds and flow each tell it again.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._told: BaseException | None = None
+    The error itself bears when it was told: held here, it would hold a failed training's memory.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.getMessage().startswith(REPEATS):
             return False
         error = record.exc_info[1] if record.exc_info else None
-        again = error is not None and error is self._told
-        self._told = error or self._told
-        return not again
+        return error is None or vars(error).setdefault(TOLD, record.created) == record.created
 
 
 class WithoutSecrets(logging.Formatter):

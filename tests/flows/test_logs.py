@@ -3,6 +3,8 @@
 import io
 import logging
 import signal
+import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -141,6 +143,25 @@ def test_another_error_is_told_too(console):
         except ValueError:
             logger.exception("attempt %d", number)
     assert out.getvalue() == "ERROR attempt 0\nERROR attempt 1\n"
+
+
+def test_a_failure_that_was_told_keeps_nothing_in_memory():
+    class Model:
+        pass
+
+    def fails_to_train() -> None:
+        model = Model()
+        models.append(weakref.ref(model))
+        raise ValueError("too small")
+
+    models, console = list[weakref.ref[Model]](), Once()
+    try:
+        fails_to_train()
+    except ValueError:
+        assert console.filter(
+            logging.LogRecord("", logging.ERROR, "", 0, "failed", (), sys.exc_info())
+        )
+    assert models[0]() is None
 
 
 def test_who_ends_a_run_reads_nothing_of_a_crash_and_who_did_not_does(console):
