@@ -54,9 +54,11 @@ def standing(training: SelfTraining) -> str:
 
 def initialiser_words(training: SelfTraining) -> str:
     """A sentence where the initialiser took more than all training after it gave; else nothing."""
-    start, first, best = training.rows[0], training.rows[1:2], training.rows[training.best]
+    start, best = training.rows[0], training.rows[training.best]
+    begun_from = {row.before for row in training.rows}
+    first = [row for row in training.rows[1:2] if row.kind == "trained" and row.label in begun_from]
     lost = recall(start.scores, "validation") > recall(best.scores, "validation")
-    if not lost or not first or not first[0].label.startswith("after "):
+    if not lost or not first:
         return ""
     return (
         f"The start itself judged higher (R@5 {recall(start.scores, 'validation'):.3f}), and is "

@@ -8,10 +8,11 @@ def ref(kind: str) -> ArtifactRef:
     return ArtifactRef(kind=kind, digest="1" * 64, size=1)
 
 
-def row(kind: RowKind, label: str, encoder: str = "model") -> Row:
+def row(kind: RowKind, label: str, encoder: str = "model", before: str = "") -> Row:
     return Row(
         kind=kind,
         label=label,
+        before=before,
         encoder=ref(encoder),
         sentences=ref("sentences"),
         scores=ref(label.replace(" ", "_")),
@@ -30,4 +31,8 @@ def training(rows: list[Row], best: int, *, controls: tuple[Row, ...] = ()) -> S
     )
 
 
-ROWS = [row("start", "start"), row("trained", "after conpono"), row("round", "round 1")]
+ROWS = [
+    row("start", "start"),
+    row("trained", "after conpono", before="start"),
+    row("round", "round 1", before="after conpono"),
+]

@@ -57,6 +57,15 @@ def test_an_initialiser_that_cost_more_than_was_gained_is_named(monkeypatch: pyt
     assert "judged higher" not in said(1, monkeypatch, [ROWS[0], ROWS[2]], start=0.6)
 
 
+def test_a_condenser_stage_that_cost_something_is_no_initialiser_that_may_be_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It is the training itself, returned for its head however its encoder is judged."""
+    words = said(1, monkeypatch, ROWS[:2], start=0.6)
+    assert "is returned, which is not the best" in words
+    assert "initialiser" not in words
+
+
 def test_an_encoder_that_learnt_no_label_and_one_that_learnt_nothing_are_said_so(
     monkeypatch: pytest.MonkeyPatch,
 ):
