@@ -14,6 +14,7 @@ from flows.short_names import labelled
 from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
+from sentemb_core.encoder.names import is_folder
 from sentemb_core.errors import UsageError
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
@@ -111,7 +112,7 @@ def results(
 
 def encoder_of(model: str) -> ArtifactRef:
     """A registered model or a folder as it is; any other name, or a file, as a start encoder."""
-    if model.startswith("models:") or Path(model).is_dir():
+    if model.startswith("models:") or is_folder(model):
         folder = str(resolve(model))
         return kept_encoder(folder, digest_of_encoder(folder))
     named = EncoderConfig(name=model, max_length=LONGEST)

@@ -12,6 +12,7 @@ from flows.running import running
 from flows.settings import checked_as, whole
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show, terminal_table
+from sentemb_core.encoder.names import is_folder
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.types import Json
 from tasks.checks import check_corpus, check_model
@@ -302,7 +303,7 @@ def check_models(models: Iterable[str]) -> None:
     """Look for them before anything runs, as their encoders will be (`benchmark.encoder_of`)."""
     for model in models:
         registered = model.startswith("models:")
-        if registered or Path(model).is_dir():
+        if registered or is_folder(model):
             resolved(model)
         if not registered:
             check_model(model)

@@ -67,10 +67,6 @@ class CorpusConfig(Config):
     )
 
 
-NAMED = ("static", "transformer", "minilm")
-"""Start encoders that are no folder, whatever lies there."""
-
-
 class EncoderConfig(Config):
     """The encoder a run starts from."""
 

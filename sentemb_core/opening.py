@@ -31,10 +31,11 @@ def loaded(model: str) -> Any:
     from sentemb_core.configs import EncoderConfig
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.encoder.devices import compute_device
+    from sentemb_core.encoder.names import is_folder
     from sentemb_core.encoder.start import start_encoder
 
     console.log_to_stderr()
-    if (Path(model) / "modules.json").is_file():
+    if is_folder(model) and (Path(model) / "modules.json").is_file():
         return load_encoder(Path(model))
     return start_encoder(EncoderConfig(name=model), None).to(compute_device())
 

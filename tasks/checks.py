@@ -15,7 +15,7 @@ from sentemb_core.configs import (
     RunConfig,
     TrainingConfig,
 )
-from sentemb_core.encoder.names import is_word_file
+from sentemb_core.encoder.names import is_folder, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
 from sentemb_core.idc.faiss_wheels import check_faiss
@@ -153,7 +153,7 @@ def check_model(name: str) -> None:
 
 def starts_static(encoder: str) -> bool:
     """Whether a start encoder is a table of token vectors: fresh, of a folder, or word vectors."""
-    if encoder == "static" or not Path(encoder).is_dir():
+    if encoder == "static" or not is_folder(encoder):
         return encoder == "static" or is_word_file(encoder)
     from sentemb_core.encoder.modules import is_static
 

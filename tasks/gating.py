@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
+from sentemb_core.encoder.names import is_folder
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
@@ -147,11 +148,10 @@ def share_learnt(config: RunConfig, training: SelfTraining) -> float:
 
 def share_before(config: RunConfig) -> float:
     """That of the start encoder: 0 where it is no folder of a registered version."""
-    folder = Path(config.encoder.name)
-    if not folder.is_dir():
+    if not is_folder(config.encoder.name):
         return 0.0
     try:
-        start = model_ref(folder)
+        start = model_ref(Path(config.encoder.name))
     except UnsafeModelError:  # links, hidden files: no version has any
         return 0.0
     same = [version for version in versions() if version.artifact == start]

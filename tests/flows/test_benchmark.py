@@ -16,18 +16,31 @@ import pyarrow.parquet as pq
 import pytest
 from httpx import ConnectError
 
+from flows import benchmark
 from flows.__main__ import app
-from flows.benchmark import compare, scoreboard
+from flows.benchmark import compare, encoder_of, scoreboard
 from flows.benchmark_settings import Benchmark
 from flows.scoring import result_on
 from flows.settings import checked_as
 from flows.short_names import labelled
-from flows.table_commands import benchmark_of, benchmark_settings, from_anywhere, refusals
+from flows.table_commands import (
+    benchmark_of,
+    benchmark_settings,
+    check_models,
+    from_anywhere,
+    refusals,
+)
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.errors import EmptyPairsError, StorageError, UnreadableSourceError, UsageError
+from sentemb_core.errors import (
+    EmptyPairsError,
+    MissingEncoderError,
+    StorageError,
+    UnreadableSourceError,
+    UsageError,
+)
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
@@ -552,6 +565,22 @@ def test_a_folder_called_as_another_task_is_a_task_of_its_own(files: Path, tmp_p
     assert {row.task: row.first for row in rows} == {
         task: found[task, "BM25"] for task in names[:2]
     }
+
+
+def test_a_folder_called_as_a_named_encoder_is_not_it(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shutil.copytree(files / "one", tmp_path / "minilm")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benchmark, "start_encoder", lambda name, *_: name)
+    with without_prefect(Store.default()):
+        assert encoder_of("minilm") == "minilm"
+        assert isinstance(encoder_of("./minilm"), ArtifactRef)
+    shutil.rmtree(tmp_path / "minilm")
+    (tmp_path / "minilm").mkdir()
+    check_models(["minilm"])
+    with pytest.raises(MissingEncoderError):
+        check_models(["./minilm"])
 
 
 def test_a_folder_called_as_a_fixed_row_is_a_model_of_its_own(files: Path, tmp_path: Path):
