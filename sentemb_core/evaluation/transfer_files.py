@@ -121,7 +121,7 @@ def read_reviews(
     columns = ("sentences", "label") if domain is None else ("sentences", "label", "domain")
     rows = list(zip(*_joined([path], [table_of(path, WHAT)], columns), strict=True))
     kept = [row for row in rows if domain is None or row[2] == domain]
-    if any(isinstance(row[0], str) for row in kept):
+    if any(isinstance(row[0], str) for row in rows):
         raise BadDataError(
             f"Reviews are lists of sentences; the column sentences of {path} holds text: split it "
             "into a list for each review."

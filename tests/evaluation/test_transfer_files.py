@@ -101,9 +101,11 @@ def test_a_review_without_a_sentence_is_refused(tmp_path: Path):
 
 
 def test_reviews_that_are_text_are_not_read_letter_by_letter(tmp_path: Path):
-    path = write(tmp_path / "a.parquet", sentences=["A film.", "A play."], label=[1, 0])
-    with pytest.raises(BadDataError, match=r"lists of sentences; .*a\.parquet holds text"):
-        read_reviews("r", path, "sentences")
+    columns = {"sentences": ["A film.", "A play."], "label": [1, 0], "domain": ["dvd", "dvd"]}
+    path = write(tmp_path / "a.parquet", **columns)
+    for domain in (None, "dvd", "cars"):
+        with pytest.raises(BadDataError, match=r"lists of sentences; .*a\.parquet holds text"):
+            read_reviews("r", path, "sentences", domain)
 
 
 def test_a_probing_file_is_read(tmp_path: Path):
