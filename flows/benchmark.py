@@ -194,7 +194,13 @@ def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
 
 @flow(name="compare", flow_run_name="compare")
 def compare(config: Benchmark) -> Duel:
-    """Two models on every task that both can do, and the paired difference of each."""
+    """Two models on every task that both can do, on record: what it made stays with it."""
+    with recorded("compare", {"compare": config.model_dump(mode="json")}):
+        return duel(config)
+
+
+def duel(config: Benchmark) -> Duel:
+    """Task by task both results, and the paired difference of each."""
     models = labelled(config.models)
     tasks = comparable(config)
     kept = {one.task.name for one in tasks}

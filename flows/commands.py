@@ -13,7 +13,10 @@ from flows.settings import AnyRun, by_path, checked, settings
 from flows.table_commands import (
     benchmark_of,
     benchmark_plan,
+    duel_of,
+    duel_plan,
     run_benchmark,
+    run_duel,
     run_table,
     table_of,
     table_plan,
@@ -203,6 +206,8 @@ def resume_command(run: str | None, as_json: bool) -> int:
             return run_table(table, as_json)
         if suite := benchmark_of(found.config):
             return run_benchmark(suite, as_json)
+        if pair := duel_of(found.config):
+            return run_duel(pair, as_json)
         return run_config(checked(found.config), as_json, resumed=True)
 
 
@@ -228,4 +233,6 @@ def status_command(run: str | None, as_json: bool) -> int:
         return table_plan(table, as_json)
     if suite := benchmark_of(config):
         return benchmark_plan(suite, as_json)
+    if pair := duel_of(config):
+        return duel_plan(pair, as_json)
     return show_plan(checked(config), as_json)

@@ -8,16 +8,20 @@ from prefect import flow
 
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
-from flows.experiments.judging import column_result
+from flows.experiments.judging import column_result, overlaps_with, pools_of
 from flows.experiments.learning import Made, arm_encoder, base_of, less_than_asked, minilm, texts_of
 from flows.scoring import System
 from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.suite import RetrievalTask
+from tasks.benchmark import largest_overlaps, pools_told
 from tasks.encode import word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
-from tasks.tables.findings import Finding
+from tasks.tables.claims import fate_of
+from tasks.tables.findings import Finding, cells_of
+from tasks.tables.findings_table import FindingsTable
+from tasks.walking import each_undecided
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -36,8 +40,11 @@ class Errand(Value):
 
 
 @flow(name="reproduce", flow_run_name="{asked.experiment}")
-def experiment(asked: Reproduction) -> list[Finding]:
-    """Every cell of an experiment; a second run computes only what is missing."""
+def experiment(asked: Reproduction) -> FindingsTable:
+    """Every cell of an experiment, what the judges' texts share with what was read, the claims.
+
+    A second run computes only what is missing.
+    """
     with recorded(asked.experiment, asked.model_dump(mode="json")) as record:
         made: list[Finding] = []
         base = base_of(asked)
@@ -52,7 +59,27 @@ def experiment(asked: Reproduction) -> list[Finding]:
             }
             made += [one.model_copy(update=told) for one in found]
             log.info("%s, seed %d: %s", found[0].arm, found[0].seed, found[0].error or "done")
-    return made
+        read = overlaps_with(asked)
+        return FindingsTable(
+            asked.what,
+            asked.budget,
+            made,
+            asked.model_dump(mode="json"),
+            asked.left_out,
+            largest_overlaps([overlap for one in read for overlap in one.overlaps]),
+            pools_told(pools_of(asked)),
+            {one.corpus: one.error for one in read if one.error},
+        )
+
+
+def walked(asked: Reproduction) -> None:
+    """`experiment` for a plan: of the claims those of which all results are there."""
+    found = [one for some in all_findings(asked, base_of(asked)) for one in some if one.result]
+    overlaps_with(asked)
+    pools_of(asked)
+    for claim in asked.what.claims:
+        with each_undecided():
+            fate_of(claim, asked.what, cells_of(found))
 
 
 def all_findings(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:

@@ -88,7 +88,7 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
     from tasks.publish import read_outcome
 
     found = found_run(run, "completed", made="outcome")
-    if {"corpora", "models", "experiment"} & found.config.keys():
+    if {"corpora", "models", "experiment", "compare"} & found.config.keys():
         raise UsageError(f"Run {found.id} is a table, which returns no encoder: name another run.")
     refs = [ref for ref in found.outputs if ref.kind == "outcome"]
     if not refs:

@@ -119,26 +119,12 @@ def experiments_in(folder: str | None) -> list[Json]:
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
     """The table beside the paper's, what becomes of the claims, and the files."""
     from flows.experiment import experiment
-    from flows.experiments.judging import overlaps_with, pools_of
     from sentemb_core.store.objects import Store
-    from tasks.benchmark import largest_overlaps, pools_told
     from tasks.tables.findings_page import write_findings
-    from tasks.tables.findings_table import FindingsTable
     from tasks.tables.markdown import write_between_marks
-    from tasks.walking import without_prefect
 
     with filling(markdown, asked.experiment), running():
-        found = experiment(asked)
-    with without_prefect(Store.default()):
-        told = FindingsTable(
-            asked.what,
-            asked.budget,
-            found,
-            asked.model_dump(mode="json"),
-            asked.left_out,
-            largest_overlaps(overlaps_with(asked)),
-            pools_told(pools_of(asked)),
-        )
+        told = experiment(asked)
     if markdown:
         write_between_marks(markdown, asked.experiment, told.markdown())
     folder = write_findings(told, Store.default().root / "reports" / asked.name)
@@ -146,7 +132,7 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
         emit(told.json())
     else:
         show(told.table(), *told.verdicts(), *told.notes(), f"Table and figure: {folder}")
-    return refusals(one.error for one in told.findings)
+    return refusals([*(one.error for one in told.findings), *told.unmeasured.values()])
 
 
 @contextmanager
@@ -212,9 +198,8 @@ def show_curves(cells: "list[MethodCell]") -> None:
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """What every stage of every cell would do, found by walking the table."""
     table.check_files()
-    from flows.experiment import all_findings
+    from flows.experiment import walked
     from flows.experiments.index import Reproduction
-    from flows.experiments.learning import base_of
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
     from sentemb_core.store.objects import Store
@@ -223,7 +208,7 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     with making_plan(Store.default()) as plan:
         match table:
             case Reproduction():
-                list(all_findings(table, base_of(table)))
+                walked(table)
             case FewShotTable():
                 list(few_shot_cells(table))
             case _:
@@ -311,11 +296,12 @@ def check_models(models: Iterable[str]) -> None:
 
 def from_anywhere(config: "Benchmark") -> "Benchmark":
     """With whole paths to all that it names: its record is gone on with from any folder."""
+    from flows.benchmark import fixed_row
     from flows.benchmark_settings import Benchmark
 
     corpus = config.corpus
     paths = {
-        "models": tuple(map(whole, config.models)),
+        "models": tuple(model if fixed_row(model) else whole(model) for model in config.models),
         "beir": tuple(map(whole, config.beir)),
         "data": config.data and whole(config.data),
         "out": config.out and str(Path(config.out).absolute()),  # it may be yet to come
@@ -382,12 +368,19 @@ def benchmark_of(config: Json) -> "Benchmark | None":
 
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
     prepare()
-    config = benchmark_settings(given, corpus)
-    from flows.benchmark import comparable, compare, fixed_row
-    from tasks.tables.duel import duel_json, duel_tables
+    config = from_anywhere(benchmark_settings(given, corpus))
+    from flows.benchmark import comparable, fixed_row
 
     comparable(config)
     check_models(model for model in config.models if not fixed_row(model))
+    return run_duel(config, as_json)
+
+
+def run_duel(config: "Benchmark", as_json: bool) -> int:
+    config.check_files()
+    from flows.benchmark import compare
+    from tasks.tables.duel import duel_json, duel_tables
+
     with running():
         duel = compare(config)
     if as_json:
@@ -395,6 +388,25 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
     else:
         show(*duel_tables(duel))
     return refusals(score.error for score in duel.scores)
+
+
+def duel_plan(config: "Benchmark", as_json: bool) -> int:
+    """What each stage of a comparison would do."""
+    config.check_files()
+    from flows.benchmark import duel
+    from sentemb_core.store.objects import Store
+    from tasks.walking import making_plan
+
+    with making_plan(Store.default()) as plan:
+        duel(config)
+    return show_told(plan, as_json)
+
+
+def duel_of(config: Json) -> "Benchmark | None":
+    """The settings of a record, if it is one of a comparison."""
+    from flows.benchmark_settings import Benchmark
+
+    return checked_as(Benchmark, config["compare"]) if "compare" in config else None
 
 
 def refusals(errors: Iterable[str]) -> int:

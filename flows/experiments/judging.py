@@ -12,6 +12,7 @@ from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Co
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import measure_overlap, measure_query_overlap, placed, score_case
 from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.tables.findings import Read
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
 
 
@@ -40,8 +41,8 @@ def column_result(
     return validate_encoder(system, sentences, texts.benchmark)
 
 
-def overlaps_with(asked: Reproduction) -> list[ArtifactRef]:
-    """What of the judges' texts stands in each corpus that training read and that can be read.
+def overlaps_with(asked: Reproduction) -> list[Read]:
+    """What of the judges' texts stands in each corpus that training read.
 
     Pools of titles are told by `pools_of`. Of BEIR's folders the queries alone are looked for:
     `benchmark --corpus` measures one that is meant with its documents.
@@ -66,17 +67,28 @@ def overlaps_with(asked: Reproduction) -> list[ArtifactRef]:
         ]
 
     read = asked.corpora_read if places else []
-    found = [attempted(f"overlap with {corpus}", partial(measured, corpus))[0] for corpus in read]
-    return [ref for refs in found if refs for ref in refs]
+    found = {one: attempted(f"overlap with {one}", partial(measured, one)) for one in read}
+    return [
+        Read(corpus=one, overlaps=overlaps or [], error=error)
+        for one, (overlaps, error) in found.items()
+    ]
 
 
 def pools_of(asked: Reproduction) -> dict[str, ArtifactRef]:
-    """Column -> the pool of titles that judges it; of several on one corpus the first."""
+    """Column -> the pool of titles that judges it; of several on one corpus the first.
+
+    A corpus that is refused has none: the cells on it tell why.
+    """
     columns: dict[Corpus, str] = {}
     for one in asked.what.columns:
         if one.judge == TITLE:
             columns.setdefault(one.corpus, one.label)
-    return {
-        label: draw_benchmark(documents_of(asked.corpus(corpus)), asked.pool)
+
+    def drawn(corpus: Corpus) -> ArtifactRef:
+        return draw_benchmark(documents_of(asked.corpus(corpus)), asked.pool)
+
+    pools = {
+        label: attempted(f"pool of {label}", partial(drawn, corpus))[0]
         for corpus, label in columns.items()
     }
+    return {label: pool for label, pool in pools.items() if pool}

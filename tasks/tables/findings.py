@@ -34,6 +34,14 @@ class Finding(Value):
     error: str = ""
 
 
+class Read(Value):
+    """What of the judges' texts stands in a corpus that training read, or why nobody can say."""
+
+    corpus: str
+    overlaps: list[ArtifactRef] = []
+    error: str = ""
+
+
 Cells = Mapping[tuple[str, str], list[Finding]]
 """Arm and column -> its findings without error, one a seed, by seed."""
 

@@ -44,6 +44,7 @@ class FindingsTable:
         left_out: Columns without their files, and which these are.
         overlaps: Judge -> what of its texts stands in what the arms read.
         pools: Column -> its pool of titles; of several on one corpus the first.
+        unmeasured: Corpus that the arms read -> why it is not known for that one.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class FindingsTable:
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
         overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
         pools: "Mapping[str, BenchmarkReport]" = MappingProxyType({}),
+        unmeasured: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.what = what
         self.budget = budget
@@ -63,6 +65,7 @@ class FindingsTable:
         self.left_out = left_out
         self.overlaps = overlaps
         self.pools = pools
+        self.unmeasured = unmeasured
         self.cells: Cells = cells_of(findings)
         self.printed = Printed(what, whole=not left_out)
         self.fates: list[Fated] = fated(what, self.cells)
@@ -128,7 +131,7 @@ class FindingsTable:
             beside = (self.printed.elsewhere(), self.printed.other_rows())
             told.append(" ".join(filter(None, (source, *beside, paper.note))))
         told += [f"What differs: {self.differs}", *self.less(), *self.absent()]
-        told += [*overlap_notes(self.overlaps), *pool_notes(self.pools)]
+        told += [*overlap_notes(self.overlaps, self.unmeasured), *pool_notes(self.pools)]
         return [*told, *self.groups(), *self.failures()]
 
     @property
@@ -247,6 +250,7 @@ class FindingsTable:
             "paper": [asdict(table) for table in self.printed.tables],
             "overlap": {name: one.model_dump() for name, one in self.overlaps.items()},
             "pools": {name: one.model_dump() for name, one in self.pools.items()},
+            "overlap_errors": dict(self.unmeasured),
             "claims": [told_json(one) for one in self.fates],
             "errors": [one.model_dump(exclude={"result"}) for one in self.findings if one.error],
         }

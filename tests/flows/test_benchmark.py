@@ -30,6 +30,7 @@ from flows.table_commands import (
     from_anywhere,
     refusals,
 )
+from flows.table_commands import duel_of as settings_of_duel
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -45,7 +46,7 @@ from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
-from sentemb_core.store.runs import recording
+from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import comparison_of, diagnosis_of
 from tasks.fusion import Estimate, Fusion
@@ -477,6 +478,18 @@ def test_differences_are_paired_and_an_encoder_equals_itself(files: Path, tmp_pa
     found = [comparison_of(ref) for ref in rows]
     assert [row.task for row in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
     assert {(row.difference, row.verdict) for row in found} == {(0.0, "undecided")}
+
+
+def test_a_comparison_is_on_record_and_has_a_plan(files: Path, capsys):
+    config = asked(files, "one", "two", tasks=["sts12"])
+    duel_of(config)
+    (record, *_) = last_runs(Store.default())
+    assert settings_of_duel(record.config) == config
+    assert (record.state, record.stages[-1].stage) == ("completed", "compare_results")
+    assert console.run(app, ["status", record.id, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in plan} == {"HIT"}
+    assert plan[-1]["stage"] == "compare_results"
 
 
 def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):

@@ -10,7 +10,7 @@ import pytest
 
 from flows import experiment as running
 from flows.experiment import experiment
-from flows.experiments import index, learning
+from flows.experiments import index, judging, learning
 from flows.experiments.index import (
     ALSO,
     EXPERIMENTS,
@@ -35,7 +35,7 @@ from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE
-from sentemb_core.errors import UnreadableSourceError, UsageError
+from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.experiments import (
@@ -57,6 +57,7 @@ from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import CONPONO, SNCSE, DeCLUTR, FineTune, HiCL, InfoCSEAux, SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
+from sentemb_core.types import ArtifactRef
 from tasks.rows import Trained
 from tasks.storing import opened
 from tasks.tables.findings import Finding, cells_of, value_of
@@ -127,15 +128,20 @@ def asked(data: str, monkeypatch: pytest.MonkeyPatch) -> Reproduction:
     return Reproduction(experiment=WHOLE.id, data=data)
 
 
-def made(asked: Reproduction) -> list[Finding]:
+def tabled(asked: Reproduction) -> FindingsTable:
     with without_prefect(Store.default()):
         return experiment.fn(asked)
+
+
+def made(asked: Reproduction) -> list[Finding]:
+    return list(tabled(asked).findings)
 
 
 def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(
     asked: Reproduction, tmp_path, monkeypatch
 ):
-    findings = made(asked)
+    told = tabled(asked)
+    findings = list(told.findings)
     assert {one.error for one in findings} == {""}
     cells = cells_of(findings)
     columns = {column.label: column for column in WHOLE.columns}
@@ -154,7 +160,6 @@ def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(
             for arm in ("simcse", "infocse_aux", "first token", "self-trained")
         },
     }
-    told = FindingsTable(WHOLE, asked.budget, findings, {})
     assert {fate.fate for fate in told.fates} <= {"holds", "does not hold", "not decided"}
     assert len(told.fates) == len(WHOLE.claims)
     assert (write_findings(told, tmp_path / "out") / "table.png").stat().st_size > 5_000
@@ -231,6 +236,9 @@ def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
 
 def test_a_plan_tells_of_every_arm(asked: Reproduction):
     with making_plan(Store.default()) as plan:
+        running.walked(asked)
+    assert "measure_overlap" in {told.stage for told in plan.told}
+    with making_plan(Store.default()) as plan:
         found = list(running.all_findings(asked, learning.base_of(asked)))
     assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
     assert {one.error for arm in found for one in arm} == {""}
@@ -252,6 +260,30 @@ def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(
     )
     assert [one.model_copy(update={"arm": "b"}) for one in first] == second
     assert all(one.log and one.seconds > 0 for one in second)
+
+
+def test_the_record_and_the_plan_have_all_of_which_the_table_is_made(asked: Reproduction):
+    made(asked)
+    used = {one.stage for one in last_runs(Store.default())[0].stages}
+    with making_plan(Store.default()) as plan:
+        running.walked(asked)
+    told = {(one.stage, one.verdict) for one in plan.told}
+    for stage in ("measure_overlap", "claim_interval"):
+        assert stage in used
+        assert (stage, "HIT") in told
+
+
+def test_a_corpus_that_cannot_be_read_for_its_overlap_is_told(
+    asked: Reproduction, monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*_: object) -> ArtifactRef:
+        raise EmptyCorpusError("no text")
+
+    monkeypatch.setattr(judging, "measure_overlap", refused)
+    told = tabled(asked)
+    assert set(told.unmeasured) == {"blog_usgov", "plain_sentences"}
+    assert any("plain_sentences is not known: E101 no text" in note for note in told.notes())
+    assert set(told.json()["overlap_errors"]) == set(told.unmeasured)
 
 
 def test_absent_files_are_named_before_anything_runs(tmp_path: Path):

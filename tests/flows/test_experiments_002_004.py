@@ -98,7 +98,7 @@ def asked(data: Path) -> Reproduction:
 @pytest.fixture(scope="module")
 def findings(asked: Reproduction) -> list[Finding]:
     with without_prefect(Store.default()):
-        return experiment.fn(asked)
+        return list(experiment.fn(asked).findings)
 
 
 def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings: list[Finding]):
