@@ -108,7 +108,7 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
         for cell in cells:
             fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
             seconds = sum(used.seconds for used in fresh.values() if used.stage in TRAINING)
-            made.append(cell.model_copy(update={"seconds": seconds if cell.steps else 0.0}))
+            made.append(cell.model_copy(update={"seconds": seconds if cell.learnt else 0.0}))
             named = f"{cell.method} on {cell.corpus} from {cell.start}"
             labels = f" with {counted(cell.labels, 'label')}" if cell.labels else ""
             log.info("%s%s: %s", named, labels, cell.error or "done")

@@ -29,9 +29,10 @@ RECALLS = ("R@1", "R@5", "R@10")
 class MethodCell(Value):
     """One encoder of a table: how it was made, and its scores or the error that it ended in.
 
-    `steps` is 0 for what does not learn; `seconds` is what training it took when it was computed;
-    `labels` counts the pairs that it was fine-tuned on at last; `segmented` is the share of texts
-    that HiCL cut; `language` is what the Condenser stage before it learnt.
+    `steps` is 0 for what learns from labels alone, or not at all; `seconds` is what training it
+    took when it was computed; `labels` counts the pairs that it was fine-tuned on at last;
+    `segmented` is the share of texts that HiCL cut; `language` is what the Condenser stage before
+    it learnt.
     """
 
     corpus: str
@@ -102,10 +103,10 @@ def line_of(seeds: Sequence[MethodCell], columns: Sequence[str], *, labelled: bo
         values[0] = " ".join([values[0], *codes]).strip()
     cell = seeds[0]
     took = [one.seconds for one in seeds if not one.error]
-    seconds = f"{mean(took):.0f}" if took else ""
-    cost = [f"{cell.steps:,}", str(cell.batch_size), seconds] if cell.steps else ["", "", ""]
+    seconds = f"{mean(took):.0f}" if took and cell.learnt else ""
+    steps = [f"{cell.steps:,}", str(cell.batch_size)] if cell.steps else ["", ""]
     labels = [f"{cell.labels:,}"] if labelled else []
-    return [cell.corpus, cell.start, cell.method, *labels, *values, *cost]
+    return [cell.corpus, cell.start, cell.method, *labels, *values, *steps, seconds]
 
 
 def cells_table(cells: Sequence[MethodCell]) -> "Table":

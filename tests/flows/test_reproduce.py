@@ -429,6 +429,13 @@ def test_a_seed_that_failed_took_no_seconds_of_a_training(monkeypatch):
     assert lines([failed])[0][-3:] == ["1,000", "64", ""]
 
 
+def test_what_learns_from_labels_alone_tells_its_seconds(monkeypatch):
+    monkeypatch.setattr("tasks.tables.cells.numbers_of", lambda cell: {"R@1": 0.5})
+    cell = measured("no method", 1, steps=0, batch_size=0, labels=100, seconds=7.0)
+    assert lines([cell])[0][-3:] == ["", "", "7"]
+    assert lines([cell.model_copy(update={"labels": 0})])[0][-3:] == ["", "", ""]
+
+
 def test_the_document_keeps_everything_outside_the_marks(tmp_path: Path):
     file = tmp_path / "RESULTS.md"
     file.write_text("a\n<!-- t:begin -->\nold\n<!-- t:end -->\nz\n", encoding="utf-8")
@@ -488,6 +495,8 @@ def test_every_method_meets_every_number_of_labels(data: str, tmp_path: Path, ca
     assert found == curves | plus | fixed
     assert {cell.error.split()[0] for cell in cells if cell.method == "simcse"} == {"E303"}
     assert "labels" in header(cells)
+    assert {bool(cell.seconds) for cell in cells if cell.learnt and not cell.error} == {True}
+    assert {line[-1] for line in lines(cells) if line[2] == "start encoder"} == {""}
     (figure,) = write_curves(cells, tmp_path)
     drawn = json.loads(figure.with_suffix(".json").read_text())
     assert {(point["method"], point["labels"]) for point in drawn["points"]} == curves | plus
