@@ -66,8 +66,17 @@ def waiting_run() -> "Run | None":
 
 
 def unfinished_run(run: str | None) -> "Run":
-    """The named run, else the last that failed or was killed."""
-    found = found_run(run, "failed", "killed")
+    """The named run, else the one that waits (`waiting_run`)."""
+    found = found_run(run) if run else waiting_run()
+    if found is None:
+        from sentemb_core.store.objects import Store
+        from sentemb_core.store.runs import last_runs
+
+        known = last_runs(Store.default())
+        raise UsageError(
+            "There is no run that is failed or killed, and that none made up for later, in "
+            f"{Store.default().root}. {there_are(known, None)}"
+        )
     match found.state:
         case "completed":
             raise UsageError(

@@ -412,6 +412,23 @@ def test_status_names_a_run_that_waits_behind_a_later_one_until_it_is_made_up_fo
     assert "waits" not in call("status")[1]
 
 
+def test_the_run_that_waits_is_the_one_that_resume_goes_on_with(call, tmp_path):
+    """A failed and a repeated one in between is none."""
+    waiting, repeated = (
+        tiny_run(tmp_path / "gone.jsonl", name=name).model_dump(mode="json")
+        for name in ("waiting", "repeated")
+    )
+    ended("first", waiting)
+    ended("second", repeated)
+    with recording(Store.default(), "third", [], repeated):
+        pass
+    assert call("resume")[2].startswith("Going on with run first, the last that did not finish")
+    with recording(Store.default(), "fourth", [], waiting):
+        pass
+    code, _, told = call("resume")
+    assert (code, "There is no run that is failed or killed" in told) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("step", "how"),
     [(0, "starts anew: no checkpoint of it is kept."), (1_400, "goes on after its step 1,400.")],
