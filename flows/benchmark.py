@@ -14,8 +14,8 @@ from flows.short_names import labelled
 from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.encoder.names import is_folder
 from sentemb_core.errors import UsageError
+from sentemb_core.places import is_folder
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef

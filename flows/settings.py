@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from flows.presets import labelled_preset, method_preset, preset
-from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun, RunConfig
-from sentemb_core.encoder.names import NAMED
+from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun, RunConfig
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import METHOD_NAMES, AnyMethod, temperature_of

@@ -12,8 +12,8 @@ from flows.running import running
 from flows.settings import checked_as, whole
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show, terminal_table
-from sentemb_core.encoder.names import is_folder
 from sentemb_core.errors import BadDataError, UsageError
+from sentemb_core.places import is_folder
 from sentemb_core.types import Json
 from tasks.checks import check_corpus, check_model
 

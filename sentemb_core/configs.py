@@ -67,6 +67,10 @@ class CorpusConfig(Config):
     )
 
 
+NAMED = ("static", "transformer", "minilm")
+"""Start encoders that are no folder, whatever lies there."""
+
+
 class EncoderConfig(Config):
     """The encoder a run starts from."""
 

@@ -31,8 +31,8 @@ def loaded(model: str) -> Any:
     from sentemb_core.configs import EncoderConfig
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.encoder.devices import compute_device
-    from sentemb_core.encoder.names import is_folder
     from sentemb_core.encoder.start import start_encoder
+    from sentemb_core.places import is_folder
 
     console.log_to_stderr()
     if is_folder(model) and (Path(model) / "modules.json").is_file():

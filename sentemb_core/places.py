@@ -15,6 +15,13 @@ def require_places(order: str, model: str, *others: str) -> None:
     require_place(model)
 
 
+def is_folder(encoder: str) -> bool:
+    """Whether an encoder of this name is a folder that is here; `./minilm` is one called so."""
+    from sentemb_core.configs import NAMED  # pydantic, which `--help` does not wait for
+
+    return encoder not in NAMED and Path(encoder).is_dir()
+
+
 def require_order(order: str, *given: str) -> None:
     """Before anything is loaded: documents or an index stand last, and nowhere else.
 

@@ -15,7 +15,7 @@ from sentemb_core.configs import (
     RunConfig,
     TrainingConfig,
 )
-from sentemb_core.encoder.names import is_folder, is_word_file
+from sentemb_core.encoder.names import is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
 from sentemb_core.idc.faiss_wheels import check_faiss
@@ -35,6 +35,7 @@ from sentemb_core.methods.listing import (
     cluster_batch_refused,
     static_refused,
 )
+from sentemb_core.places import is_folder
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
-from sentemb_core.encoder.names import is_folder
 from sentemb_core.errors import UnsafeModelError
+from sentemb_core.places import is_folder
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.mlflow_model import model_ref

@@ -3,8 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from sentemb_core.configs import CorpusConfig, EncoderConfig, LabelsConfig
-from sentemb_core.encoder.names import NAMED
+from sentemb_core.configs import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
 from sentemb_core.store.objects import file_digest
 
 

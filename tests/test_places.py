@@ -1,8 +1,17 @@
 from pathlib import Path
 
-from sentemb_core.places import require_order
+from sentemb_core.configs import NAMED
+from sentemb_core.places import is_folder, require_order
 
 
 def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
     require_order("QUERY SOURCE", "a long question " * 400, str(tmp_path))
     require_order("QUERY SOURCE", "a\0b", str(tmp_path))
+
+
+def test_a_folder_beside_a_named_encoder_is_only_meant_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in NAMED:
+        Path(name).mkdir()
+        assert not is_folder(name)
+        assert is_folder(f"./{name}")

@@ -5,9 +5,6 @@ from pathlib import Path
 
 from sentemb_core.errors import MissingEncoderError, UsageError
 
-NAMED = ("static", "transformer", "minilm")
-"""Start encoders that are no folder, whatever lies there."""
-
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 """NAME or OWNER/NAME, as on Hugging Face; `static` and `minilm` look like one."""
 
@@ -39,11 +36,6 @@ def require_place(name: str) -> None:
             f"An encoder is a folder or a name, or a file of word vectors ({', '.join(WORD_FILES)}"
             f"); {name!r} is {found} ({Path(name).absolute()}). Check the path."
         )
-
-
-def is_folder(name: str) -> bool:
-    """Whether an encoder of this name is a folder that is here; `./minilm` is one called so."""
-    return name not in NAMED and Path(name).is_dir()
 
 
 def is_word_file(name: str) -> bool:

@@ -17,7 +17,7 @@ from huggingface_hub import constants
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.configs import NAMED, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.families import is_t5, refuse_decoders
@@ -29,7 +29,7 @@ from sentemb_core.encoder.modules import (
     settings_of,
     written_by_us,
 )
-from sentemb_core.encoder.names import NAMED, WORD_FILES, is_word_file, require_place
+from sentemb_core.encoder.names import WORD_FILES, is_word_file, require_place
 from sentemb_core.encoder.positions import positions_of
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable

@@ -11,7 +11,6 @@ from huggingface_hub.utils import filter_repo_objects
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.encoder.names import NAMED, is_folder
 from sentemb_core.encoder.start import check_encoder, learnt_tokenizer, start_encoder
 from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
 from tests.encoder.starting import invented, start
@@ -114,14 +113,6 @@ def test_an_absent_encoder_is_told_with_what_was_tried():
     for part in ("static", "transformer", "minilm", str(Path("nobody/nowhere").absolute())):
         assert part in told
     assert "HF_HUB_OFFLINE is on" in told
-
-
-def test_a_folder_beside_a_named_encoder_is_only_meant_by_its_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in NAMED:
-        Path(name).mkdir()
-        assert not is_folder(name)
-        assert is_folder(f"./{name}")
 
 
 def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_path, monkeypatch):
