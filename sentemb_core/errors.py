@@ -168,6 +168,13 @@ class OutOfMemoryError(SentembError, MemoryError):
     exit_code = 5
 
 
+class OtherDeviceError(SentembError, RuntimeError):
+    """A device of another kind than results would be filed under."""
+
+    code = "E604"
+    exit_code = 5
+
+
 class GateRefusedError(SentembError):
     """The candidate did not beat the champion; nothing was promoted."""
 

@@ -20,11 +20,11 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
-from sentemb_core.errors import BadEmbeddingError, UsageError
+from sentemb_core.errors import BadEmbeddingError, OtherDeviceError, UsageError
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
 from sentemb_core.store.locks import file_lock
-from sentemb_core.store.machine import default_device, installed, processors
+from sentemb_core.store.machine import DRIVER, default_device, installed, processors
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.records import Miss, Record, refs_in
 from sentemb_core.types import ArtifactRef, Json
@@ -209,6 +209,8 @@ class Stage:
         return found
 
     def _computed(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
+        if "device" in self.numeric:
+            require_device(key.parts["numeric.device"])
         log.info("%s runs (%s).", self.name, key.digest[:12])
         here = Running(store, self.name, key.digest)
         token = _running.set(here)
@@ -311,6 +313,23 @@ def device(arguments: Mapping[str, Any]) -> str:
     """Kind of device: of the argument or config field `device`, else what the machine has."""
     named = _setting("device", arguments)
     return str(named).partition(":")[0] if named else default_device()
+
+
+def require_device(filed: str) -> None:
+    """That torch computes on the kind of device that a key names, asked only where it computes.
+
+    Raises:
+        OtherDeviceError: a key is made without torch, by the driver that is loaded; torch may not
+            get along with it.
+    """
+    from sentemb_core.encoder.devices import compute_device  # torch, which takes seconds to import
+
+    if (found := compute_device().type) != filed:
+        raise OtherDeviceError(
+            f"A result is filed under the device that computes it, {filed} by the driver that is "
+            f"loaded ({DRIVER}), and torch would compute it on {found}: install a torch that fits "
+            "the driver, or set CUDA_VISIBLE_DEVICES= (empty) for the processor."
+        )
 
 
 def _setting(name: str, arguments: Mapping[str, Any]) -> Any:

@@ -9,11 +9,12 @@ from enum import Enum
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from sentemb_core.errors import UsageError
+from sentemb_core.errors import OtherDeviceError, UsageError
 from sentemb_core.store import stages
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import canonical
@@ -220,6 +221,20 @@ def test_threads_and_kind_of_device_enter_where_they_are_asked_for():
     parts = stage.key({"threads": 3, "device": "cuda:1"}).parts
     assert (parts["numeric.threads"], parts["numeric.device"]) == (3, "cuda")
     assert stage.key({"threads": None}).parts["numeric.threads"] == processors()
+
+
+def never_computed(value: int) -> int:
+    raise AssertionError
+
+
+def test_nothing_is_computed_on_another_device_than_it_would_be_filed_under(store, monkeypatch):
+    """A driver is loaded, and torch cannot use it; or the other way round."""
+    stage = Stage("one", 1, never_computed, numeric=("device",))
+    for filed, found in (("cuda", "cpu"), ("cpu", "cuda")):
+        monkeypatch.setattr(stages, "default_device", lambda filed=filed: filed)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda found=found: found == "cuda")
+        with pytest.raises(OtherDeviceError, match=rf"E604 .*{filed} by .*on {found}"):
+            stage.run(store, {"value": 1})
 
 
 def test_threads_are_found_in_a_config(chain):
