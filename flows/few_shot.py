@@ -8,19 +8,21 @@ from typing import Annotated, ClassVar
 from prefect import flow
 from pydantic import Field, field_validator
 
+from flows.attempt import attempted
 from flows.fine_tune import trained_on
 from flows.method_table import CORPORA, METHODS, MethodTable, Seeds, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
     Block,
-    block_of,
-    block_of_row,
+    Tried,
     cell_or_error,
     fixed_cells,
     learnt_encoder,
     scored_cell,
     self_annotated,
     timed,
+    tried_block,
+    tried_row,
 )
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
@@ -90,18 +92,28 @@ def few_shot(table: FewShotTable) -> list[MethodCell]:
 def few_shot_cells(table: FewShotTable) -> Iterator[MethodCell]:
     """Block by block: the fixed rows, then method by method its curve, from no label on."""
     for corpus, start, seed in table.blocks():
-        block = block_of(table, corpus, start, seed)
+        tried = tried_block(table, corpus, start, seed)
         blank = MethodCell(corpus=corpus, start=start, method="", seed=seed)
-        yield from fixed_cells(block, blank)
+        yield from fixed_cells(tried, blank)
+        counts, tried = tried_counts(table, tried)
         tuning = table.fine_tuning(start, seed)
-        for method, count in table.points(counts_of(table, block)):
+        for method, count in table.points(counts):
             training = table.training(method, start, seed) if method != NOTHING else None
             steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
             cell = blank.model_copy(update={"method": method, "labels": count} | steps)
             label = f"{method} on {corpus} from {start}, {counted(count, 'label')}, seed {seed}"
-            own = block_of_row(method, block, table, corpus, start, seed)
-            make = partial(tuned_cell, label, cell, training, tuning, table, own)
-            yield cell_or_error(label, cell, make)
+            own = tried_row(method, tried, table, corpus, start, seed)
+            make = partial(tuned_cell, label, cell, training, tuning, table)
+            yield cell_or_error(label, cell, own, make)
+
+
+def tried_counts(table: FewShotTable, tried: Tried) -> tuple[Sequence[int], Tried]:
+    """`counts_of` the block; where there is none, those asked for, and the error of all cells."""
+    block, error = tried
+    counts = None
+    if block:
+        counts, error = attempted("labels", partial(counts_of, table, block))
+    return counts or table.counts, (None if error else block, error)
 
 
 def counts_of(table: FewShotTable, block: Block) -> list[int]:

@@ -94,6 +94,10 @@ class Block(Value):
     annotation: AnnotationConfig = AnnotationConfig()
 
 
+Tried = tuple[Block | None, str]
+"""A block, or the error of what all its cells share."""
+
+
 @flow(name="reproduce", flow_run_name="methods-small")
 def methods_small(table: MethodTable) -> list[MethodCell]:
     """Every method in cells of equal budget; a second run computes only what is missing."""
@@ -118,19 +122,27 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
 def cells(table: MethodTable) -> Iterator[MethodCell]:
     """Block by block: the fixed rows, then every method."""
     for corpus, start, seed in table.blocks():
-        block = block_of(table, corpus, start, seed)
-        yield from fixed_cells(block, MethodCell(corpus=corpus, start=start, method="", seed=seed))
+        tried = tried_block(table, corpus, start, seed)
+        yield from fixed_cells(tried, MethodCell(corpus=corpus, start=start, method="", seed=seed))
         for method in table.methods_on(corpus):
             cell = MethodCell(corpus=corpus, start=start, method=method, seed=seed)
             label = f"{method} on {corpus} from {start}, seed {seed}"
             if method not in METHODS:
-                yield cell_or_error(label, cell, partial(untrained_cell, label, cell, block))
+                yield cell_or_error(label, cell, tried, partial(untrained_cell, label, cell))
                 continue
             training = table.training(method, start, seed)
             budget = {"steps": training.steps, "batch_size": training.batch_size}
             cell = cell.model_copy(update=budget)
-            own = block_of_row(method, block, table, corpus, start, seed)
-            yield cell_or_error(label, cell, partial(trained_cell, label, cell, training, own))
+            own = tried_row(method, tried, table, corpus, start, seed)
+            yield cell_or_error(label, cell, own, partial(trained_cell, label, cell, training))
+
+
+def tried_block(
+    table: MethodTable, corpus: Corpus, start: Start, seed: int, method: str = ""
+) -> Tried:
+    """The block; one bad corpus is the error of its own cells alone."""
+    label = f"{method or 'all'} on {corpus} from {start}, seed {seed}"
+    return attempted(label, partial(block_of, table, corpus, start, seed, method))
 
 
 def block_of(
@@ -157,55 +169,83 @@ def block_of(
 
 
 def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
-    """What of the STS judges' texts stands in each corpus that they judge, which has no titles."""
+    """What of the STS judges' texts stands in each corpus that they judge, which has no titles.
+
+    Of a corpus that is refused nothing is told here, nor of its pool: its cells say why.
+    """
     files = {(f"{file}.parquet",) for file in STS.values()}
     places = [placed(one, Path(table.data)) for one in SUITE if one.files in files]
     sets = [one for one in places if one.task.group == "sts"]
-    return [
-        measure_overlap(
+
+    def measured(corpus: Corpus) -> ArtifactRef:
+        return measure_overlap(
             documents_of(table.corpus(corpus)),
             [one.task for one in sets],
             [one.digests for one in sets],
             [one.folder for one in sets],
         )
-        for corpus in table.corpora_read
-        if not looked_for(corpus)
-    ]
+
+    untitled = [one for one in table.corpora_read if not looked_for(one)]
+    found = [attempted(f"overlap with {one}", partial(measured, one))[0] for one in untitled]
+    return [one for one in found if one]
 
 
 def pools_of(table: MethodTable) -> dict[str, ArtifactRef]:
     """Corpus -> its pool of titles."""
-    return {
-        corpus: draw_benchmark(documents_of(table.corpus(corpus)), table.pool)
-        for corpus in table.corpora_read
-        if looked_for(corpus)
-    }
+
+    def drawn(corpus: Corpus) -> ArtifactRef:
+        return draw_benchmark(documents_of(table.corpus(corpus)), table.pool)
+
+    titled = filter(looked_for, table.corpora_read)
+    found = {one: attempted(f"pool of {one}", partial(drawn, one))[0] for one in titled}
+    return {corpus: pool for corpus, pool in found.items() if pool}
 
 
-def block_of_row(
-    method: str, block: Block, table: MethodTable, corpus: Corpus, start: Start, seed: int
-) -> Block:
+def tried_row(
+    method: str, tried: Tried, table: MethodTable, corpus: Corpus, start: Start, seed: int
+) -> Tried:
     """The block's, unless the row asks for one of its own."""
-    return block_of(table, corpus, start, seed, method) if method in OF_OWN_BLOCK else block
+    own = tried[0] and method in OF_OWN_BLOCK
+    return tried_block(table, corpus, start, seed, method) if own else tried
 
 
-def fixed_cells(block: Block, cell: MethodCell) -> Iterator[MethodCell]:
+def fixed_cells(tried: Tried, blank: MethodCell) -> Iterator[MethodCell]:
     """Rows that no method moves: chance, words alone, and the start."""
+    rows = {"random vectors": random_cell, "BM25": bm25_cell, "start encoder": start_cell}
+    for method, make in rows.items():
+        cell = blank.model_copy(update={"method": method})
+        label = f"{method} on {cell.corpus} from {cell.start}, seed {cell.seed}"
+        yield cell_or_error(label, cell, tried, partial(make, cell))
+
+
+def random_cell(cell: MethodCell, block: Block) -> MethodCell:
     if block.benchmark:
-        random = {"scores": random_scores(block.sentences, block.benchmark, cell.seed)}
-        bm25 = {"scores": bm25_scores(block.documents, block.benchmark)}
-    else:
-        sets = {name: ([place], [digest]) for name, (place, digest) in block.sts.items()}
-        random = {"sts": {name: random_sts(*files, cell.seed) for name, files in sets.items()}}
-        bm25 = {"sts": {name: bm25_sts(*files) for name, files in sets.items()}}
-    yield cell.model_copy(update={"method": "random vectors", **random})
-    yield cell.model_copy(update={"method": "BM25", **bm25})
-    yield scored_cell(block.start, block, cell.model_copy(update={"method": "start encoder"}))
+        scores = random_scores(block.sentences, block.benchmark, cell.seed)
+        return cell.model_copy(update={"scores": scores})
+    sts = {name: random_sts([file], [sha], cell.seed) for name, (file, sha) in block.sts.items()}
+    return cell.model_copy(update={"sts": sts})
 
 
-def cell_or_error(label: str, cell: MethodCell, make: Callable[[], MethodCell]) -> MethodCell:
-    """The cell as it is made; one that is refused or fails says why, and the others go on."""
-    made, error = attempted(label, make)
+def bm25_cell(cell: MethodCell, block: Block) -> MethodCell:
+    if block.benchmark:
+        scores = bm25_scores(block.documents, block.benchmark)
+        return cell.model_copy(update={"scores": scores})
+    sts = {name: bm25_sts([file], [sha]) for name, (file, sha) in block.sts.items()}
+    return cell.model_copy(update={"sts": sts})
+
+
+def start_cell(cell: MethodCell, block: Block) -> MethodCell:
+    return scored_cell(block.start, block, cell)
+
+
+def cell_or_error(
+    label: str, cell: MethodCell, tried: Tried, make: Callable[[Block], MethodCell]
+) -> MethodCell:
+    """The cell as its block makes it; what is refused or fails says why, and the others go on."""
+    block, error = tried
+    made = None
+    if block:
+        made, error = attempted(label, partial(make, block))
     return made or cell.model_copy(update={"error": error})
 
 

@@ -69,7 +69,7 @@ def overlaps_with(asked: Reproduction) -> list[Read]:
     read = asked.corpora_read if places else []
     found = {one: attempted(f"overlap with {one}", partial(measured, one)) for one in read}
     return [
-        Read(corpus=one, overlaps=overlaps or [], error=error)
+        Read(corpus=one, overlaps=tuple(overlaps or ()), error=error)
         for one, (overlaps, error) in found.items()
     ]
 

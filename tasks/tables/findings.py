@@ -38,7 +38,7 @@ class Read(Value):
     """What of the judges' texts stands in a corpus that training read, or why nobody can say."""
 
     corpus: str
-    overlaps: list[ArtifactRef] = []
+    overlaps: tuple[ArtifactRef, ...] = ()
     error: str = ""
 
 

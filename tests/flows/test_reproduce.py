@@ -28,14 +28,15 @@ from flows.reproduce import methods_small, overlaps_with, pools_of
 from flows.settings import checked_as
 from flows.table_commands import table_settings
 from sentemb_core import console
-from sentemb_core.errors import StorageError, UnreadableSourceError, UsageError
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.experiments import Corpus
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
-from sentemb_core.types import Json
+from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.caching import STAGES
 from tasks.following import resuming
@@ -306,6 +307,25 @@ def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeyp
     *_, before, failed = made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
     assert (before.error, failed.error) == ("", "E000 ZeroDivisionError: of nothing")
     assert lines([failed])[0][2:4] == ["simcse", "E000"]
+
+
+def test_a_corpus_that_is_refused_is_the_error_of_its_own_cells(data: str, monkeypatch):
+    documents_of = reproduce.documents_of
+
+    def refused(config: CorpusConfig) -> ArtifactRef:
+        if "blog_usgov" in config.source:
+            raise EmptyCorpusError("no text")
+        return documents_of(config)
+
+    monkeypatch.setattr(reproduce, "documents_of", refused)
+    cells = made(table(data, methods=["simcse"]))
+    assert [(cell.corpus, cell.error) for cell in cells] == [
+        *[("blog_usgov", "E101 no text")] * 4,
+        *[("plain_sentences", "")] * 4,
+    ]
+    found = shot(few(data, methods=["conpono"]))
+    assert {cell.error for cell in found} == {"E101 no text"}
+    assert {cell.labels for cell in found if cell.method == "conpono"} == {0, 4, 8}
 
 
 @pytest.mark.parametrize(
