@@ -170,12 +170,9 @@ def learnt_labels(training: SelfTraining) -> bool:
 
 def never_learnt(share: float, texts: Texts) -> "np.ndarray":
     """Gate queries outside this share of labels: whoever was fine-tuned on them knows them."""
-    import numpy as np
+    from sentemb_core.corpus.benchmark import Benchmark
 
-    from sentemb_core.corpus.benchmark import Benchmark, is_label
-
-    asking = Benchmark.open(opened(texts.benchmark)).only("gate").query_doc_id
-    return np.array([not is_label(doc_id, share) for doc_id in asking], np.bool_)
+    return Benchmark.open(opened(texts.benchmark)).only("gate").unlearnt(share)
 
 
 def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":
@@ -198,11 +195,10 @@ def collapsed(row: Row, count: int) -> bool:
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.batching import encode
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.diagnostics import shape_of
+    from sentemb_core.evaluation.diagnostics import shape_of, spread
 
     corpus = TokenCorpus.open(opened(row.sentences))
-    step = max(1, len(corpus) // min(count, len(corpus)))
-    some = list(range(0, len(corpus), step))
+    some = spread(len(corpus), count)
     if row.embeddings:
         vectors = Embeddings.open(opened(row.embeddings)).rows(some)
     else:

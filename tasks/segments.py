@@ -3,8 +3,6 @@
 import logging
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from sentemb_core.method_settings import HiCL, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
@@ -30,17 +28,13 @@ def segmented_share(
 
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.methods.hicl import slice_tokens
-    from sentemb_core.pairs.sources import whole_documents
+    from sentemb_core.methods.hicl import several_segments
     from sentemb_core.training.parts import some
 
     start, corpus = load_encoder(opened(encoder)), some(TokenCorpus.open(opened(sentences)), 0)
-    special = 2 * start.framed
-    ends = np.cumsum(np.append(0, corpus.uncut_lengths - special))[corpus.offsets]
-    texts = corpus.document_of[whole_documents(cast("Documents", corpus)).i]
-    content = np.minimum(np.diff(ends)[texts], method.longest - special)
-    if not len(content):
+    several = several_segments(method, start, cast("Documents", corpus))
+    if not len(several):
         return None
-    share = float((content > slice_tokens(method, start)).mean())
-    log.info("hicl: %.1f %% of %d texts have more than one segment", 100 * share, len(content))
+    share = float(several.mean())
+    log.info("hicl: %.1f %% of %d texts have more than one segment", 100 * share, len(several))
     return share

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.configs import ValidationConfig
@@ -323,6 +323,10 @@ class Benchmark:
             query_candidate=self.query_candidate[places],
             query_doc_id=[self.query_doc_id[place] for place in places.tolist()],
         )
+
+    def unlearnt(self, share: float) -> Bool[np.ndarray, " queries"]:
+        """Whether each query's counterpart is none of the labels of this share."""
+        return np.array([not is_label(doc_id, share) for doc_id in self.query_doc_id], np.bool_)
 
     def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
         """Places of this split's queries in the query arrays."""

@@ -79,6 +79,11 @@ def sample(vectors: Float32[np.ndarray, "n dim"], seed: int) -> Float32[np.ndarr
     return vectors[rng.choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)]
 
 
+def spread(n: int, count: int) -> list[int]:
+    """At least `count` of n places, evenly apart; of fewer all."""
+    return list(range(0, n, max(1, n // count)))
+
+
 def directions(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n dim"]:
     """Rows divided by their length; zero rows stay zero, so that their cosine with any is 0.
 

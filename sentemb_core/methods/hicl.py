@@ -3,6 +3,9 @@
 import logging
 from dataclasses import replace
 
+import numpy as np
+from jaxtyping import Bool
+
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.method_settings import SNCSE, ESimCSE, HiCL, SimCSE
@@ -14,6 +17,7 @@ from sentemb_core.methods.sncse import opposite, prompt_tokens, soft_negated
 from sentemb_core.methods.terms.segments import segment_contrast
 from sentemb_core.methods.words import require_transformer
 from sentemb_core.pairs import sources
+from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import ViewMaker
 from sentemb_core.views.segments import segments
 from sentemb_core.views.whole import whole
@@ -84,6 +88,16 @@ def slice_tokens(settings: HiCL, encoder: Encoder) -> int:
             "the prompt"
         )
     return length - taken
+
+
+def several_segments(
+    settings: HiCL, encoder: Encoder, corpus: Documents
+) -> Bool[np.ndarray, " texts"]:
+    """Whether each text to learn from is cut into more than one; if none is, HiCL is its base."""
+    texts = corpus.document_of[sources.whole_documents(corpus).i]
+    content = sources.content_tokens(corpus, special_tokens=encoder.framed)[texts]
+    held = np.minimum(content, settings.longest - 2 * encoder.framed)
+    return held > slice_tokens(settings, encoder)
 
 
 def based(settings: HiCL, encoder: Encoder) -> Method:

@@ -44,6 +44,12 @@ def labelled_documents(corpus: Documents, _: Annotation | None = None) -> PairTa
     return replace(table, document=corpus.original_of[corpus.document_of[table.i]])
 
 
+def content_tokens(corpus: Documents, *, special_tokens: bool) -> Int64[np.ndarray, " documents"]:
+    """Of every document, without the special tokens at the ends of its sentences."""
+    ends = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
+    return np.diff(ends[corpus.offsets])
+
+
 def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
     """Every document with room for the spans of DeCLUTR; its first sentence stands for it.
 
@@ -54,8 +60,8 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
 
     def pairs(corpus: Documents, annotation: Annotation | None = None) -> PairTable:
         everyone = whole_documents(corpus, annotation)
-        content = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
-        tokens = np.diff(content[corpus.offsets])[corpus.document_of[everyone.i]]
+        content = content_tokens(corpus, special_tokens=special_tokens)
+        tokens = content[corpus.document_of[everyone.i]]
         long = everyone.i[tokens >= least_tokens]
         if len(long) < max(2, LEAST_SHARE * len(everyone)):
             raise EmptyPairsError(

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sentemb_core.training.state import TrainingReport
 
 KEPT = ("loss", "learning_rate", "gradient_norm", "validation")
@@ -56,3 +58,14 @@ class LossLog:
         columns = {name: [row.get(name) for row in ordered] for name in ("step", *KEPT)}
         (folder / "steps.json").write_text(json.dumps(columns), encoding="utf-8")
         (folder / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+
+
+def read_steps(folder: Path) -> dict[str, list[Any]]:
+    """The columns that `LossLog.write` wrote."""
+    return json.loads((folder / "steps.json").read_text("utf-8"))
+
+
+def final_loss(folder: Path) -> float:
+    """Mean over the last tenth of the steps that `LossLog.write` wrote, or the last one."""
+    losses = read_steps(folder)["loss"]
+    return float(np.mean(losses[-max(1, len(losses) // 10) :]))

@@ -1,10 +1,7 @@
 """What an arm reached in a column under a seed, as a number and as what a bootstrap resamples."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from sentemb_core.experiments import LOSS, SECONDS, TITLE, Column
 from sentemb_core.types import ArtifactRef
@@ -57,16 +54,17 @@ def value_of(finding: Finding, column: Column) -> float:
     if column.judge == SECONDS:
         return finding.seconds
     if column.judge == LOSS:
-        return last_loss(finding)
+        return final_loss_of(finding)
     result = result_in(finding, column)
     return result.measures[column.measure or result.main]
 
 
-def last_loss(finding: Finding) -> float:
-    """Mean over the last tenth of the steps."""
+def final_loss_of(finding: Finding) -> float:
+    """Of the arm's last training."""
+    from sentemb_core.training.log import final_loss
+
     assert finding.log is not None, "an arm without a training has no loss"
-    losses = json.loads((opened(finding.log) / "steps.json").read_text("utf-8"))["loss"]
-    return float(np.mean(losses[-max(1, len(losses) // 10) :]))
+    return final_loss(opened(finding.log))
 
 
 def result_in(finding: Finding, column: Column) -> "TaskResult":

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, query_splits, write_benchmark
+from sentemb_core.corpus.benchmark import Benchmark, is_label, query_splits, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.errors import EmptyPairsError
 
@@ -91,6 +91,14 @@ def test_the_splits_have_the_shares_asked_for(tmp_path: Path) -> None:
     sizes = [len(benchmark.queries(split)) for split in ("validation", "gate", "test")]
     assert sum(sizes) == 2_000
     assert sizes == pytest.approx([1_000, 600, 400], abs=70)
+
+
+def test_queries_whose_counterpart_was_learnt_are_told_from_the_others(tmp_path: Path) -> None:
+    benchmark = drawn(tmp_path, documents(200))
+    told = benchmark.unlearnt(0.5)
+    assert told.tolist() == [not is_label(doc_id, 0.5) for doc_id in benchmark.query_doc_id]
+    assert 0.3 < told.mean() < 0.7
+    assert benchmark.unlearnt(0.0).all()
 
 
 def test_a_document_keeps_its_split_when_others_come() -> None:

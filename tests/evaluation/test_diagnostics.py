@@ -14,6 +14,7 @@ from sentemb_core.evaluation.diagnostics import (
     mean_cosine,
     shape_of,
     similarity_histogram,
+    spread,
     uniformity,
 )
 
@@ -28,6 +29,14 @@ def test_even_directions_use_nearly_every_dimension():
     assert shape.mean_cosine == pytest.approx(0, abs=0.001)
     assert shape.uniformity == pytest.approx(-4 + 8 / 64, abs=0.02)  # log E exp(4 cos - 4)
     assert not shape.collapsed
+
+
+@pytest.mark.parametrize(
+    ("n", "count", "places"),
+    [(0, 3, []), (2, 3, [0, 1]), (5, 3, [0, 1, 2, 3, 4]), (9, 3, [0, 3, 6]), (10, 3, [0, 3, 6, 9])],
+)
+def test_places_are_evenly_apart_and_at_least_as_many_as_asked_for(n, count, places):
+    assert spread(n, count) == places
 
 
 def test_orthogonal_vectors_have_the_effective_rank_of_their_number():

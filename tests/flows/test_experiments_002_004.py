@@ -1,6 +1,5 @@
 """What seeds 002 and 004 ask of the frame: BM25 rescored, BEIR folders, texts once each."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column, Experiment, Train
 from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
+from sentemb_core.training.log import read_steps
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.storing import opened
 from tasks.tables import printed as printed_numbers
@@ -125,7 +125,7 @@ def test_without_vectors_it_is_bm25_and_validation_chooses_no_worse_alpha(findin
 def test_the_loss_is_of_the_last_tenth_of_the_steps(findings: list[Finding]):
     (one,) = cells_of(findings)["simcse", "loss"]
     assert one.log is not None
-    losses = json.loads((opened(one.log) / "steps.json").read_text())["loss"]
+    losses = read_steps(opened(one.log))["loss"]
     assert value_of(one, WHOLE.columns[-1]) == pytest.approx(losses[-1])
 
 

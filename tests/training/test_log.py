@@ -1,14 +1,11 @@
 """What is kept of every step, whatever ended the training before."""
 
-import json
 from pathlib import Path
 
-from sentemb_core.training.log import LossLog
+import pytest
+
+from sentemb_core.training.log import LossLog, final_loss, read_steps
 from sentemb_core.training.state import TrainingReport
-
-
-def steps_of(work: Path) -> list[int]:
-    return json.loads((work / "steps.json").read_text("utf-8"))["step"]
 
 
 def test_a_resumed_training_that_ends_sooner_forgets_the_steps_behind_its_end(tmp_path: Path):
@@ -19,7 +16,7 @@ def test_a_resumed_training_that_ends_sooner_forgets_the_steps_behind_its_end(tm
     resumed = LossLog.continued(tmp_path)
     resumed.add(5, {"loss": 2.0})
     resumed.write(tmp_path, TrainingReport(steps=5))
-    assert steps_of(tmp_path) == [1, 2, 3, 4, 5]
+    assert read_steps(tmp_path)["step"] == [1, 2, 3, 4, 5]
 
 
 def test_lines_that_a_power_cut_left_as_zeros_do_not_keep_a_training_from_going_on(tmp_path: Path):
@@ -28,4 +25,15 @@ def test_lines_that_a_power_cut_left_as_zeros_do_not_keep_a_training_from_going_
     with log.path.open("ab") as file:
         file.write(bytes(40) + b"\n" + b'{"step": 3, "loss": 3.0}\n{"st')
     LossLog.continued(tmp_path).write(tmp_path, TrainingReport(steps=3))
-    assert steps_of(tmp_path) == [1, 3]
+    assert read_steps(tmp_path)["step"] == [1, 3]
+
+
+@pytest.mark.parametrize(("steps", "loss"), [(1, 1.0), (19, 19.0), (40, 38.5)])
+def test_the_final_loss_is_the_mean_over_the_last_tenth_of_the_steps(
+    tmp_path: Path, steps: int, loss: float
+):
+    log = LossLog.continued(tmp_path)
+    for step in range(1, steps + 1):
+        log.add(step, {"loss": float(step)})
+    log.write(tmp_path, TrainingReport(steps=steps))
+    assert final_loss(tmp_path) == loss
