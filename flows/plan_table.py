@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import emit, show, terminal_table
@@ -46,21 +45,17 @@ def _told_together(stages: "list[Status]") -> tuple[str, str, str]:
 
 def goes_on(plan: "Plan") -> str:
     """Where a run that was ended goes on."""
+    from tasks.train import step_kept
+
     kept = sum(told.verdict == "HIT" for told in plan.told)
     missing = next((told for told in plan.told if told.verdict == "MISS"), None)
     if missing is None:
         return f"All stages ({kept}) are kept: what is left is the registry and the report."
     part = f" ({missing.part})" if missing.part else ""
-    step = last_step(plan.store.root / "work" / f"{missing.stage}-{plan.next_key}")
+    step = step_kept(plan, missing.stage)
     how = f"goes on after its step {step:,}" if step else "starts anew: no checkpoint of it is kept"
     stages = f"{counted(kept, 'finished stage')} {are(kept)} kept"
     return f"{stages}. {missing.stage}{part} {how}."
-
-
-def last_step(work: Path) -> int:
-    """The last checkpoint of a training in its working folder (`training.checkpoint`), else 0."""
-    names = [path.stem.removeprefix("step-") for path in work.glob("step-*.json")]
-    return max(map(int, names), default=0)
 
 
 def summary(plan: "Plan") -> str:

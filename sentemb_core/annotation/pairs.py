@@ -88,6 +88,11 @@ def write_pairs(
     return report
 
 
+def read_report(folder: Path) -> Json:
+    """The report of `write_pairs`."""
+    return json.loads((folder / "report.json").read_text("utf-8"))
+
+
 @dataclass(frozen=True)
 class Pairs:
     """What `write_pairs` wrote: about a byte a pair on disk, 16 in memory."""

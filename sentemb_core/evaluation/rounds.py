@@ -1,6 +1,5 @@
 """What a round's annotation found, and what training on it made of the vectors."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.pairs import Pairs
+from sentemb_core.annotation.pairs import Pairs, read_report
 from sentemb_core.annotation.related import estimated
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.diagnostics import (
@@ -176,7 +175,7 @@ def annotation_numbers(pairs: Path, found: Diagnostics) -> dict[str, int | float
 
     `pairs` is the folder of `write_pairs`. Alignment and shape are those of the trained encoder.
     """
-    report = json.loads((pairs / "report.json").read_text("utf-8"))
+    report = read_report(pairs)
     sizes = {int(size): count for size, count in report["cluster_sizes"].items()}
     sentences = sum(size * count for size, count in sizes.items())
     told = {name: report[name] for name in COUNTED} | {

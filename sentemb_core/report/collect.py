@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from sentemb_core.annotation.pairs import read_report
 from sentemb_core.corpus.benchmark import SIDES, Benchmark
 from sentemb_core.corpus.labels import COUNTED, REJECTED, LabelCounts
 from sentemb_core.corpus.tokens import TokenCorpus, TokenReport
@@ -35,6 +36,7 @@ from sentemb_core.report.data import (
 from sentemb_core.report.examples import document_before_and_after, lost_queries
 from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.report.projection import common_axes
+from sentemb_core.training.log import read_steps
 from sentemb_core.types import Positives
 
 PROJECTED = (8, 300)
@@ -127,7 +129,7 @@ def recalls(scores: DirectionScores) -> dict[int, float | None]:
 def cluster_sizes(folders: RoundFolders) -> ClusterSizes | None:
     if not folders.pairs:
         return None
-    told = json.loads((folders.pairs / "report.json").read_text("utf-8"))["cluster_sizes"]
+    told = read_report(folders.pairs)["cluster_sizes"]
     return ClusterSizes(
         label=folders.label, sizes=[int(size) for size in told], counts=list(told.values())
     )
@@ -182,7 +184,7 @@ def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Pro
 
 def curve(folders: RoundFolders) -> Curve:
     assert folders.log is not None
-    told = json.loads((folders.log / "steps.json").read_text("utf-8"))
+    told = read_steps(folders.log)
     return Curve(
         label=folders.label,
         step=told["step"],

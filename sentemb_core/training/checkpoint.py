@@ -39,12 +39,17 @@ def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
     _publish(draft, path)
     disk.write(draft, json.dumps(manifest).encode())
     _publish(draft, path.with_suffix(".json"))
-    _remove(sorted(folder.glob("step-*.json"))[:-KEPT])
+    _remove(_manifests(folder)[:-KEPT])
+
+
+def last_step(folder: Path) -> int:
+    """That of the newest checkpoint, whole or not; 0 where there is none."""
+    return max((int(path.stem.removeprefix("step-")) for path in _manifests(folder)), default=0)
 
 
 def remove_checkpoints(folder: Path) -> None:
     """All of them: of two recipes in one folder only the one that is further on would be kept."""
-    _remove(folder.glob("step-*.json"))
+    _remove(_manifests(folder))
 
 
 def require_room(folder: Path, size: int, due: int) -> None:
@@ -58,19 +63,24 @@ def require_room(folder: Path, size: int, due: int) -> None:
     Raises:
         StorageError: too little is free.
     """
-    held = len(list(folder.glob("step-*.json")))
+    held = len(_manifests(folder))
     count = min(due, max(KEPT + 1 - held, 1))
     disk.require_free(folder, count * size, f"{count} checkpoints of the training")
 
 
 def last_checkpoint(folder: Path) -> Checkpoint | None:
     """The newest checkpoint whose bytes are those its manifest names."""
-    for manifest in sorted(folder.glob("step-*.json"), reverse=True):
+    for manifest in reversed(_manifests(folder)):
         path = manifest.with_suffix(".safetensors")
         if _is_whole(manifest, path):
             return _read(path)
         log.warning("checkpoint %s is broken and is ignored", path.name)
     return None
+
+
+def _manifests(folder: Path) -> list[Path]:
+    """Of all checkpoints, the oldest first."""
+    return sorted(folder.glob("step-*.json"))
 
 
 @disk.operation
@@ -81,7 +91,7 @@ def _write(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def _remove(manifests: Iterable[Path]) -> None:
-    for manifest in list(manifests):
+    for manifest in manifests:
         disk.remove(manifest)
         disk.remove(manifest.with_suffix(".safetensors"))
 

@@ -14,6 +14,7 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from flows.commands import plan_of
 from flows.infocse_idc import self_train
@@ -23,6 +24,7 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError, RegistryError, UsageError
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, read_run, recording, write_run
+from sentemb_core.training.checkpoint import Checkpoint, save_checkpoint
 from sentemb_core.types import Json
 from tasks.checks import check_run
 from tasks.gating import Landing
@@ -444,7 +446,7 @@ def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int,
     ended("half", config.model_dump(mode="json"))
     if step:
         work = Store.default().work(f"train_encoder-{plan_of(config).next_key}")
-        (work / f"step-{step:08d}.json").write_text("{}")
+        save_checkpoint(work, step, Checkpoint({"weight": torch.zeros(1)}, ""))
     monkeypatch.setattr("flows.commands.running", nullcontext)
     monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
     told = call("resume")[2].splitlines()

@@ -17,6 +17,7 @@ import torch
 from flows.__main__ import app
 from flows.infocse_idc import infocse_idc
 from sentemb_core import console
+from sentemb_core.annotation.pairs import read_report
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
@@ -264,7 +265,7 @@ def test_mlflow_has_what_every_round_found_and_of_other_rows_nothing(first):
             assert found == {}, row.label
             continue
         pairs = Store.default().path(row.annotation.pairs)
-        exported = json.loads((pairs / "report.json").read_text("utf-8"))
+        exported = read_report(pairs)
         diagnosed = read_diagnostics(Store.default().path(row.diagnostics))
         sizes = [int(size) for size, n in exported["cluster_sizes"].items() for _ in range(n)]
         churn = {} if diagnosed.churn is None else {"churn": diagnosed.churn}
