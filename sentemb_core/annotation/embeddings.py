@@ -9,11 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc as ipc
 from jaxtyping import Float, Float32, Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
+from sentemb_core.annotation.files import read_arrow, write_arrow
 from sentemb_core.corpus.shards import by_shard
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
@@ -148,12 +148,10 @@ def _write(vectors: Float[np.ndarray, "n dim"], path: Path) -> None:
     kind: Any = pa.from_numpy_dtype(vectors.dtype)
     schema = schemas.embeddings(dim, kind)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
-    with ipc.new_file(path, schema) as file:
-        file.write_batch(pa.record_batch([column], schema=schema))
+    write_arrow(path, [column], schema)
 
 
 def _mapped(path: Path) -> Float[np.ndarray, "n dim"]:
     """A view of the file's one record batch; its buffers keep the map alive."""
-    with pa.memory_map(str(path)) as file:
-        column: Any = ipc.open_file(file).get_batch(0).column("embedding")
+    column: Any = read_arrow(path).column("embedding")
     return column.flatten().to_numpy().reshape(-1, column.type.list_size)
