@@ -118,7 +118,7 @@ def encode_sentences(folder: Path, out: Path) -> None:
 
 
 def build_graph(folder: Path, out: Path) -> None:
-    vectors = Embeddings.open(folder / "encode_sentences")
+    vectors = Embeddings(folder / "encode_sentences")
     write_graph(corpus(folder), vectors, SETTINGS.graph_degree, out)
 
 
@@ -143,7 +143,7 @@ def export_pairs(folder: Path, out: Path) -> None:
 
 
 def cluster_by_kmeans(folder: Path, out: Path) -> None:
-    vectors = Embeddings.open(folder / "encode_sentences")
+    vectors = Embeddings(folder / "encode_sentences")
     write_kmeans_clusters(corpus(folder), vectors, SETTINGS.n_clusters, "cosine", 42, out)
 
 
@@ -197,7 +197,7 @@ def diagnose_round(folder: Path, out: Path) -> None:
     """With the same vectors and clusters before and after: only memory is looked at."""
     clusters, vectors = (
         Clusters.open(folder / "cluster_sentences"),
-        Embeddings.open(folder / "encode_sentences"),
+        Embeddings(folder / "encode_sentences"),
     )
     pairs = Pairs.open(folder / "export_pairs")
     found = diagnostics(corpus(folder), pairs, clusters, clusters, vectors, vectors, 42)

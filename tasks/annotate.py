@@ -16,7 +16,7 @@ def build_graph(
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("graph") as draft:
-        vectors = Embeddings.open(opened(embeddings))
+        vectors = Embeddings(opened(embeddings))
         write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
 
@@ -63,7 +63,7 @@ def add_related(
 
     corpus = TokenCorpus.open(opened(sentences))
     with written("edges") as draft:
-        vectors = Embeddings.open(opened(embeddings))
+        vectors = Embeddings(opened(embeddings))
         write_related(corpus, vectors, opened(edges), seed, draft.path)
     return draft.ref
 
@@ -97,7 +97,7 @@ def cluster_by_kmeans(
     similarity = load_encoder(opened(encoder)).similarity
     with written("clusters") as draft:
         write_kmeans_clusters(
-            corpus, Embeddings.open(opened(embeddings)), n_clusters, similarity, seed, draft.path
+            corpus, Embeddings(opened(embeddings)), n_clusters, similarity, seed, draft.path
         )
     return draft.ref
 

@@ -200,7 +200,7 @@ def collapsed(row: Row, count: int) -> bool:
     corpus = TokenCorpus.open(opened(row.sentences))
     some = spread(len(corpus), count)
     if row.embeddings:
-        vectors = Embeddings.open(opened(row.embeddings)).rows(some)
+        vectors = Embeddings(opened(row.embeddings)).rows(some)
     else:
         vectors = encode(load_encoder(opened(row.encoder)), corpus.tokens(some))
     return shape_of(vectors, 0).collapsed

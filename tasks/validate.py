@@ -40,7 +40,7 @@ def validate_encoder(
     from sentemb_core.evaluation.scores import write_scores
 
     pool = Benchmark.open(opened(benchmark))
-    stored = Embeddings.open(opened(embeddings)) if embeddings else None
+    stored = Embeddings(opened(embeddings)) if embeddings else None
     corpus = TokenCorpus.open(opened(sentences))
     with written("scores") as draft:
         scorers = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, stored)
@@ -222,8 +222,8 @@ def diagnose_round(
         Pairs.open(opened(pairs)),
         annotated,
         Clusters.open(opened(previous)) if previous else None,
-        Embeddings.open(opened(before)) if before else None,
-        Embeddings.open(opened(after)) if after else None,
+        Embeddings(opened(before)) if before else None,
+        Embeddings(opened(after)) if after else None,
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":

@@ -5,15 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float, Float32, Int64
 
-from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
-from sentemb_core.annotation.files import read_arrow, write_arrow
+from sentemb_core.annotation.files import mapped_vectors, write_vectors
 from sentemb_core.corpus.shards import by_shard
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
@@ -66,7 +64,7 @@ def write_embeddings(
                 first=start,
                 progress=(lambda done, start=start: progress(start + done)) if progress else None,
             )
-        _write(stored(vectors, storage, start), out / f"embeddings-{shard.index:05d}.arrow")
+        write_vectors(out / f"embeddings-{shard.index:05d}.arrow", stored(vectors, storage, start))
         del vectors  # else two shards are held while the next is encoded
 
 
@@ -94,12 +92,8 @@ class Embeddings:
     def __init__(self, path: Path) -> None:
         self._files = sorted(path.glob("embeddings-*.arrow"))
         self._starts: Int64[np.ndarray, " shards+1"] = np.cumsum(
-            [0, *(len(_mapped(file)) for file in self._files)]
+            [0, *(len(mapped_vectors(file)) for file in self._files)]
         )
-
-    @classmethod
-    def open(cls, path: Path) -> "Embeddings":
-        return cls(path)
 
     @property
     def n(self) -> int:
@@ -109,11 +103,11 @@ class Embeddings:
     @cached_property
     def dim(self) -> int:
         """Width of a vector; 0 if there is none."""
-        return _mapped(self._files[0]).shape[1] if self._files else 0
+        return mapped_vectors(self._files[0]).shape[1] if self._files else 0
 
     def shard(self, k: int) -> Float32[np.ndarray, "n dim"]:
         """All vectors of one shard."""
-        return _mapped(self._files[k]).astype(np.float32)
+        return mapped_vectors(self._files[k]).astype(np.float32)
 
     def rows(
         self, indices: Sequence[int] | Int64[np.ndarray, " n"]
@@ -122,7 +116,7 @@ class Embeddings:
         wanted = np.asarray(indices, dtype=np.int64)
         found = np.empty((len(wanted), self.dim), dtype=np.float32)
         for k, places in by_shard(wanted, self._starts[1:], "sentence"):
-            found[places] = _mapped(self._files[k])[wanted[places] - self._starts[k]]
+            found[places] = mapped_vectors(self._files[k])[wanted[places] - self._starts[k]]
         return found
 
 
@@ -141,17 +135,3 @@ class FreshVectors:
         with naming_documents(self.corpus.place):
             vectors = encode(self.encoder, tokens, dtype=self.dtype, first=first)
         return stored(vectors, self.storage, first).astype(np.float32)
-
-
-def _write(vectors: Float[np.ndarray, "n dim"], path: Path) -> None:
-    dim = vectors.shape[1]
-    kind: Any = pa.from_numpy_dtype(vectors.dtype)
-    schema = schemas.embeddings(dim, kind)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
-    write_arrow(path, [column], schema)
-
-
-def _mapped(path: Path) -> Float[np.ndarray, "n dim"]:
-    """A view of the file's one record batch; its buffers keep the map alive."""
-    column: Any = read_arrow(path).column("embedding")
-    return column.flatten().to_numpy().reshape(-1, column.type.list_size)

@@ -1,11 +1,15 @@
-"""The two kinds of file an annotation is kept in: one Arrow batch, or Parquet integers."""
+"""The kinds of file an annotation is kept in: one Arrow batch, as of vectors; Parquet integers."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
+from jaxtyping import Float
+
+from sentemb_core import schemas
 
 
 def write_arrow(path: Path, columns: list[Any], schema: Any) -> None:
@@ -17,6 +21,20 @@ def read_arrow(path: Path) -> Any:
     """The one record batch of a file, memory-mapped."""
     with pa.memory_map(str(path)) as file:
         return ipc.open_file(file).get_batch(0)
+
+
+def write_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
+    """A vector a row (`schemas.embeddings`)."""
+    dim = vectors.shape[1]
+    kind: Any = pa.from_numpy_dtype(vectors.dtype)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
+    write_arrow(path, [column], schemas.embeddings(dim, kind))
+
+
+def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:
+    """A view of what `write_vectors` wrote; its buffers keep the map alive."""
+    column: Any = read_arrow(path).column("embedding")
+    return column.flatten().to_numpy().reshape(-1, column.type.list_size)
 
 
 def delta_writer(path: Path, schema: Any) -> pq.ParquetWriter:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
+from sentemb_core.annotation import files
 from sentemb_core.corpus.sentences import syntok_sentences
 from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
@@ -59,15 +60,15 @@ def collection_vectors(
 
 
 def write_vectors(vectors: CollectionVectors, folder: Path) -> None:
-    """queries.npy and documents.npy."""
+    """queries.arrow and documents.arrow."""
     for side, rows in vectors._asdict().items():
-        np.save(folder / f"{side}.npy", rows, allow_pickle=False)
+        files.write_vectors(folder / f"{side}.arrow", rows)
 
 
 def read_vectors(folder: Path) -> CollectionVectors:
     """What `write_vectors` wrote, mapped into memory."""
-    sides = (folder / f"{side}.npy" for side in CollectionVectors._fields)
-    return CollectionVectors(*(np.load(side, mmap_mode="r", allow_pickle=False) for side in sides))
+    sides = (folder / f"{side}.arrow" for side in CollectionVectors._fields)
+    return CollectionVectors(*map(files.mapped_vectors, sides))
 
 
 def _parts(title: str, text: str) -> list[str]:

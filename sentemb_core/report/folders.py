@@ -29,7 +29,7 @@ class RoundFolders:
         return read_diagnostics(self.diagnostics) if self.diagnostics else None
 
     def vectors(self) -> Embeddings | None:
-        return Embeddings.open(self.embeddings) if self.embeddings else None
+        return Embeddings(self.embeddings) if self.embeddings else None
 
 
 @dataclass(frozen=True)

@@ -175,9 +175,9 @@ def edges_and_related(
     """Folders of the kept edges alone, and with related pairs beside them."""
     stored, graph, edges, both = folder(root, "vectors", "graph", "edges", "both")
     write_vectors(corpus, vectors, stored)
-    write_graph(corpus, Embeddings.open(stored), 4, graph, **options)
+    write_graph(corpus, Embeddings(stored), 4, graph, **options)
     write_edges(graph, 1, False, edges)
-    write_related(corpus, Embeddings.open(stored), edges, 7, both)
+    write_related(corpus, Embeddings(stored), edges, 7, both)
     return edges, both
 
 
@@ -279,7 +279,7 @@ def test_a_graph_without_stored_vectors_is_the_same_byte_for_byte(tmp_path, stor
     corpus, encoder = Corpus(), tiny.static(similarity=similarity)
     vectors, stored, fused = folder(tmp_path, "vectors", "stored", "fused")
     write_embeddings(encoder, corpus, vectors, storage, "float32")
-    write_graph(corpus, Embeddings.open(vectors), 4, stored)
+    write_graph(corpus, Embeddings(vectors), 4, stored)
     write_graph_fused(encoder, corpus, 4, storage, "float32", fused)
     for file in stored.iterdir():
         assert file.read_bytes() == (fused / file.name).read_bytes()

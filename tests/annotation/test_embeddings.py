@@ -55,7 +55,7 @@ def corpus(encoder):
 def test_what_was_written_is_read(encoder, corpus, tmp_path, storage, tolerance):
     told = []
     write_embeddings(encoder, corpus, tmp_path, storage, "float32", told.append)
-    stored, exact = Embeddings.open(tmp_path), encode(encoder, corpus.sequences)
+    stored, exact = Embeddings(tmp_path), encode(encoder, corpus.sequences)
     assert (stored.n, stored.dim, told[-1]) == (30, 16, 30)
     every = stored.rows(range(30))
     np.testing.assert_allclose(every, exact, atol=1e-6, rtol=tolerance)
@@ -68,7 +68,7 @@ def test_what_was_written_is_read(encoder, corpus, tmp_path, storage, tolerance)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_file_stays_mapped(encoder, corpus, tmp_path):
     write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
-    stored = Embeddings.open(tmp_path)
+    stored = Embeddings(tmp_path)
     assert len(stored.shard(0)) + len(stored.rows([29])) + len(stored.rows(range(30))) == 38
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
 
@@ -96,7 +96,7 @@ def test_a_shard_with_a_value_too_large_for_float16_is_stored_as_float32(
         encoder.backbone.embedding.weight[large] = 1e7
     write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
     assert "1 sentences have more, first at sentence 9" in caplog.text
-    stored, exact = Embeddings.open(tmp_path), encode(encoder, corpus.sequences)
+    stored, exact = Embeddings(tmp_path), encode(encoder, corpus.sequences)
     np.testing.assert_array_equal(stored.shard(2), exact[8:])
     np.testing.assert_array_equal(stored.shard(0), exact[:7].astype(np.float16))
     np.testing.assert_array_equal(stored.rows([9, 0])[0], np.full(16, 1e7))
@@ -119,4 +119,4 @@ def test_a_bad_vector_is_named_by_its_place_in_the_corpus(encoder, corpus, tmp_p
 def test_a_row_outside_the_corpus_is_an_error(encoder, corpus, tmp_path):
     write_embeddings(encoder, corpus, tmp_path, "float16", "float32")
     with pytest.raises(IndexError, match=r"0\.\.29"):
-        Embeddings.open(tmp_path).rows([30])
+        Embeddings(tmp_path).rows([30])

@@ -23,7 +23,7 @@ def stored(folder: Path, vectors: np.ndarray) -> Embeddings:
         [column],
         schemas.embeddings(vectors.shape[1], pa.float32()),
     )
-    return Embeddings.open(folder)
+    return Embeddings(folder)
 
 
 def test_a_document_is_clustered_as_the_rounds_cluster_it(tmp_path: Path):
