@@ -326,12 +326,9 @@ def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> N
     """
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.errors import StorageError
-    from sentemb_core.heads.stored_head import carry_head
 
     try:
-        save_encoder(encoder, folder, card)
-        if given:
-            carry_head(given, folder)
+        save_encoder(encoder, folder, card, head_from=given)
     except OSError as error:
         raise StorageError(
             f"{folder} could not be written: {error.strerror or error}. What is there is not "

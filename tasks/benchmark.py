@@ -51,13 +51,11 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     `digest` is of the folder's files; where they lie does not matter.
     """
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.heads.stored_head import carry_head
 
     card = Path(folder) / "README.md"
     with written("model") as draft:
         text = card.read_text("utf-8") if card.is_file() else ""
-        save_encoder(load_encoder(Path(folder)), draft.path, text)
-        carry_head(Path(folder), draft.path)
+        save_encoder(load_encoder(Path(folder)), draft.path, text, head_from=Path(folder))
     return draft.ref
 
 

@@ -23,15 +23,12 @@ def start_encoder(
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.start import given_folder
     from sentemb_core.encoder.start import start_encoder as started
-    from sentemb_core.heads.stored_head import carry_head
 
     texts = vocabulary_texts(opened(documents) / "documents.parquet") if documents else None
     encoder = started(config.model_copy(update={"name": place}), texts)
     with written("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)
-        save_encoder(encoder, draft.path, model_card(facts))
-        if folder := given_folder(place):
-            carry_head(folder, draft.path)
+        save_encoder(encoder, draft.path, model_card(facts), head_from=given_folder(place))
     return draft.ref
 
 
@@ -86,15 +83,13 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.encoder.start import require_pooling
-    from sentemb_core.heads.stored_head import carry_head
 
     made = load_encoder(opened(encoder))
     require_pooling(made.backbone, pooling)
     made.pooling = pooling
     with written("model") as draft:
         facts = CardFacts(name=f"sentemb, {pooling}", parent=encoder.digest)
-        save_encoder(made, draft.path, model_card(facts))
-        carry_head(opened(encoder), draft.path)
+        save_encoder(made, draft.path, model_card(facts), head_from=opened(encoder))
     return draft.ref
 
 

@@ -96,7 +96,6 @@ def publish_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.encoder.modules import is_static
     from sentemb_core.evaluation.scores import read_scores
-    from sentemb_core.heads.stored_head import carry_head
 
     learner = load_encoder(opened(encoder))
     *before, last = labels
@@ -126,8 +125,7 @@ def publish_encoder(
         },
     )
     with written("model") as draft:
-        save_encoder(learner, draft.path, model_card(facts))
-        carry_head(opened(encoder), draft.path)
+        save_encoder(learner, draft.path, model_card(facts), head_from=opened(encoder))
     return draft.ref
 
 

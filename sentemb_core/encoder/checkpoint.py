@@ -30,6 +30,7 @@ from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import BadDataError, SentembError
+from sentemb_core.heads.stored_head import carry_head
 from sentemb_core.types import Json
 
 if TYPE_CHECKING:
@@ -39,8 +40,13 @@ Parts = tuple["PreTrainedModel | StaticTable", Tokenizer, Json]
 """Backbone, tokenizer, and what AutoTokenizer must know beside tokenizer.json."""
 
 
-def save_encoder(encoder: Encoder, folder: Path, card: str) -> None:
-    """Write the encoder into `folder`, with `card` as its README.md (`card.model_card`)."""
+def save_encoder(
+    encoder: Encoder, folder: Path, card: str, *, head_from: Path | None = None
+) -> None:
+    """Write the encoder into `folder`, with `card` as its README.md (`card.model_card`).
+
+    `head_from` is where it was read: the Condenser's head beside it, if there is one, goes along.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_text(card, encoding="utf-8")
     encoder.tokenizer.save(str(folder / "tokenizer.json"))
@@ -57,6 +63,8 @@ def save_encoder(encoder: Encoder, folder: Path, card: str) -> None:
     _write_json(folder / "modules.json", entries)
     stated = {"creator": CREATOR, "similarity_fn_name": encoder.similarity}
     _write_json(folder / "config_sentence_transformers.json", stated)
+    if head_from:
+        carry_head(head_from, folder)
 
 
 def load_encoder(folder: Path) -> Encoder:
