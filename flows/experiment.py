@@ -48,13 +48,11 @@ def experiment(asked: Reproduction) -> FindingsTable:
     with recorded(asked.experiment, asked.model_dump(mode="json")) as record:
         made: list[Finding] = []
         base = base_of(asked)
-        known = len(record.uses)
-        for found in all_findings(asked, base):
-            fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
-            trainings = [used for used in fresh.values() if used.stage == "train_encoder"]
+        for found, used in record.with_uses(all_findings(asked, base)):
+            trainings = [one for one in used if one.stage == "train_encoder"]
             logs = [ref for one in trainings for ref in one.outputs if ref.kind == "training_log"]
             told = {
-                "seconds": sum(used.seconds for used in trainings),
+                "seconds": sum(one.seconds for one in trainings),
                 "log": logs[-1] if logs else None,
             }
             made += [one.model_copy(update=told) for one in found]

@@ -108,10 +108,8 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
     """The cells of a recorded table, each with the seconds that its training took."""
     made: list[MethodCell] = []
     with recorded(table.title, table.model_dump(mode="json")) as record:
-        known = 0
-        for cell in cells:
-            fresh, known = {used.key: used for used in record.uses[known:]}, len(record.uses)
-            seconds = sum(used.seconds for used in fresh.values() if used.stage in TRAINING)
+        for cell, used in record.with_uses(cells):
+            seconds = sum(one.seconds for one in used if one.stage in TRAINING)
             made.append(cell.model_copy(update={"seconds": seconds if cell.learnt else 0.0}))
             named = f"{cell.method} on {cell.corpus} from {cell.start}"
             labels = f" with {counted(cell.labels, 'label')}" if cell.labels else ""

@@ -1,12 +1,12 @@
 """What a run used: the list by which `gc` keeps its artifacts and a report tells hits from work."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +16,8 @@ from sentemb_core.store.locks import file_lock, is_locked
 from sentemb_core.store.objects import Store, canonical, checked_name
 from sentemb_core.store.records import Record
 from sentemb_core.types import ArtifactRef, Json
+
+Made = TypeVar("Made")
 
 State = Literal["running", "completed", "failed", "killed"]
 
@@ -94,6 +96,13 @@ class RunLog:
                 self.used.append(first)
             if not before:
                 self._file(stages=[*self.run.stages, used])
+
+    def with_uses(self, made: Iterable[Made]) -> Iterator[tuple[Made, list[Used]]]:
+        """Each with the stages, each of them once, that were used while it was made."""
+        known = len(self.uses)
+        for one in made:
+            fresh, known = {used.key: used for used in self.uses[known:]}, len(self.uses)
+            yield one, list(fresh.values())
 
     def _file(self, **changes: object) -> None:
         self.run = self.run.model_copy(update=changes)

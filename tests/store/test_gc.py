@@ -47,6 +47,15 @@ def test_a_run_knows_its_stages_hits_and_artifacts(chain, store):
     assert (second.state, second.command[-1], second.config) == ("completed", "run", {"top_k": 1})
 
 
+def test_a_run_knows_what_was_used_while_a_thing_was_made(chain, store):
+    """What was used before the first counts for none; a hit counts as well, and once."""
+    with runs.recording(store, "cells", [], {}) as log:
+        chain.run_chain(rate=0.1)
+        rates = (chain.run_chain(rate=rate) and chain.run_chain(rate=rate) for rate in (0.2, 0.3))
+        told = [[one.stage for one in used] for _, used in log.with_uses(rates)]
+    assert told == [["encode", "graph", "train"]] * 2
+
+
 def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
     with pytest.raises(ZeroDivisionError), runs.recording(store, "bad", [], {}):
         _ = 1 / 0
