@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter, validators
 
 from flows.run_options import RUN, UNCHANGED, Config, Overrides, RunOptions
+from flows.suite_options import THE_USUAL, SuiteOptions
 from flows.table_options import AS_THE_TABLE_SAYS, TableOptions
 from sentemb_core import console
 from sentemb_core.options import (
@@ -38,37 +39,13 @@ Model = Annotated[
 RunId = Annotated[str | None, Parameter(help="Its id. Default: the last one.")]
 FinishedId = Annotated[str | None, Parameter(help="Its id. Default: the last that finished.")]
 DryRun = Annotated[bool, Parameter(negative="", help="Say what would run and why, then stop.")]
-Data = Annotated[str | None, Parameter(help="Folder of the suite's files. Default: $SENTEMB_DATA.")]
-Tasks = Annotated[
-    list[str] | None,
-    Parameter(
-        consume_multiple=True,
-        negative="",
-        help="Names of tasks, or groups: retrieval, sts, transfer, reviews, probing. Default: the "
-        "first three. The name of a --beir folder: it alone.",
-    ),
-]
-Beir = Annotated[
-    list[str] | None,
-    Parameter(
-        consume_multiple=True,
-        negative="",
-        help="Folders in BEIR's format: tasks too, by qrels/test.tsv or the only split there is.",
-    ),
-]
-Split = Annotated[
+CorpusFile = Annotated[
     str | None,
     Parameter(
-        name="--beir-split",
-        help="Which queries of the BEIR folders: those of qrels/NAME.tsv. Default: test, or the "
-        "only ones there are.",
-    ),
-]
-Vectors = Annotated[
-    Literal["text", "sentence_mean", "unit_sentence_mean"],
-    Parameter(
-        help="What makes a document's vector: its text as one, as MTEB does, or the mean of its "
-        "sentences', as they are or of length 1."
+        name="--corpus",
+        group=CORPUS,
+        help="What the models were trained on: measures the overlap with every task; `benchmark` "
+        "looks at the halves of documents that a run on it holds out, too.",
     ),
 ]
 
@@ -154,20 +131,8 @@ def reproduce(
 @app.command
 def benchmark(
     *models: Model,
-    tasks: Tasks = None,
-    data: Data = None,
-    beir: Beir = None,
-    split: Split = None,
-    vectors: Vectors = "text",
-    corpus_file: Annotated[
-        str | None,
-        Parameter(
-            name="--corpus",
-            group=CORPUS,
-            help="What the models were trained on: measures the overlap with every task, and "
-            "looks at the halves of documents that a run on it holds out.",
-        ),
-    ] = None,
+    options: SuiteOptions = THE_USUAL,
+    corpus_file: CorpusFile = None,
     corpus: CorpusOptions = DEFAULTS,
     fusion: Annotated[
         bool,
@@ -185,16 +150,7 @@ def benchmark(
     """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
     from flows.table_commands import benchmark_command, corpus_named
 
-    given = {
-        "models": models,
-        "tasks": tasks,
-        "data": data,
-        "beir": beir,
-        "split": split,
-        "vectors": vectors,
-        "fusion": fusion,
-        "out": out,
-    }
+    given = vars(options) | {"models": models, "fusion": fusion, "out": out}
     source = corpus_named(corpus_file, corpus.given())
     return benchmark_command(given, source, dry_run=dry_run, as_json=json)
 
@@ -204,33 +160,15 @@ def compare(
     first: Annotated[str, Parameter(help="A model as of benchmark; or BM25, random, constant.")],
     second: Annotated[str, Parameter(help="Another one.")],
     *,
-    tasks: Tasks = None,
-    data: Data = None,
-    beir: Beir = None,
-    split: Split = None,
-    vectors: Vectors = "text",
-    corpus_file: Annotated[
-        str | None,
-        Parameter(
-            name="--corpus",
-            group=CORPUS,
-            help="What the models were trained on: measures the overlap with every task.",
-        ),
-    ] = None,
+    options: SuiteOptions = THE_USUAL,
+    corpus_file: CorpusFile = None,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
     """Say which differences of two models are real: a paired bootstrap on every task."""
     from flows.table_commands import compare_command, corpus_named
 
-    given = {
-        "models": [first, second],
-        "tasks": tasks,
-        "data": data,
-        "beir": beir,
-        "split": split,
-        "vectors": vectors,
-    }
+    given = vars(options) | {"models": [first, second]}
     return compare_command(given, corpus_named(corpus_file, corpus.given()), as_json=json)
 
 
