@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 from pydantic import AfterValidator, Field, field_validator
 
 from flows.presets import method_preset
-from flows.settings import nearest
 from sentemb_core.configs import (
     AnnotationConfig,
     Config,
@@ -19,6 +18,7 @@ from sentemb_core.configs import (
 )
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.experiments import Corpus
+from sentemb_core.formats import nearest
 from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.types import Json, Pooling, Similarity
@@ -179,7 +179,7 @@ class MethodTable(Config):
     def _known(cls, methods: tuple[str, ...]) -> tuple[str, ...]:
         for name in methods:
             if name not in cls.rows:
-                raise ValueError(f"there is no method {name!r}{nearest(name, list(cls.rows))}")
+                raise ValueError(f"there is no method {name!r}{nearest(name, cls.rows)}")
         return methods
 
     @field_validator("corpora", "encoders", "methods")

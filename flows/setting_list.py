@@ -13,7 +13,6 @@ from flows.settings import (
     METHODS,
     ROUNDS,
     AnyRun,
-    nearest,
     settings,
     shallowest,
     tables_of,
@@ -27,6 +26,7 @@ from sentemb_core.configs import (
     RunConfig,
 )
 from sentemb_core.errors import UsageError
+from sentemb_core.formats import did_you_mean, nearest
 from sentemb_core.method_settings import CONPONO, METHOD_NAMES, AnyMethod, FineTune
 from sentemb_core.types import Json
 from tasks.checks import entry_of
@@ -130,7 +130,7 @@ def settings_of(method: str) -> list[Setting]:
         UsageError: there is no such method.
     """
     if method not in METHOD_NAMES:
-        raise UsageError(f"--method: there is no {method!r}{nearest(method, list(METHOD_NAMES))}")
+        raise UsageError(f"--method: there is no {method!r}{nearest(method, METHOD_NAMES)}")
     takes_static = entry_of(method).takes_static
     runs = {
         start: runs_of(method, encoder)
@@ -286,7 +286,7 @@ def no_setting(path: str, method: str, known: Sequence[Setting]) -> str:
         return f"{method} trains once, and has no such setting; runs of {whose(path)} have it"
     near = closest(path, known)
     if near:
-        return f"there is no such setting; did you mean {' or '.join(map(repr, near))}?"
+        return f"there is no such setting; {did_you_mean(*near)}"
     tops = dict.fromkeys(one.path.split(".")[0] for one in known)
     return f"there is no such setting; known: {', '.join(tops)}"
 

@@ -1,6 +1,5 @@
 """Preset, TOML file and dotted overrides become one checked configuration."""
 
-import difflib
 import json
 import re
 import tomllib
@@ -15,6 +14,7 @@ from pydantic_core import ErrorDetails
 from flows.presets import labelled_preset, method_preset, preset
 from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun, RunConfig
 from sentemb_core.errors import NoNegativesError, UsageError
+from sentemb_core.formats import did_you_mean, nearest
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
 from sentemb_core.method_settings import METHOD_NAMES, AnyMethod, temperature_of
 from sentemb_core.types import Json
@@ -410,8 +410,8 @@ def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
         model = table_of(model, str(part))
     name = str(location[-1])
     if not location[:-1] and (below := shallowest(paths_to(name, model))):
-        return f"; did you mean {' or '.join(map(repr, below))}?"
-    return nearest(name, list(model.model_fields))
+        return f"; {did_you_mean(*below)}"
+    return nearest(name, model.model_fields)
 
 
 def listed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
@@ -438,11 +438,6 @@ def shallowest(paths: Iterable[str]) -> list[str]:
     known = dict.fromkeys(paths)
     least = min((path.count(".") for path in known), default=0)
     return [path for path in known if path.count(".") == least]
-
-
-def nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
 
 
 def table_of(model: Any, part: str) -> Any:

@@ -1,4 +1,7 @@
-"""Numbers as a person reads them; what was not measured is a dash."""
+"""Numbers as a person reads them, a dash for what was not measured; and names that are near."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 ABSENT = "\N{EN DASH}"
 
@@ -51,3 +54,15 @@ def letters(index: int) -> str:
     """0 as A, 25 as Z, 26 as AA: names of clusters."""
     first, last = divmod(index, 26)
     return (letters(first - 1) if first else "") + chr(ord("A") + last)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What follows on `there is no NAME`: the known one most like it, in any case, or all."""
+    own = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), own, n=1)
+    return f"; {did_you_mean(own[close[0]])}" if close else f"; known: {', '.join(own.values())}"
+
+
+def did_you_mean(*names: str) -> str:
+    """The question, with one name or several."""
+    return f"did you mean {' or '.join(map(repr, names))}?"

@@ -4,7 +4,6 @@ A value here says what is scored; how is the evaluation's matter. A task that th
 named all the same: whoever has its file puts it into the folder.
 """
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
@@ -12,6 +11,7 @@ from pydantic import Field
 
 from sentemb_core.configs import Config
 from sentemb_core.errors import UsageError
+from sentemb_core.formats import nearest
 
 Group = Literal["retrieval", "sts", "transfer", "reviews", "probing"]
 
@@ -158,12 +158,7 @@ def chosen(names: Sequence[str], beside: Iterable[str] = ()) -> tuple[Task, ...]
         UsageError: nothing has this name.
     """
     asked = {name.lower() for name in names}
-    known = {name.lower(): name for name in (*GROUPS, *(task.name for task in SUITE))}
-    if unknown := sorted(asked - known.keys()):
-        known |= {name.lower(): name for name in beside}
-        alike = difflib.get_close_matches(unknown[0], known, n=1)
-        way_out = (
-            f"did you mean {known[alike[0]]!r}?" if alike else f"known: {', '.join(known.values())}"
-        )
-        raise UsageError(f"There is no task {unknown[0]!r}; {way_out}")
+    known = (*GROUPS, *(task.name for task in SUITE))
+    if unknown := sorted(asked - {name.lower() for name in known}):
+        raise UsageError(f"There is no task {unknown[0]!r}{nearest(unknown[0], (*known, *beside))}")
     return tuple(task for task in SUITE if {task.name.lower(), task.group} & asked)

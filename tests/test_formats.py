@@ -8,6 +8,7 @@ from sentemb_core.formats import (
     decimal,
     duration,
     letters,
+    nearest,
     percent,
 )
 
@@ -59,3 +60,8 @@ def test_one_thing_is_no_plural(number, noun, words):
 
 def test_clusters_are_named_beyond_the_alphabet():
     assert [letters(i) for i in (0, 25, 26, 51, 52, 702)] == ["A", "Z", "AA", "AZ", "BA", "AAA"]
+
+
+def test_a_name_that_is_not_known_is_told_the_one_most_like_it_or_all():
+    assert nearest("stsb", ["SICK-R", "STS-B"]) == "; did you mean 'STS-B'?"
+    assert nearest("trec", ["SICK-R", "STS-B"]) == "; known: SICK-R, STS-B"

