@@ -125,9 +125,9 @@ def alignment(
     return float((apart * apart).sum(axis=1).mean())
 
 
-def uniformity(unit: Float32[np.ndarray, "n dim"], t: float = 2.0) -> float:
-    """Log of the mean Gaussian potential of all pairs of different rows (Wang and Isola 2020)."""
-    return float(np.log(np.exp(2 * t * (_cosines(unit) - 1)).mean()))
+def uniformity(unit: Float32[np.ndarray, "n dim"]) -> float:
+    """Log of the mean of exp(-2 |x - y|^2) of all pairs of different rows (Wang and Isola 2020)."""
+    return float(np.log(np.exp(4 * (_cosines(unit) - 1)).mean()))  # |x - y|^2 = 2 - 2 cos
 
 
 def mean_cosine(unit: Float32[np.ndarray, "n dim"]) -> float:

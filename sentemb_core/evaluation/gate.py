@@ -52,7 +52,6 @@ def gate(
     *,
     collapsed: bool,
     seed: int,
-    margin: float = MARGIN,
 ) -> GateVerdict:
     """Compare the candidate with the champion, or with its start encoder at the first landing.
 
@@ -62,7 +61,6 @@ def gate(
         start: The same queries under the encoder that the candidate was trained from.
         collapsed: The collapse alarm of `diagnostics`; a collapsed encoder is never promoted.
         seed: Of the bootstrap.
-        margin: What the lower end of the interval must exceed.
 
     Raises:
         BadDataError: the ranks belong to different numbers of queries.
@@ -77,8 +75,8 @@ def gate(
         f"Recall@{DEPTH} is {hits.mean():.3f} against {rival_hits.mean():.3f} of {name}, a "
         f"difference of {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
     )
-    better = f"better than {name} by more than {margin:g} with 95 % confidence"
-    beats = gain.low > margin
+    better = f"better than {name} by more than {MARGIN:g} with 95 % confidence"
+    beats = gain.low > MARGIN
     if collapsed:
         reason = f"Not promoted: the vectors have collapsed. {found}."
     elif beats:

@@ -22,6 +22,9 @@ from sentemb_core.views.sentences import first
 RATE = 0.15
 """Share of tokens that are chosen: BERT's."""
 
+SEED = 0
+"""Of the choice: every encoder tells the same tokens."""
+
 
 class MaskedLanguage(BaseModel):
     """Mean -log p of a masked token, in nats, by who tells it.
@@ -46,8 +49,6 @@ def masked_language(
     below: int,
     corpus: Documents,
     counts: Int64[np.ndarray, " vocabulary"],
-    *,
-    seed: int = 0,
 ) -> MaskedLanguage:
     """Losses on the same masks, sentence by sentence.
 
@@ -57,7 +58,6 @@ def masked_language(
         below: The layer of the encoder whose tokens that head saw (`stored_head.HeadShape`).
         corpus: Sentences that the stage did not read.
         counts: How often what it read has each token.
-        seed: Of the choice.
 
     Raises:
         BadDataError: No token was chosen.
@@ -69,7 +69,7 @@ def masked_language(
     load_head(filler, head, random_head=False)
     everything = np.arange(len(corpus.document_of))
     hide = masked(first, masking(encoder, RATE))
-    hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(seed))
+    hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(SEED))
     targets = hidden.targets or []
     chosen = np.concatenate([row[row != IGNORED] for row in targets])
     if not len(chosen):

@@ -27,11 +27,11 @@ def hubness(unit: Float32[np.ndarray, "n dim"], k: int = NEIGHBOURS) -> float:
     return float(skew(counts)) if counts.std() else 0.0
 
 
-def duplicate_rate(unit: Float32[np.ndarray, "n dim"], same: float = SAME) -> float:
-    """Share of vectors, of different texts, that have another within a cosine of `same`."""
+def duplicate_rate(unit: Float32[np.ndarray, "n dim"]) -> float:
+    """Share of vectors, of different texts, that are one with another to the encoder (`SAME`)."""
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -1)
-    return float((cosines.max(axis=1) >= same).mean())
+    return float((cosines.max(axis=1) >= SAME).mean())
 
 
 def positives_found(

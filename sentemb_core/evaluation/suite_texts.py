@@ -27,8 +27,7 @@ def task_texts(task: Task, folder: Path) -> dict[str, list[str]]:
             }
         case ProbeTask():
             probe = read_probe(task, folder)
-            sides = [*probe.first, *(probe.second or ())]
-            return {task.name: [text for side in sides for text in side]}
+            return {task.name: [*probe.first, *(probe.second or ())]}
 
 
 def beir_queries(task: Task, folder: Path) -> list[str]:

@@ -34,10 +34,7 @@ from sentemb_core.evaluation.probes import (
 )
 from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.sts import spearman
-from sentemb_core.evaluation.vectors import Embed, span_means
-
-Side = Sequence[Sequence[str]]
-"""Of every example one text, or the sentences of one document: its vector is their mean."""
+from sentemb_core.evaluation.vectors import Embed
 
 Gold = Literal["classes", "scores"]
 
@@ -62,9 +59,9 @@ class TransferTask:
     """
 
     name: str
-    first: Side
+    first: Sequence[str]
     gold: Float64[np.ndarray, " n"]
-    second: Side | None = None
+    second: Sequence[str] | None = None
     split: Sequence[str] | None = None
     kind: Gold = "classes"
 
@@ -84,7 +81,7 @@ class TransferTask:
         return len(self.gold)
 
 
-def transfer_result(encoder: Encoder, task: TransferTask, folds: int = FOLDS) -> TaskResult:
+def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
     """How well a linear probe of the encoder's frozen vectors does.
 
     Of classes the main measure is `accuracy`, a unit a test example: whether it was right. Of
@@ -97,7 +94,6 @@ def transfer_result(encoder: Encoder, task: TransferTask, folds: int = FOLDS) ->
     Args:
         encoder: Its weights stay as they are.
         task: As `transfer_files` reads it.
-        folds: Of tasks without a dev part; 5 is SentEval's quick mode.
 
     Raises:
         BadDataError: A class has too few examples for the folds, or none to train on.
@@ -106,13 +102,16 @@ def transfer_result(encoder: Encoder, task: TransferTask, folds: int = FOLDS) ->
     """
     what = f"texts of {task.name}"
     features = task_features(lambda texts: told_vectors(encoder, texts, what), task)
-    return probe_result(features, task, folds)
+    return probe_result(features, task)
 
 
 def probe_result(
     features: Float32[np.ndarray, "n width"], task: TransferTask, folds: int = FOLDS
 ) -> TaskResult:
-    """`transfer_result` from one row of features an example."""
+    """`transfer_result` from one row of features an example.
+
+    `folds` are those of tasks without a dev part; 5 is SentEval's quick mode.
+    """
     found = _predictions(features, task, folds)
     gold = task.gold[found.rows]
     if task.kind == "scores":
@@ -133,18 +132,10 @@ def probe_result(
 def task_features(embed: Embed, task: TransferTask) -> Float32[np.ndarray, "n width"]:
     """An example's vector, or of two vectors u and v [|u - v|, u * v], at unit spread."""
     if task.second is None:
-        return at_unit_spread(side_vectors(embed, task.first))
-    both = at_unit_spread(side_vectors(embed, [*task.first, *task.second]))
+        return at_unit_spread(embed([*task.first]))
+    both = at_unit_spread(embed([*task.first, *task.second]))
     u, v = both[: len(task)], both[len(task) :]
     return np.concatenate([np.abs(u - v), u * v], axis=1)
-
-
-def side_vectors(embed: Embed, side: Side) -> Float32[np.ndarray, "n dim"]:
-    """Mean of each example's text vectors, every text embedded once (equal ones together)."""
-    texts = [text for example in side for text in example]
-    last = np.cumsum([len(example) for example in side])
-    first = np.concatenate([[0], last[:-1]])
-    return span_means(lambda rows: embed([texts[row] for row in rows.tolist()]), first, last)
 
 
 def at_unit_spread(vectors: Float32[np.ndarray, "n dim"]) -> Float32[np.ndarray, "n dim"]:

@@ -8,7 +8,7 @@ probing files to `read_probing`.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -27,10 +27,6 @@ from sentemb_core.evaluation.parquet import (
 )
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.transfer import TransferTask
-
-Document = Literal["whole", "sentences"]
-"""The vector of a review: `whole`, the encoder on the whole text, cut at its limit; `sentences`,
-the mean of the vectors of all its sentences."""
 
 WHAT = "This transfer task"
 
@@ -64,8 +60,8 @@ def read_labelled(
     pair = pairs or "sentence1" in tables[0].column_names
     sides = ("sentence1", "sentence2") if pair else ("text",)
     first, *others, label = _joined(paths, tables, (*sides, target))
-    second = _alone(others[0]) if pair else None
-    return TransferTask(name, _alone(first), _numbered(label), second, _parts(paths, tables))
+    second = others[0] if pair else None
+    return TransferTask(name, first, _numbered(label), second, _parts(paths, tables))
 
 
 def read_phrases(name: str, sentences: Path, phrases: Path) -> TransferTask:
@@ -93,25 +89,22 @@ def read_relatedness(name: str, train: Path, dev: Path, test: Path) -> TransferT
     parts = {"train": read_sts(train), "dev": read_sts(dev), "test": read_sts(test)}
     return TransferTask(
         name,
-        _alone([text for pairs in parts.values() for text in pairs.first]),
+        [text for pairs in parts.values() for text in pairs.first],
         np.concatenate([pairs.gold for pairs in parts.values()]),
-        _alone([text for pairs in parts.values() for text in pairs.second]),
+        [text for pairs in parts.values() for text in pairs.second],
         [part for part, pairs in parts.items() for _ in range(len(pairs))],
         "scores",
     )
 
 
-def read_reviews(
-    name: str, path: Path, document: Document, domain: str | None = None
-) -> TransferTask:
-    """Reviews of a Parquet file with the columns sentences and label; folds are drawn.
+def read_reviews(name: str, path: Path, domain: str | None = None) -> TransferTask:
+    """Reviews of a Parquet file with the columns sentences and label, whole; folds are drawn.
 
     A column split is not heeded: at 2,000 reviews of a domain folds say more than one test part.
 
     Args:
         name: Of the task.
         path: The file.
-        document: How a review gets its vector.
         domain: Only the reviews with this value of the column domain.
 
     Raises:
@@ -134,9 +127,8 @@ def read_reviews(
             f"Reviews have sentences; {path} has {len(kept)} of the domain {domain}, and "
             f"{sum(not row[0] for row in kept)} without a sentence: check the file."
         )
-    sentences = [row[0] for row in kept]
-    sides = sentences if document == "sentences" else _alone([" ".join(s) for s in sentences])
-    return TransferTask(name, sides, _numbered([row[1] for row in kept]))
+    texts = [" ".join(row[0]) for row in kept]
+    return TransferTask(name, texts, _numbered([row[1] for row in kept]))
 
 
 def read_probing(name: str, path: Path) -> TransferTask:
@@ -165,7 +157,7 @@ def read_probing(name: str, path: Path) -> TransferTask:
         )
     split, label, texts = (list(column) for column in zip(*rows, strict=True))
     parts = [PROBING_PARTS[part] for part in split]
-    return TransferTask(name, _alone(texts), _numbered(label), split=parts)
+    return TransferTask(name, texts, _numbered(label), split=parts)
 
 
 def _joined(paths: Sequence[Path], tables: Sequence[Any], wanted: Sequence[str]) -> list[list[Any]]:
@@ -197,15 +189,10 @@ def _parts(paths: Sequence[Path], tables: Sequence[Any]) -> list[str] | None:
     return tables[0]["split"].to_pylist()
 
 
-def _alone(texts: Sequence[str]) -> list[list[str]]:
-    return [[text] for text in texts]
-
-
 def _numbered(label: Sequence[Any]) -> Float64[np.ndarray, " n"]:
     return np.unique(np.array(label), return_inverse=True)[1].astype(np.float64)
 
 
-_DOCUMENTS: Mapping[str, Document] = {"": "whole", "_sentences": "sentences"}
 _SICK = ("sickr_train", "sickr_trial", "sickr_test")
 _STSB = ("stsb_train", "stsb_dev", "stsb_test")
 
@@ -213,26 +200,17 @@ TRANSFER_TASKS: Mapping[str, tuple[Callable[..., TransferTask], Sequence[str]]] 
     "mr": (read_labelled, ["transfer_mr"]),
     "cr": (read_labelled, ["transfer_cr"]),
     "mrpc": (partial(read_labelled, pairs=True), ["transfer_mrpc"]),
-    "sst2": (read_labelled, ["transfer_sst2"]),
     "sst2_phrases": (read_phrases, ["transfer_sst2", "transfer_sst2_train_phrases"]),
     "sick_entailment": (partial(read_labelled, target="entailment", pairs=True), _SICK),
     "sick_regression": (read_relatedness, _SICK),
     "stsb_regression": (read_relatedness, _STSB),
+    "imdb": (read_reviews, ["reviews_imdb_train"]),
     **{
-        f"imdb{suffix}": (partial(read_reviews, document=document), ["reviews_imdb_train"])
-        for suffix, document in _DOCUMENTS.items()
-    },
-    **{
-        f"blitzer_{domain}{suffix}": (
-            partial(read_reviews, document=document, domain=domain),
-            ["reviews_blitzer"],
-        )
-        for suffix, document in _DOCUMENTS.items()
+        f"blitzer_{domain}": (partial(read_reviews, domain=domain), ["reviews_blitzer"])
         for domain in DOMAINS
     },
 }
-"""Reader and files of each task whose set is in `SENTEMB_DATA`; `_sentences` says that a review is
-the mean of its sentences, where without it the encoder reads it whole."""
+"""Reader and files of each task whose set is in `SENTEMB_DATA`."""
 
 
 def read_transfer(name: str, folder: Path) -> TransferTask:

@@ -185,11 +185,11 @@ def read_run(store: Store, run_id: str) -> Run | None:
     return as_it_is(store, run)
 
 
-def last_runs(store: Store, count: int | None = None) -> list[Run]:
-    """The latest runs, the one that began or went on last first."""
+def last_runs(store: Store) -> list[Run]:
+    """All runs, the one that began or went on last first."""
     ids = [path.stem for path in (store.root / "runs").glob("*.json")]
     found = [run for run_id in ids if (run := read_run(store, run_id))]
-    return sorted(found, key=lambda run: (run.began, run.id), reverse=True)[:count]
+    return sorted(found, key=lambda run: (run.began, run.id), reverse=True)
 
 
 def as_it_is(store: Store, run: Run) -> Run:

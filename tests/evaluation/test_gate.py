@@ -122,12 +122,13 @@ def test_without_a_champion_the_start_encoder_is_to_be_beaten():
     assert not gate(better, better, start, collapsed=False, seed=0).promote
 
 
-def test_a_gain_below_the_margin_is_refused_however_sure():
+def test_a_gain_below_the_margin_is_refused_however_sure(monkeypatch: pytest.MonkeyPatch):
     champion = np.full(QUERIES, 50)
     candidate = champion.copy()
     candidate[: QUERIES // 10] = 1
     assert gate(candidate, champion, champion, collapsed=False, seed=0).promote
-    refused = gate(candidate, champion, champion, collapsed=False, seed=0, margin=0.1)
+    monkeypatch.setattr("sentemb_core.evaluation.gate.MARGIN", 0.1)
+    refused = gate(candidate, champion, champion, collapsed=False, seed=0)
     assert not refused.promote
     assert refused.low > 0
 

@@ -43,7 +43,6 @@ def test_crowded_dimensions_make_hubs():
 def test_a_duplicate_is_within_a_hundredth_of_another():
     found = unit(0, 2, 90, 180, 190)  # cos 2 degrees is 0.9994, cos 10 degrees 0.985
     assert duplicate_rate(found) == pytest.approx(2 / 5)
-    assert duplicate_rate(found, same=0.98) == pytest.approx(4 / 5)
 
 
 def test_a_positive_is_found_if_it_is_among_the_nearest():

@@ -28,14 +28,14 @@ from tests.parquet import write
 
 def test_a_file_without_parts_leaves_them_to_folds(tmp_path: Path):
     found = read_labelled("cr", write(tmp_path / "a.parquet", text=["a", "b"], label=[1, 0]))
-    assert (found.name, found.first, found.gold.tolist()) == ("cr", [["a"], ["b"]], [1, 0])
+    assert (found.name, found.first, found.gold.tolist()) == ("cr", ["a", "b"], [1, 0])
     assert (found.second, found.split, found.kind) == (None, None, "classes")
 
 
 def test_pairs_keep_the_parts_of_their_file(tmp_path: Path):
     columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "split": ["train", "test"]}
     found = read_labelled("mrpc", write(tmp_path / "a.parquet", label=["yes", "no"], **columns))
-    assert (found.first, found.second) == ([["a"], ["b"]], [["c"], ["d"]])
+    assert (found.first, found.second) == (["a", "b"], ["c", "d"])
     assert (found.split, found.gold.tolist()) == (["train", "test"], [1, 0])
 
 
@@ -66,7 +66,7 @@ def test_phrases_take_the_place_of_the_train_sentences(tmp_path: Path):
     )
     phrases = write(tmp_path / "p.parquet", text=["x", "y"], label=[1, 0])
     found = read_phrases("sst2_phrases", sentences, phrases)
-    assert found.first == [["x"], ["y"], ["b"], ["c"]]
+    assert found.first == ["x", "y", "b", "c"]
     assert (found.gold.tolist(), found.split) == ([1, 0, 1, 0], ["train", "train", "test", "dev"])
 
 
@@ -80,24 +80,24 @@ def test_scored_pairs_keep_their_scores(tmp_path: Path):
     assert found.split == ["train"] * 2 + ["dev"] * 3 + ["test"] * 3
 
 
-def test_a_review_is_one_text_or_its_sentences(tmp_path: Path):
+def test_a_review_is_one_text(tmp_path: Path):
     path = write(
         tmp_path / "a.parquet",
         sentences=[["a b.", "c."], ["d."], ["e."]],
         label=[1, 0, 1],
         domain=["books", "dvd", "books"],
     )
-    assert read_reviews("r", path, "whole").first == [["a b. c."], ["d."], ["e."]]
-    found = read_reviews("r", path, "sentences", "books")
-    assert (found.first, found.split) == ([["a b.", "c."], ["e."]], None)
+    assert read_reviews("r", path).first == ["a b. c.", "d.", "e."]
+    found = read_reviews("r", path, "books")
+    assert (found.first, found.split) == (["a b. c.", "e."], None)
     with pytest.raises(BadDataError, match=r"E100 .*0 of the domain cars"):
-        read_reviews("r", path, "whole", "cars")
+        read_reviews("r", path, "cars")
 
 
 def test_a_review_without_a_sentence_is_refused(tmp_path: Path):
     path = write(tmp_path / "a.parquet", sentences=[["a."], []], label=[1, 0])
     with pytest.raises(BadDataError, match="1 without a sentence"):
-        read_reviews("r", path, "sentences")
+        read_reviews("r", path)
 
 
 def test_reviews_that_are_text_are_not_read_letter_by_letter(tmp_path: Path):
@@ -105,21 +105,21 @@ def test_reviews_that_are_text_are_not_read_letter_by_letter(tmp_path: Path):
     path = write(tmp_path / "a.parquet", **columns)
     for domain in (None, "dvd", "cars"):
         with pytest.raises(BadDataError, match=r"lists of sentences; .*a\.parquet holds text"):
-            read_reviews("r", path, "sentences", domain)
+            read_reviews("r", path, domain)
 
 
 def test_a_probing_file_is_read(tmp_path: Path):
     path = tmp_path / "tense.txt"
     path.write_text("tr\tPAST\tit was .\nva\tPRES\tit is .\nte\tPAST\tthey were .\n")
     found = read_probing("tense", path)
-    assert found.first == [["it was ."], ["it is ."], ["they were ."]]
+    assert found.first == ["it was .", "it is .", "they were ."]
     assert (found.split, found.gold.tolist()) == (["train", "dev", "test"], [0, 1, 0])
 
 
 def test_a_probing_text_may_hold_a_line_end_of_unicode(tmp_path: Path):
     path = tmp_path / "tense.txt"
     path.write_bytes("tr\tPAST\tit\u2028was .\r\nva\tPRES\tit\x85is .\r\nte\tPAST\tno .".encode())
-    assert read_probing("tense", path).first == [["it\u2028was ."], ["it\x85is ."], ["no ."]]
+    assert read_probing("tense", path).first == ["it\u2028was .", "it\x85is .", "no ."]
 
 
 @pytest.mark.parametrize("line", ["dev\tPAST\tit was .", "tr\tit was ."])
@@ -179,7 +179,7 @@ def test_rows_without_a_value_are_told_by_their_numbers(tmp_path: Path, name: st
 def test_a_review_of_which_a_sentence_is_none_is_told_by_its_number(tmp_path: Path):
     path = write(tmp_path / "a.parquet", sentences=[["a."], ["b.", None]], label=[1, 0])
     with pytest.raises(BadDataError, match=r"E100 Column sentences holds lists of texts.*row 1, c"):
-        read_reviews("r", path, "whole")
+        read_reviews("r", path)
 
 
 def test_an_unknown_task_is_told_the_known_ones(tmp_path: Path):
@@ -191,13 +191,12 @@ COUNTS = {
     "mr": {"all": 10_662},
     "cr": {"all": 3_775},
     "mrpc": {"train": 4_076, "test": 1_725},
-    "sst2": {"train": 6_920, "dev": 872, "test": 1_821},
     "sst2_phrases": {"train": 67_349, "dev": 872, "test": 1_821},
     "sick_entailment": {"train": 4_500, "dev": 500, "test": 4_927},
     "sick_regression": {"train": 4_500, "dev": 500, "test": 4_927},
     "stsb_regression": {"train": 5_749, "dev": 1_500, "test": 1_379},
     "imdb": {"all": 14_960},
-    "blitzer_books_sentences": {"all": 1_956},
+    "blitzer_books": {"all": 1_956},
 }
 
 

@@ -508,7 +508,7 @@ def test_a_run_whose_registry_does_not_answer_leaves_its_report_which_says_so(ag
     with mock.patch("tasks.finishing.landed", side_effect=RegistryError("no answer")):
         state = infocse_idc(again.config, return_state=True)
     assert state.is_failed()
-    failed = last_runs(Store.default(), 1)[0]
+    failed = last_runs(Store.default())[0]
     page = Store.default().root / "reports" / failed.id / "report.html"
     assert f"python -m flows resume {failed.id}" in page.read_text("utf-8")
     whole = Path(again.outcome.report).read_text("utf-8")

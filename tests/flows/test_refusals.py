@@ -303,7 +303,7 @@ def test_two_faiss_wheels_or_none_for_k_means_are_refused_before_any_stage(
     columns = ("--id-column", "id", "--sentences-column", "sentences")
     code, _, said = call("run", str(corpus_file), *columns, *options, *plan)
     assert (code, bool(re.search(told, said))) == (2, True), said
-    assert last_runs(Store.default(), 5) == []
+    assert last_runs(Store.default()) == []
 
 
 @pytest.mark.parametrize(
