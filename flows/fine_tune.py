@@ -70,7 +70,7 @@ def trained_on(
     labels: Labelled,
     encoder: ArtifactRef,
     training: TrainingConfig,
-    epochs: LabelsConfig,
+    limits: LabelsConfig,
     benchmark: ArtifactRef,
     sentences: ArtifactRef,
 ) -> Trained:
@@ -81,19 +81,19 @@ def trained_on(
     return train_encoder(
         encoder,
         tokenise_sentences(labels.documents, None, encoder),
-        by_epochs(training, labels.count, epochs),
+        by_epochs(training, labels.count, limits),
         benchmark=benchmark,
         judged=sentences,
     )
 
 
-def by_epochs(training: TrainingConfig, labels: int, epochs: LabelsConfig) -> TrainingConfig:
+def by_epochs(training: TrainingConfig, labels: int, limits: LabelsConfig) -> TrainingConfig:
     """Steps, validations and patience of a training that counts in passes over its labels."""
     an_epoch = max(1, labels // training.batch_size)
     return training.model_copy(
         update={
-            "steps": an_epoch * epochs.epochs,
+            "steps": an_epoch * limits.epochs,
             "evaluate_every": an_epoch,
-            "patience": epochs.patience,
+            "patience": limits.patience,
         }
     )

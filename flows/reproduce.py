@@ -44,7 +44,7 @@ from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
-from tasks.segments import segmented_share
+from tasks.segments import tell_segmented
 from tasks.tables.cells import MethodCell
 from tasks.train import train_encoder
 from tasks.validate import (
@@ -269,7 +269,7 @@ def trained_cell(
 ) -> MethodCell:
     """Train and judge."""
     check_company(block.documents, (training,))
-    share = segmented_share(training.method, block.sentences, block.start)
+    share = tell_segmented(training.method, block.sentences, block.start)
     trained = learnt_encoder(training, cell.start, block)
     language = None
     if isinstance(training.method, AFTER_CONDENSER):

@@ -21,7 +21,7 @@ from tasks.corpus import check_company, draw_benchmark, read_corpus, tokenise_se
 from tasks.encode import encode_sentences, start_encoder
 from tasks.labels import check_drawn, read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
-from tasks.segments import segmented_share
+from tasks.segments import tell_segmented
 from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
 from tasks.train import check_documents, train_encoder
 from tasks.validate import (
@@ -132,7 +132,7 @@ def trained(
     config: RunConfig,
 ) -> Row:
     """The row of what a method that needs no annotation makes of the encoder before it."""
-    segmented_share(training.method, texts.sentences, before.encoder)
+    tell_segmented(training.method, texts.sentences, before.encoder)
     made = train_encoder(
         before.encoder,
         texts.sentences,

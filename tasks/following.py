@@ -12,14 +12,13 @@ from sentemb_core.configs import RunConfig
 from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
-from sentemb_core.store.stages import flat
 from sentemb_core.types import Json
 from tasks.artifacts import rounds_table
 from tasks.checks import check_run
 from tasks.rows import Row
 from tasks.tables.run_table import seconds
 from tasks.tracking import Run, tracked_run
-from tasks.validate import annotation_of, scores_of
+from tasks.validate import numbers_of_annotation, scores_of
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -41,7 +40,7 @@ class Following:
             StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
             for used in fresh
         ]
-        found = annotation_of(row)
+        found = numbers_of_annotation(row)
         told = self.told(row, found.get("kept_share"))
         log.info("%s", ", ".join(f"{name} {value}" for name, value in told.items() if value))
         self.table.append(told)
@@ -117,7 +116,7 @@ def followed(config: RunConfig) -> Generator[Following, None, None]:
         recorded(config.name, settings) as record,
         tracked_run(
             config.name,
-            params=flat(settings),
+            params=settings,
             tags={"run": record.run.id},
             key=record.run.id,
         ) as run,

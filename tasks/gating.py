@@ -63,11 +63,11 @@ def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> L
         uri=version.uri,
         alias=promotion.alias,
         reason=promotion.reason,
-        standing=standing(promotion),
+        standing=standing_words(promotion),
     )
 
 
-def standing(promotion: Promotion) -> str:
+def standing_words(promotion: Promotion) -> str:
     """What the version is now, and what serves: the gate's verdict alone does not say it."""
     uri, before = promotion.version.uri, promotion.before
     match promotion.alias:

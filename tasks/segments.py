@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
-def segmented_share(
+def tell_segmented(
     method: MethodSettings, sentences: ArtifactRef, encoder: ArtifactRef
 ) -> float | None:
-    """Share of the texts to learn from that HiCL cuts into several segments, logged as well.
+    """Log the share of the texts to learn from that HiCL cuts into several segments.
 
     Of a corpus larger than memory it is that of some shards.
 
-    None for other methods, in a plan, and where nothing may be learnt from.
+    Returns:
+        It; None for other methods, in a plan, and where nothing may be learnt from.
     """
     if not isinstance(method, HiCL) or isinstance(walking(), Plan):
         return None

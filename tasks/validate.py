@@ -235,7 +235,7 @@ def diagnose_round(
     return draft.ref
 
 
-def annotation_of(row: Row) -> dict[str, float]:
+def numbers_of_annotation(row: Row) -> dict[str, float]:
     """What a round's annotation found, in numbers; nothing for rows without one."""
     from sentemb_core.evaluation.rounds import annotation_numbers, read_diagnostics
 

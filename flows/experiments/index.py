@@ -222,7 +222,7 @@ class Reproduction(Config):
     def fine_tuning(self, step: Label, seed: int) -> TrainingConfig:
         """By the preset of the base encoder, in its batches, under the table's settings.
 
-        Its steps follow from `epochs`.
+        Its steps follow from `limits`.
         """
         budget = self.budget
         preset = labelled_preset(budget.base.encoder.name, "training")["training"]
@@ -232,7 +232,7 @@ class Reproduction(Config):
         )
 
     @property
-    def epochs(self) -> LabelsConfig:
+    def limits(self) -> LabelsConfig:
         """When fine-tuning stops."""
         return LabelsConfig() if self.preset == "paper" else SMALL_EPOCHS
 

@@ -13,7 +13,7 @@ from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
 from tasks.rows import Annotation, Labelled, Value
-from tasks.segments import segmented_share
+from tasks.segments import tell_segmented
 from tasks.train import train_encoder
 
 
@@ -109,7 +109,7 @@ def after_step(step: Step, before: Made, texts: ArmTexts, asked: Reproduction, s
     match step:
         case Train():
             method = asked.method_of(step)
-            segmented_share(method, texts.sentences, before.encoder)
+            tell_segmented(method, texts.sentences, before.encoder)
             training = asked.training(method, seed, step.times, step.batch_size)
             judge = judges(texts, training)
             made = train_encoder(before.encoder, texts.sentences, training, benchmark=judge)
@@ -153,7 +153,7 @@ def labelled_encoder(
     """The encoder of the best epoch on the labels outside the pool."""
     assert texts.benchmark is not None, "labels are counterparts"
     labels, tuning = labels_for(step, texts, asked), asked.fine_tuning(step, seed)
-    return trained_on(labels, encoder, tuning, asked.epochs, texts.benchmark, texts.sentences).model
+    return trained_on(labels, encoder, tuning, asked.limits, texts.benchmark, texts.sentences).model
 
 
 def labels_for(step: Label, texts: ArmTexts, asked: Reproduction) -> Labelled:

@@ -202,7 +202,7 @@ def contests(pairs: Pairs) -> list[Contest]:
         for column, one, other in row:
             measure = result_in(one, column).main
             pool = column.corpus if column.judge == TITLE else ""
-            results = (result_of(one), result_of(other))
+            results = (result_ref(one), result_ref(other))
             found.setdefault((column.judge, pool, measure), []).append(results)
     return [
         Contest(judge=judge, measure=measure, pairs=results)
@@ -210,7 +210,7 @@ def contests(pairs: Pairs) -> list[Contest]:
     ]
 
 
-def result_of(finding: Finding) -> ArtifactRef:
+def result_ref(finding: Finding) -> ArtifactRef:
     assert finding.result is not None, "seconds have no units"
     return finding.result
 

@@ -422,7 +422,7 @@ def test_a_training_of_the_preset_small_is_what_it_was(data: str):
     assert of_words.round_training(SelfTrain(), 42).model_dump(exclude={"method"}) == (
         SMALL_TRAINING | words | {"learning_rate": 2e-3}
     )
-    tuning = by_epochs(of_words.fine_tuning(ALL_LABELS, 42), 640, of_words.epochs)
+    tuning = by_epochs(of_words.fine_tuning(ALL_LABELS, 42), 640, of_words.limits)
     assert tuning.method == FineTune()
     assert tuning.model_dump(exclude={"method", "checkpoint_every"}) == {
         **{key: value for key, value in SMALL_TRAINING.items() if key != "checkpoint_every"},
@@ -486,7 +486,7 @@ def test_seed_000_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, 
 
 def test_the_papers_fine_tuning_has_its_own_batch_and_patience(data: str):
     asked = Reproduction(experiment="s000.t2", data=data, preset="paper")
-    tuning = by_epochs(asked.fine_tuning(ALL_LABELS, 42), 640, asked.epochs)
+    tuning = by_epochs(asked.fine_tuning(ALL_LABELS, 42), 640, asked.limits)
     assert (tuning.method.name, tuning.batch_size, tuning.optimizer) == ("fine_tune", 64, "adam")
     assert (tuning.steps, tuning.evaluate_every, tuning.patience) == (200, 10, 2)
 

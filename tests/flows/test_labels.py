@@ -77,10 +77,10 @@ def test_fine_tuning_follows_the_initialised_encoder(corpus_file: Path):
 
 def test_an_epoch_is_a_pass_over_the_labels():
     training = TrainingConfig.model_validate(TUNING)
-    epochs = LabelsConfig(epochs=5, patience=2)
-    counted = by_epochs(training, 40, epochs)
+    limits = LabelsConfig(epochs=5, patience=2)
+    counted = by_epochs(training, 40, limits)
     assert (counted.steps, counted.evaluate_every, counted.patience) == (25, 5, 2)
-    few = by_epochs(training, 3, epochs)
+    few = by_epochs(training, 3, limits)
     assert (few.steps, few.evaluate_every) == (5, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
-from flows.annotation import annotation_of as annotated
+from flows.annotation import annotation_of
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import FAST
 from flows.settings import settings
@@ -20,7 +20,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.rows import SelfTraining
 from tasks.storing import opened
-from tasks.validate import annotation_of, recall_at_5, scores_of
+from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import tiny_run, told_starts, write_corpus
 from tests.second_device import THERE, SecondDevice
@@ -148,7 +148,7 @@ def test_a_round_in_bfloat16_says_what_float32_finds_otherwise(
     config = tiny_run(corpus_file, **changes)
     *_, last = trained(config).rows
     with without_prefect(Store.default()):
-        found = annotation_of(last)
+        found = numbers_of_annotation(last)
     assert ("drift" in found) == told
     assert 0 <= found.get("drift", 0) < 0.5
 
@@ -223,7 +223,7 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
     with without_prefect(Store.default()):
         base = begun(tiny_run(corpus_file), lambda row: None).rows[-1]
         by_cluster, by_edge, related = (
-            annotated(
+            annotation_of(
                 base.encoder, base.sentences, AnnotationConfig(positives=kind), base.embeddings
             )
             for kind in ("cluster", "edge", "related")
@@ -237,7 +237,7 @@ def test_kmeans_is_the_other_clustering(corpus_file: Path):
     by_kmeans = {"clustering": "kmeans", "n_clusters": 4}
     *_, base, last = trained(tiny_run(corpus_file, annotation=by_kmeans, **changes)).rows
     with without_prefect(Store.default()):
-        by_graph = annotated(base.encoder, base.sentences, AnnotationConfig(), base.embeddings)
+        by_graph = annotation_of(base.encoder, base.sentences, AnnotationConfig(), base.embeddings)
     assert last.annotation.clusters != by_graph.clusters
     assert last.annotation.pairs != by_graph.pairs
 

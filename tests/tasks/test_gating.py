@@ -217,7 +217,7 @@ def test_what_serves_after_the_gate_is_said(alias: Alias, before: int | None, to
         reason="Because.",
         before=champion(before) if before else None,
     )
-    assert gating.standing(promotion).startswith(told)
+    assert gating.standing_words(promotion).startswith(told)
 
 
 def test_an_outcome_of_an_older_version_has_no_standing():
