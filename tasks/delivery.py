@@ -181,7 +181,7 @@ def tell(spool: Spool, home: Path, events: list[Event]) -> None:
         case "tags":
             client.log_batch(run, tags=[RunTag(*pair) for pair in texts(first)])
         case "artifact":
-            upload(client, spool, run, str(first.values["file"]), str(first.values["folder"]))
+            upload(client, spool, run, str(first.values["file"]))
         case "end":
             terminate(client, spool, run, first)
         case "start":
@@ -219,12 +219,12 @@ def texts(event: Event) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in event.values.items()]
 
 
-def upload(client: Any, spool: Spool, run: str, kept: str, folder: str) -> None:
+def upload(client: Any, spool: Spool, run: str, kept: str) -> None:
     path = spool.folder / kept
     if path.is_dir():
-        client.log_artifacts(run, path, f"{folder}/{path.name}".lstrip("/"))
+        client.log_artifacts(run, path, path.name)
     elif path.exists():  # gone if it was sent, but that was not remembered
-        client.log_artifact(run, path, folder or None)
+        client.log_artifact(run, path)
     spool.forget(kept)
 
 

@@ -41,24 +41,22 @@ class Run:
 
     def log_params(self, values: Mapping[str, Any]) -> None:
         """Settings; nested mappings become dotted names."""
-        self._tell("params", texts(values))
+        self._tell("params", redacted_texts(values))
 
     def set_tags(self, values: Mapping[str, Any]) -> None:
-        self._tell("tags", texts(values))
+        self._tell("tags", redacted_texts(values))
 
     def log_metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        self._tell("metrics", ((name, float(value)) for name, value in flat(values)), step)
+        self._tell("metrics", ((name, float(value)) for name, value in dotted(values)), step)
 
-    def log_artifact(self, path: Path, folder: str = "") -> None:
+    def log_artifact(self, path: Path) -> None:
         """A file or a folder, as it is now."""
         try:
             kept = self.spool.keep(path)
         except OSError as error:
             log.warning("%s is not tracked: %s", path, error)
         else:
-            self._append(
-                Event(run=self.name, kind="artifact", values={"file": kept, "folder": folder})
-            )
+            self._append(Event(run=self.name, kind="artifact", values={"file": kept}))
 
     def child(self, name: str) -> "Run":
         """A run nested in this one; the same one whenever it is asked for by this name.
@@ -73,8 +71,8 @@ class Run:
         """Say that there is this run, and how MLflow shall call it."""
         self._append(Event(run=self.name, kind="start", values={"name": redacted(shown)}))
 
-    def end(self, status: str = "FINISHED") -> None:
-        """Of a child; the run itself ends with its block."""
+    def end(self, status: str) -> None:
+        """Say how it ended, and with it its children that are open; its block does that."""
         self._append(Event(run=self.name, kind="end", values={"status": status}))
 
     @property
@@ -153,18 +151,18 @@ def prefect_ids() -> dict[str, str]:
     return {"prefect.flow_run_id": str(flow_run.id)} if flow_run.id else {}
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Nested mappings as dotted names that MLflow allows."""
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
+            yield from dotted(value, f"{prefix}{name}.")
         else:
             yield plain(f"{prefix}{name}"), value
 
 
-def texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def redacted_texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and values as they may be written down."""
-    return ((name, redacted(str(value))) for name, value in flat(values))
+    return ((name, redacted(str(value))) for name, value in dotted(values))
 
 
 @lru_cache  # a training says the same names at every step
