@@ -84,17 +84,17 @@ def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
         scores += scored(label, encoder, tasks, config.vectors)
     diagnosed = diagnoses(config, encoders, documents)
     joined = fusions(encoders, ranked, config.vectors) if config.fusion else {}
-    overlaps = [overlap(documents, tasks)] if documents else []
-    beside = [score for told in (*diagnosed.values(), *joined.values(), overlaps) for score in told]
+    shared = overlap(documents, tasks) if documents else None
+    beside = [score for told in (*diagnosed.values(), *joined.values()) for score in told]
     return Scoreboard(
         run=run_id,
         models=models,
         encoders=encoders,
         fixed=list(fixed),
         tasks=tasks,
-        scores=[*scores, *(score for score in beside if score.error)],
+        scores=[*scores, *refused(*beside, shared)],
         diagnoses=results(diagnosed, lambda score: score.system),
-        overlap=overlaps[0].result if overlaps else None,
+        overlap=shared.result if shared else None,
         fusions=results(joined, lambda score: score.task),
     )
 
@@ -108,6 +108,11 @@ def results(
         for heading, scores in told.items()
     }
     return {heading: made for heading, made in found.items() if made}
+
+
+def refused(*scores: Score | None) -> list[Score]:
+    """Those of which nothing came; None is what was not asked for."""
+    return [score for score in scores if score and score.error]
 
 
 def encoder_of(model: str) -> ArtifactRef:
@@ -209,7 +214,7 @@ def duel(config: Benchmark) -> Duel:
         scored(label, system, tasks, config.vectors)
         for label, system in zip(models, systems, strict=True)
     )
-    overlaps = [overlap(documents_of(config.corpus), tasks)] if config.corpus else []
+    shared = overlap(documents_of(config.corpus), tasks) if config.corpus else None
     pairs = {
         one.task: (one.result, other.result)
         for one, other in zip(first, second, strict=True)
@@ -224,10 +229,10 @@ def duel(config: Benchmark) -> Duel:
         },
         tasks=tasks,
         left_out=[task.name for task, _ in config.places() if task.name not in kept],
-        scores=[*first, *second, *(score for score in overlaps if score.error)],
+        scores=[*first, *second, *refused(shared)],
         rows=[compare_results(task, [pair]) for task, pair in pairs.items()],
         averages=compared_averages(tasks, pairs),
-        overlap=overlaps[0].result if overlaps else None,
+        overlap=shared.result if shared else None,
     )
 
 

@@ -4,7 +4,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,15 +38,18 @@ class Finding:
 
 
 def findings(home: Path) -> list[Finding]:
-    """Everything `doctor` tells, worst things included."""
-    checks: list[Callable[[], list[Finding]]] = [
-        versions,
-        faiss,
-        device,
-        lambda: [disk_space(home), writing(home), hashing()],
-        lambda: [offline(), server(home), *orphans(home)],
+    """Everything `doctor` tells."""
+    return [
+        *versions(),
+        *faiss(),
+        *device(),
+        disk_space(home),
+        writing(home),
+        hashing(),
+        offline(),
+        server(home),
+        *orphans(home),
     ]
-    return [finding for check in checks for finding in check()]
 
 
 def versions() -> list[Finding]:

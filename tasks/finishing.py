@@ -31,6 +31,7 @@ def published(training: SelfTraining, run: Following) -> Outcome:
         outcome = landed_or_reported(outcome, config)
     page = write_report_of(outcome, config)
     run.record.update(outputs=[kept(outcome), outcome.encoder])
+    verdict = verdict_of(outcome)
     run.tracker.log_artifact(page.parent)
     run.tracker.log_metrics(metrics_of(training.rows[training.best]))
     run.tracker.set_tags(
@@ -38,13 +39,13 @@ def published(training: SelfTraining, run: Following) -> Outcome:
             "encoder": outcome.encoder.digest,
             "documents": training.texts.documents.digest,
             "benchmark": training.texts.benchmark.digest,
-            "verdict": verdict_of(outcome),
+            "verdict": verdict,
         }
     )
     if address := run.tracker.url:
         link(f"{run_id}-mlflow", address, "This run in MLflow")
-    markdown(f"{run_id}-report", f"{verdict_of(outcome)}\n\nReport: `{page}`")
-    log.info("%s", verdict_of(outcome))
+    markdown(f"{run_id}-report", f"{verdict}\n\nReport: `{page}`")
+    log.info("%s", verdict)
     return outcome
 
 
