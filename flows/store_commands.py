@@ -41,9 +41,9 @@ def artifact_of(model: str) -> ArtifactRef:
     from sentemb_core.store.objects import Store
 
     if model.startswith("models:/"):
-        from tasks.registry import artifact_of_version
+        from tasks.registry import find_version
 
-        return artifact_of_version(model)
+        return find_version(model).artifact
     if any(character not in "0123456789abcdef" for character in model):
         return outcome_of(model)[1].encoder
     return Store.default().find(model)

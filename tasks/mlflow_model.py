@@ -12,7 +12,6 @@ and plain `SentenceTransformer(folder)`.
 
 import json
 import platform
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,8 +119,3 @@ def write_description(folder: Path) -> None:
     # YAML, of which JSON is a part; MLflow's own writer needs seconds of imports
     description = json.dumps({"flavors": flavors, "signature": SIGNATURE}, indent=1)
     (folder / "MLmodel").write_text(description, encoding="utf-8")
-
-
-def copy_files(source: Path, target: Path) -> None:
-    """All files of a folder into another, which is there."""
-    shutil.copytree(source, target, dirs_exist_ok=True)

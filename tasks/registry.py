@@ -10,6 +10,7 @@ machine: more than one that write to one server need a queue of their own.
 import hashlib
 import logging
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -30,13 +31,12 @@ from tasks.mlflow_model import (
     CANARIES,
     ENCODER,
     MODEL,
-    copy_files,
     model_ref,
     refuse_unsafe,
     upload_model,
 )
 from tasks.spool import first_line
-from tasks.tracking import flat
+from tasks.tracking import dotted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -121,7 +121,7 @@ def register(
         )
     refuse_unsafe(folder)
     told = {
-        **{key: redacted(str(value)) for key, value in flat(tags or {})},
+        **{key: redacted(str(value)) for key, value in dotted(tags or {})},
         "fingerprint": fingerprint,
         **{f"artifact.{key}": str(value) for key, value in model_ref(folder)},
     }
@@ -132,7 +132,7 @@ def register(
             return version_of(known[0])
         run = client.create_run(experiment_id(home), run_name=f"register {name}", tags=told)
         told |= upload_model(client, run.info.run_id, folder, canaries)
-        for key, value in flat(metrics or {}):
+        for key, value in dotted(metrics or {}):
             client.log_metric(run.info.run_id, key, value)
         client.set_terminated(run.info.run_id)
         if not client.search_registered_models(f"name = '{name}'"):
@@ -220,7 +220,7 @@ def fetch(version: ModelVersion, store: Store) -> None:
             )
         refuse_unsafe(folder)
         with store.writing("model") as draft:
-            copy_files(folder, draft.path)
+            shutil.copytree(folder, draft.path, dirs_exist_ok=True)
     finally:
         remove(drafts)
 
@@ -351,11 +351,6 @@ def versions() -> list[ModelVersion]:
 def registered_artifacts() -> list[ArtifactRef]:
     """The encoder of every registered version: what `gc` must keep."""
     return [version.artifact for version in versions()]
-
-
-def artifact_of_version(uri: str) -> ArtifactRef:
-    """The encoder that a `models:/` address names."""
-    return find_version(uri).artifact
 
 
 def has_registry(home: Path) -> bool:

@@ -13,7 +13,6 @@ from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import flat
-from sentemb_core.types import Json
 from tasks.publish import Outcome
 from tasks.rows import Row
 from tasks.storing import opened
@@ -34,13 +33,9 @@ def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
     folder = Path(outcome.report).parent
     log.info("writing the report to %s", folder)
     page = write_report(full_report(outcome, config, *notes), folder)
-    settings = json.dumps(settings_of(config), indent=1)
+    settings = json.dumps(config.model_dump(mode="json"), indent=1)
     (folder / "config.json").write_text(settings, encoding="utf-8")
     return page
-
-
-def settings_of(config: RunConfig) -> Json:
-    return config.model_dump(mode="json")
 
 
 def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
@@ -48,7 +43,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
     from sentemb_core.report.collect import report_of
     from sentemb_core.report.folders import RunFolders
 
-    training = outcome.training
+    training, settings = outcome.training, config.model_dump(mode="json")
     fixed = {"BM25": training.bm25, "random encoder": training.random}
     folders = RunFolders(
         documents=opened(training.texts.documents),
@@ -69,7 +64,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         notes=[*notes_of(training, config.training.seed), *notes],
         command=f"python -m flows run --config {Path(outcome.report).parent / 'config.json'}",
         facts=facts_of(outcome, config),
-        settings={path: redacted(str(value)) for path, value in flat(settings_of(config)).items()},
+        settings={path: redacted(str(value)) for path, value in flat(settings).items()},
         timings=outcome.timings,
         evaluation=evaluation_of(outcome.encoder),
         evaluate=[f"python -m flows benchmark {model}", f"python -m flows report {outcome.run}"],

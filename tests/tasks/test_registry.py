@@ -16,7 +16,6 @@ from sentemb_core.store.objects import Store
 from tasks import registry
 from tasks.mlflow_client import mlflow_client, tracking_uri
 from tasks.registry import (
-    artifact_of_version,
     canaries_of,
     find_version,
     fingerprint_of,
@@ -78,7 +77,7 @@ def test_a_registered_model_comes_back_byte_by_byte(home, folder):
         assert {path.name: path.read_bytes() for path in found.iterdir()} == {
             path.name: path.read_bytes() for path in folder.iterdir()
         }
-    assert artifact_of_version("models:/usgov/1") == version.artifact
+    assert find_version("models:/usgov/1").artifact == version.artifact
     assert registered_artifacts() == [version.artifact]
     run = mlflow_client(home).get_model_version("usgov", "1").run_id
     assert mlflow_client(home).get_run(run).data.metrics == {"recall_5": 0.8}
@@ -145,7 +144,7 @@ def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_ov
     }
     assert find_version(CHAMPION).uri == "models:/usgov/3"
     assert client.get_model_version("usgov", "1").tags["verdict"] == "said False"
-    assert artifact_of_version(CHAMPION) == versions[2].artifact
+    assert find_version(CHAMPION).artifact == versions[2].artifact
 
 
 def test_the_way_back_that_the_readme_shows_leads_to_the_champion_before(home, folder):
