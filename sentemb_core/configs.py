@@ -270,6 +270,10 @@ class TrainingConfig(Config):
         default=42, ge=0, description="Batches, dropout, samples (seed 000, appendix C: 42)."
     )
 
+    def saves(self, step: int) -> bool:
+        """Whether a checkpoint follows on this step."""
+        return step % self.checkpoint_every == 0
+
     @model_validator(mode="after")
     def _parts_fit(self) -> "TrainingConfig":
         if self.patience is not None and self.evaluate_every is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.method_settings import Condenser, MethodSettings
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, OnStep
 from tasks.caching import stage, working_folder
 from tasks.checks import headless, silent
 from tasks.rows import Trained
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.method import Learner
+    from sentemb_core.training.log import LossLog
 
 
 @stage("train_encoder", version=5, numeric=("threads", "device"))
@@ -41,11 +42,10 @@ def train_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.store.stages import running, threads
+    from sentemb_core.store.stages import threads
     from sentemb_core.training.log import LossLog
     from sentemb_core.training.loop import learner_of, train
     from sentemb_core.training.parts import corpus_sampler
-    from tasks.following import step_logger
     from tasks.progress import progress
 
     # as its key says, which knows neither OMP_NUM_THREADS nor what torch was told before
@@ -55,27 +55,17 @@ def train_encoder(
     found = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
     method = method_for(config.method, start, head_in(opened(encoder)))
     learner = learner_of(method, start, config.seed)
+    judge = validator(opened(judged or sentences), opened(benchmark)) if benchmark else None
     log = LossLog.continued(working_folder())
-    track = step_logger()
     with progress("train_encoder", config.steps) as advance:
-
-        def on_step(step: int, metrics: Mapping[str, float]) -> None:
-            log.add(step, metrics)
-            track(step, metrics)
-            advance(step)
-            if step % config.checkpoint_every == 0:
-                running().keep_seconds()
-
         report = train(
             learner,
             method,
             corpus_sampler(config, method, corpus, found),
             config,
             working_folder(),
-            validate=validator(opened(judged or sentences), opened(benchmark))
-            if benchmark
-            else None,
-            on_step=on_step,
+            validate=judge,
+            on_step=told_steps(config, log, advance),
         )
     with written("training_log") as journal:
         log.write(journal.path, report)
@@ -86,6 +76,23 @@ def train_encoder(
         corpus=sentences.digest,
     )
     return Trained(model=kept(learner, config.method, facts), log=journal.ref)
+
+
+def told_steps(config: TrainingConfig, log: "LossLog", advance: Callable[[int], None]) -> OnStep:
+    """A step is kept, tracked and shown; at a checkpoint the seconds that led to it are, too."""
+    from sentemb_core.store.stages import running
+    from tasks.following import step_logger
+
+    track = step_logger()
+
+    def on_step(step: int, metrics: Mapping[str, float]) -> None:
+        log.add(step, metrics)
+        track(step, metrics)
+        advance(step)
+        if config.saves(step):
+            running().keep_seconds()
+
+    return on_step
 
 
 def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: ArtifactRef) -> None:

@@ -99,7 +99,7 @@ def train(
                 go_on = go_on and patient
             if on_step is not None:  # before the checkpoint: a step it holds is never told again
                 on_step(state.report.steps, metrics)
-            if state.report.steps % config.checkpoint_every == 0:
+            if config.saves(state.report.steps):
                 save_checkpoint(work, state.report.steps, state.checkpoint())
         if state.best:
             state.lasting.load_state_dict(state.best)
