@@ -32,7 +32,7 @@ Overrides = Annotated[
 @Parameter(name="*", group=RUN)
 @dataclass(frozen=True)
 class RunOptions:
-    """The settings that a person changes most; `flows.settings.PATHS` says where they belong."""
+    """The settings that a person changes most; `setting_paths.PATHS` says where they belong."""
 
     name: Annotated[
         str | None,

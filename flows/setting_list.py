@@ -9,15 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from flows.settings import (
-    METHODS,
-    ROUNDS,
-    AnyRun,
-    settings,
-    shallowest,
-    tables_of,
-    uncounted,
-)
+from flows.setting_paths import METHODS, ROUNDS, shallowest, tables_of
+from flows.settings import AnyRun, settings, uncounted
 from sentemb_core.configs import (
     CyclesConfig,
     EncoderConfig,

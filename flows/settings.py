@@ -3,51 +3,27 @@
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from flows.presets import labelled_preset, method_preset, preset
-from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun, RunConfig
+from flows.setting_faults import complaint, of_one_document
+from flows.setting_paths import METHODS, PATHS, ROUNDS, with_option
+from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
-from sentemb_core.formats import did_you_mean, nearest
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
-from sentemb_core.method_settings import METHOD_NAMES, AnyMethod, temperature_of
+from sentemb_core.method_settings import temperature_of
 from sentemb_core.types import Json
 
 Model = TypeVar("Model", bound=BaseModel)
 
-ROUNDS = "infocse_idc"
-"""The method whose run has rounds; every other one trains once."""
-
-OF_ROUNDS = InfoCSEPlus.model_fields.keys() - RunConfig.model_fields.keys()
-"""Settings that only a run in rounds has."""
-
 AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
-
-PATHS: Mapping[str, str] = {
-    "name": "name",
-    "encoder": "encoder.name",
-    "method": "training.method",
-    "preset": "preset",
-    "initialiser": "initialiser.method",
-    "steps": "training.steps",
-    "rounds": "rounds.max_rounds",
-    "cycles": "cycles.max_cycles",
-    "labels": "labels.source",
-    "label_count": "labels.count",
-    "seed": "seed",
-}
-"""Option of the command line -> the setting it stands for; `seed` is that of every part."""
 
 PLACES = (("corpus", "source"), ("labels", "source"), ("encoder", "name"), ("annotator", "name"))
 """Settings that may be a path, by table and name."""
-
-METHODS: Mapping[str, type[AnyMethod]] = dict(zip(METHOD_NAMES, get_args(AnyMethod), strict=True))
 
 CONTRASTING = frozenset(
     name
@@ -55,16 +31,6 @@ CONTRASTING = frozenset(
     if "temperature" in one.model_fields and temperature_of(one()) is not None
 )
 """Methods that divide the encoder's similarity by a temperature of their own."""
-
-NO_METHODS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("infocse_plus", "infocse-plus", "infocse++"),
-        "InfoCSE++ is a run with --cycles N --labels FILE",
-    ),
-    "tsdae": "take --method clm_autoencoder --preset tsdae",
-    "infocse": "two papers have this name: take infocse_idc or infocse_aux",
-}
-"""Names that a paper or our own flows have, and what to ask for in their place."""
 
 HEAD = ("skip_from", "head_layers")
 """Settings of a Condenser stage's head, which the method behind it has too."""
@@ -328,128 +294,3 @@ def checked_as(model: type[Model], tree: Json) -> Model:
         faults = error.errors(include_url=False)
         kind = NoNegativesError if any(map(of_one_document, faults)) else UsageError
         raise kind("\n".join(complaint(fault, model) for fault in faults)) from None
-
-
-def of_one_document(fault: ErrorDetails) -> bool:
-    """Whether it is a batch without negatives."""
-    return fault["loc"][-1:] == ("batch_size",) and fault["type"] == "greater_than_equal"
-
-
-def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
-    """One line: the setting's path, the rule, what was found, the closest name."""
-    path = path_of(fault["loc"])
-    told = with_option(path) or "config"
-    found = f"found {fault['input']!r:.80}"
-    sentence = fault["msg"].removeprefix("Value error, ")
-    if of_one_document(fault):
-        return f"{told}: a batch must span at least 2 documents, else nothing contrasts; {found}"
-    match fault["type"]:
-        case "missing" if path in ("corpus", "corpus.source"):
-            return "no corpus: name a source, as in `python -m flows run documents.jsonl`"
-        case "too_short" if path == "models":
-            return (
-                "a benchmark compares models, and none is named: name one or more, before --tasks "
-                "and --beir, as in `python -m flows benchmark minilm models:/NAME@champion`"
-            )
-        case "extra_forbidden" if model in (MethodRun, FineTuneRun) and path in OF_ROUNDS:
-            return (
-                f"{told}: every method but {ROUNDS} trains once, and has no such setting; leave "
-                "out either this or the method"
-            )
-        case "extra_forbidden":
-            near = known_near(fault["loc"], model)
-            return f"{told}: there is no such setting{near}{listed(fault['loc'], model)}"
-        case "union_tag_invalid":
-            tag, tags = (str(fault.get("ctx", {})[name]) for name in ("tag", "expected_tags"))
-            if way := NO_METHODS.get(tag.lower()):
-                return f"{told}: {tag!r} is no method; {way}"
-            return f"{told}: there is no {tag!r}{nearest(tag, re.findall(r'[a-z0-9_]+', tags))}"
-        case "model_type":
-            return f"{told} is a table of settings, as in --set {path}.KEY=VALUE; {found}"
-        case "string_pattern_mismatch" if path == "name":
-            letters = "1-64 letters, digits, '_' or '-', a letter or a digit first"
-            return f"{told} has {letters}; {found}"
-        case "union_tag_not_found":
-            return f"{told}: name it, as in --set {path}.name=conpono; {found}"
-        case "model_attributes_type":
-            return f"{told}: name it, as in --set {path}.name=simcse; {found}"
-        case "tuple_type":
-            typed = json.dumps(str(fault["input"]).split(","))
-            return f"{told} is a list, even of one: --set '{path}={typed}'; {found}"
-        case "value_error":  # a validator's own sentence, which says what it found
-            return f"{told}: {sentence}" if path else sentence
-        case _:
-            return f"{told}: {fault['msg']}, {found}"
-
-
-def path_of(location: tuple[int | str, ...]) -> str:
-    """Where it is set; pydantic has a method's name between `method` and a setting of it."""
-    return ".".join(
-        str(part)
-        for before, part in pairwise(("", *location))
-        if not (before == "method" and part in METHOD_NAMES)
-    )
-
-
-def option_of(path: str) -> str | None:
-    """`--steps` of training.steps: what a person may type in its place."""
-    names = (name for name, own in PATHS.items() if own == path)
-    return next((f"--{name.replace('_', '-')}" for name in names), None)
-
-
-def with_option(path: str) -> str:
-    """The path, and behind it the option that a person may have typed in its place."""
-    option = option_of(path)
-    return f"{path} ({option})" if option and path not in PATHS else path
-
-
-def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
-    """`; did you mean 'steps'?` when a field of that table is close, or one of a table below."""
-    model: Any = whole
-    for part in location[:-1]:
-        model = table_of(model, str(part))
-    name = str(location[-1])
-    if not location[:-1] and (below := shallowest(paths_to(name, model))):
-        return f"; {did_you_mean(*below)}"
-    return nearest(name, model.model_fields)
-
-
-def listed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    """Where the settings of that table are told, if it is a run's."""
-    if not issubclass(model, RunConfig):
-        return ""
-    *tables, last = location[:-1] or ("",)
-    method = f" --method {last}" if tables[-1:] == ["method"] else ""
-    table = "training.method" if method else path_of(location[:-1])
-    return f" (`{' '.join(filter(None, ('python -m flows settings', table)))}{method}` tells all)"
-
-
-def paths_to(name: str, model: type[BaseModel]) -> Iterator[str]:
-    """Where the settings of a run have a field of this name."""
-    for field in model.model_fields:
-        if field == name:
-            yield field
-        for table in tables_of(model, field):
-            yield from (f"{field}.{path}" for path in paths_to(name, table))
-
-
-def shallowest(paths: Iterable[str]) -> list[str]:
-    """Those of the fewest tables, each once."""
-    known = dict.fromkeys(paths)
-    least = min((path.count(".") for path in known), default=0)
-    return [path for path in known if path.count(".") == least]
-
-
-def table_of(model: Any, part: str) -> Any:
-    """The model of a field, in `Model` or `Model | None`; of a method, the one of that name."""
-    if part not in getattr(model, "model_fields", ()):
-        return METHODS[part]
-    tables = tables_of(model, part)
-    return tables[0] if len(tables) == 1 else model.model_fields[part].annotation
-
-
-def tables_of(model: Any, field: str) -> list[Any]:
-    """The models that a field of a model may hold."""
-    annotation = model.model_fields[field].annotation
-    kinds = get_args(annotation) or (annotation,)
-    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

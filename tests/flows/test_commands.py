@@ -19,7 +19,8 @@ import torch
 from flows.commands import plan_of
 from flows.infocse_idc import self_train
 from flows.run_options import RunOptions
-from flows.settings import PATHS, settings
+from flows.setting_paths import PATHS
+from flows.settings import settings
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError, RegistryError, UsageError
 from sentemb_core.store.objects import Store
