@@ -95,7 +95,7 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
     )
 
 
-def encoder_from(config: EncoderConfig, documents: ArtifactRef) -> ArtifactRef:
+def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
     learns = config.name in ("static", "transformer")
     texts = documents if learns else None

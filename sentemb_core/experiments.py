@@ -169,6 +169,11 @@ class Base(Config):
     )
     learning_rate: float = 5e-4
 
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether it learns a vocabulary or is pre-trained: a published one as it is reads none."""
+        return self.times > 0 or self.encoder.name in ("static", "transformer")
+
 
 class Budget(Config):
     """What every training of an experiment may cost, and how many texts judge it."""

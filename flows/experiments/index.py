@@ -301,7 +301,7 @@ def files_of(column: Column) -> tuple[str, ...]:
 
 def files_wanted(experiment: Experiment, budget: Budget) -> list[str]:
     """What an experiment under a budget must have of the data folder."""
-    base = f"{budget.base.corpus}.parquet"
+    base = [f"{budget.base.corpus}.parquet"] if budget.base.reads_corpus else []
     corpora = [
         f"{experiment.trained_on(arm, column)}.parquet"
         for arm in experiment.arms
@@ -310,7 +310,7 @@ def files_wanted(experiment: Experiment, budget: Budget) -> list[str]:
     pools = [f"{one.corpus}.parquet" for one in experiment.columns if one.judge == TITLE]
     needed = [column for column in experiment.columns if not column.optional]
     judges = [file for column in needed for file in files_of(column)]
-    return list(dict.fromkeys([base, *corpora, *pools, *judges]))
+    return list(dict.fromkeys([*base, *corpora, *pools, *judges]))
 
 
 def folder_or_file(wanted: str, data: str | None = None) -> str:

@@ -38,8 +38,11 @@ def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
     `config` says how it is read; none: as the budget has it.
     """
     budget = asked.budget
+    named = config or budget.base.encoder
+    if not budget.base.reads_corpus:
+        return Made(encoder=encoder_from(named, None))
     documents = documents_of(asked.corpus(budget.base.corpus))
-    encoder = encoder_from(config or budget.base.encoder, documents)
+    encoder = encoder_from(named, documents)
     if not budget.base.times:
         return Made(encoder=encoder)
     training = asked.training(Condenser(), budget.base.encoder.seed, budget.base.times).model_copy(

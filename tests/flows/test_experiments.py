@@ -286,6 +286,24 @@ def test_a_corpus_that_cannot_be_read_for_its_overlap_is_told(
     assert set(told.json()["overlap_errors"]) == set(told.unmeasured)
 
 
+def test_a_base_that_is_taken_as_it_is_reads_no_corpus(
+    asked: Reproduction, monkeypatch: pytest.MonkeyPatch
+):
+    """As BERT is under the paper's budgets."""
+    base = Base(encoder=EncoderConfig(name="minilm"), times=0)
+    small = TINY.model_copy(update={"base": base})
+    what = WHOLE.model_copy(
+        update={"arms": WHOLE.arms[-1:], "columns": WHOLE.columns[:1], "small": small}
+    )
+    assert index.files_wanted(what, small) == ["blog_usgov.parquet"]
+    assert "plain_sentences.parquet" in index.files_wanted(what, TINY)
+    monkeypatch.setattr(index, "EXPERIMENTS", {what.id: what})
+    monkeypatch.delattr(learning, "documents_of")
+    with making_plan(Store.default()) as plan:
+        learning.base_of(Reproduction(experiment=what.id, data=asked.data))
+    assert [told.stage for told in plan.told] == ["start_encoder"]
+
+
 def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
     asked = Reproduction(experiment="s000.t1", data=str(tmp_path))
     with pytest.raises(
