@@ -18,6 +18,7 @@ GARBAGE = {
     "drafts": "draft",
     "work": "working folder",
     "quarantined": "quarantined file",
+    "locks": "lock",
 }
 """What one of each kind that `gc` removes is called."""
 

@@ -40,6 +40,20 @@ def opened_index(index: Path) -> pq.ParquetFile:
             f"An index is a Parquet file as `encode --by sentence` writes it; {index} is none: "
             f"{str(error).rstrip('.')}."
         ) from error
+    try:
+        require_sentences(file, index)
+    except UsageError:
+        file.close()
+        raise
+    return file
+
+
+def require_sentences(file: pq.ParquetFile, index: Path) -> None:
+    """That it holds sentences and their vectors, a row at least.
+
+    Raises:
+        UsageError: It does not.
+    """
     if missing := set(COLUMNS) - set(file.schema_arrow.names):
         raise UsageError(
             f"An index is compared by its sentences and their vectors; {index} has no column "
@@ -57,4 +71,3 @@ def opened_index(index: Path) -> pq.ParquetFile:
             f"An index holds texts and vectors; in {index} are {texts}, {vectors}: write it with "
             "`encode --by sentence`."
         )
-    return file

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.store import disk, records, runs
-from sentemb_core.store.locks import is_locked
+from sentemb_core.store.locks import is_locked, remove_unheld
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run
 from sentemb_core.types import ArtifactRef
@@ -16,6 +16,9 @@ from sentemb_core.types import ArtifactRef
 log = logging.getLogger(__name__)
 
 ARTIFACTS = "??/*"
+LOCK = ".lock"
+"""Ending of files that are nothing but locks: of a stage, of a run, of a run's spool."""
+
 HOUR = 3600.0
 WEEK = 7 * 24 * HOUR
 """How long a killed training can be resumed and a broken artifact inspected."""
@@ -44,22 +47,31 @@ def collect(
     began = time.time()
     found = unreached(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
+    sizes = {path: size(path) for paths in found.values() for path in paths}
+    gone = found
+    if not dry_run:
+        gone = {"records": removed(store, found.pop("records"))}  # no run finds what they name now
+        taken = {ref.digest for run in going_on(runs.last_runs(store)) for ref in run.refs}
+        unused = (path for path in found.pop("objects") if path.name not in taken)
+        gone["objects"] = removed(store, (path for path in unused if changed(path) < began))
+        gone |= {kind: removed(store, paths) for kind, paths in found.items()}
     garbage = Garbage(
-        counts={kind: len(paths) for kind, paths in found.items()},
-        bytes=sum(size(path) for paths in found.values() for path in paths),
-        kept_objects=total - len(found["objects"]),
+        counts={kind: len(paths) for kind, paths in gone.items()},
+        bytes=sum(sizes[path] for paths in gone.values() for path in paths),
+        kept_objects=total - len(gone["objects"]),
     )
     if not dry_run:
-        for path in found.pop("records"):  # from here on no run finds what they name
-            remove(store, path)
-        taken = {ref.digest for run in going_on(runs.last_runs(store)) for ref in run.refs}
-        for path in found.pop("objects"):
-            if path.name not in taken and changed(path) < began:
-                remove(store, path)
-        for path in (path for paths in found.values() for path in paths):
-            remove(store, path)
         log.info("gc removed %s: %d bytes.", garbage.counts, garbage.bytes)
     return garbage
+
+
+def removed(store: Store, paths: Iterable[Path]) -> list[Path]:
+    """Those that went: another process may be quicker, or hold a lock by now."""
+    return [
+        path
+        for path in paths
+        if (remove_unheld(path) if path.suffix == LOCK else remove(store, path))
+    ]
 
 
 def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
@@ -84,6 +96,12 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
             if is_abandoned(folder, WEEK) and not is_locked(store.lock(folder.name))
         ],
         "quarantined": [path for path in children(store.quarantine) if is_abandoned(path, WEEK)],
+        "locks": [
+            path
+            for folder in ("locks", "spool")
+            for path in children(store.root / folder)
+            if path.suffix == LOCK and is_abandoned(path, WEEK)
+        ],
     }
 
 
@@ -159,12 +177,13 @@ def children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def remove(store: Store, path: Path) -> None:
+def remove(store: Store, path: Path) -> bool:
     """Out of sight in one step, then gone: no reader meets half an artifact."""
     disk.make_folder(store.tmp)
     grave = store.tmp / disk.unique("removed")
     try:
         disk.rename_to(path, grave)
     except FileNotFoundError:
-        return  # another process was quicker
+        return False  # another process was quicker
     disk.remove(grave)
+    return True

@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,17 @@ def file_lock(path: Path) -> Generator[None, None, None]:
     The kernel lets go when the process dies, however it dies. Some network file systems do not
     lock at all: then two writers do the same work twice and publish the same bytes.
     """
+    descriptor = _waited_for(path)
+    while _was_removed(path, descriptor):  # while it was waited for
+        os.close(descriptor)
+        descriptor = _waited_for(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _waited_for(path: Path) -> int:
     if not path.is_dir():
         disk.make_folder(path.parent)
     descriptor = _opened(path, os.O_CREAT)
@@ -26,7 +38,32 @@ def file_lock(path: Path) -> Generator[None, None, None]:
         if not _locked(descriptor):
             log.info("Waiting for another process that holds %s.", path)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+    except BaseException:  # a person may end the waiting
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _was_removed(path: Path, descriptor: int) -> bool:
+    """Whether the open file is no more the one of this name: nobody else would meet its lock."""
+    found = os.fstat(descriptor)
+    try:
+        return not (stat.S_ISDIR(found.st_mode) or os.path.samestat(path.stat(), found))
+    except FileNotFoundError:
+        return True
+
+
+def remove_unheld(path: Path) -> bool:
+    """Remove the file of a lock that nobody holds; who waits for it just now makes a new one."""
+    try:
+        descriptor = _opened(path)
+    except FileNotFoundError:
+        return False
+    try:
+        free = _locked(descriptor) and not _was_removed(path, descriptor)
+        if free:
+            path.unlink()
+        return free
     finally:
         os.close(descriptor)
 

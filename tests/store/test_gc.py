@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ import pytest
 from sentemb_core.store import gc, runs
 from sentemb_core.store.gc import HOUR, WEEK, collect
 from sentemb_core.store.lineage import lineage
-from sentemb_core.store.locks import file_lock
+from sentemb_core.store.locks import file_lock, is_locked, remove_unheld
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
@@ -118,7 +119,8 @@ def test_what_roots_reach_stays_with_all_its_ancestors_and_records(chain, store)
     chain.run_chain(text="lost")
     grow_old(store)
     garbage = collect(store, [kept], keep_runs=0)
-    assert garbage.counts == {"records": 3, "objects": 3, "drafts": 0, "work": 0, "quarantined": 0}
+    others = dict.fromkeys(("drafts", "work", "quarantined", "locks"), 0)
+    assert garbage.counts == {"records": 3, "objects": 3} | others
     assert garbage.kept_objects == 3
     assert garbage.bytes > 0
     chain.RAN.clear()
@@ -223,7 +225,8 @@ def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):
     grow_old(store, 2 * WEEK)
     with file_lock(store.lock("train-alive")):
         counts = collect(store, [], keep_runs=0).counts
-    assert counts == {"records": 0, "objects": 0, "drafts": 1, "work": 1, "quarantined": 1}
+    nothing = dict.fromkeys(("records", "objects", "locks"), 0)
+    assert counts == {"drafts": 1, "work": 1, "quarantined": 1} | nothing
     assert [path.name for path in (store.root / "work").iterdir()] == ["train-alive"]
 
 
@@ -269,6 +272,40 @@ def test_a_rebuilt_artifact_is_young_again(store, put):
     assert collect(store, [], keep_runs=0).counts["objects"] == 0
 
 
+def test_old_locks_go_unless_somebody_holds_them(chain, store):
+    chain.run_chain()
+    spool = store.root / "spool" / "run.lock"
+    spool.parent.mkdir()
+    spool.touch()
+    with file_lock(store.lock("held")):
+        grow_old(store, 2 * WEEK)
+        assert collect(store, [], keep_runs=0).counts["locks"] == 4
+        assert [path.name for path in store.lock("held").parent.iterdir()] == ["held.lock"]
+    assert not spool.exists()
+
+
+def test_who_waits_for_a_lock_that_is_removed_holds_the_one_that_others_meet(store):
+    path, waiting, free = store.lock("x"), threading.Event(), threading.Event()
+
+    def waits() -> None:
+        with file_lock(path):
+            waiting.set()
+            free.wait(10)
+
+    with file_lock(path):
+        other = threading.Thread(target=waits)
+        other.start()
+        assert not waiting.wait(0.2)
+        assert not remove_unheld(path)
+        path.unlink()  # as one who held it might
+    assert waiting.wait(10)
+    assert is_locked(path)
+    free.set()
+    other.join()
+    assert remove_unheld(path)
+    assert not remove_unheld(path)
+
+
 def test_a_broken_record_goes(chain, store):
     chain.run_chain()
     (path,) = store.root.glob("records/train/*.json")
@@ -280,7 +317,8 @@ def test_what_another_gc_removes_meanwhile_is_no_failure(chain, store, monkeypat
     chain.run_chain()
     grow_old(store)
     found = gc.unreached(store, [], 0)
-    expected = collect(store, [], keep_runs=0).counts
+    assert collect(store, [], keep_runs=0).counts["objects"] == 3
     monkeypatch.setattr(gc, "unreached", lambda *_: found)
-    assert collect(store, [], keep_runs=0).counts == expected
+    told = collect(store, [], keep_runs=0)
+    assert (set(told.counts.values()), told.bytes) == ({0}, 0), "what one spares it does not count"
     assert not [*store.objects.glob("*/*"), *store.tmp.iterdir()]
