@@ -251,8 +251,13 @@ class MethodTable(Config):
 
     def start(self, name: Start, seed: int, method: str = "") -> EncoderConfig:
         """What the cells of a block start from; a row may pool or compare in a way of its own."""
-        own = {"pooling": POOLINGS.get(method), "similarity": SIMILARITIES.get(method)}
-        start = EncoderConfig(name=name, seed=seed, positions=CONTEXT, **own)
+        start = EncoderConfig(
+            name=name,
+            seed=seed,
+            positions=CONTEXT,
+            pooling=POOLINGS.get(method),
+            similarity=SIMILARITIES.get(method),
+        )
         return start.model_copy(update={"dim": self.dim}) if name == "transformer" else start
 
     def files_wanted(self) -> list[str]:

@@ -183,8 +183,11 @@ def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
             [one.folder for one in sets],
         )
 
-    untitled = [one for one in table.corpora_read if not looked_for(one)]
-    found = [attempted(f"overlap with {one}", partial(measured, one))[0] for one in untitled]
+    found = [
+        attempted(f"overlap with {one}", partial(measured, one))[0]
+        for one in table.corpora_read
+        if not looked_for(one)
+    ]
     return [one for one in found if one]
 
 
