@@ -279,6 +279,18 @@ class LostQuery(Shown):
     rank: int = Field(ge=1, description="Of the wanted candidate, counted from 1.")
 
 
+class Point(Shown):
+    """One system on one task; shares and correlations, drawn times 100."""
+
+    panel: Text
+    task: Text
+    system: Text
+    fixed: bool
+    value: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+
+
 class Evaluation(Shown):
     """What a benchmark says of the run's encoder, beside other systems, a line for each task."""
 
@@ -287,6 +299,7 @@ class Evaluation(Shown):
     systems: list[Text] = Field(description="The run's own encoder first.")
     fixed: list[Text] = Field(description="Those of them that no training moves.")
     rows: list[list[Text]] = Field(description="Task, main measure, then a cell for each system.")
+    points: list[Point] = Field(default=[], description="The same for the picture.")
 
 
 class RunReport(Shown):

@@ -96,6 +96,11 @@ COUNTS: Legend = {
 }
 """What the reader counted -> what that is."""
 
+READ_SCORES = (
+    "A mark is a system's score times 100, its bar the 95 % interval; grey is what no training "
+    "moves."
+)
+
 DIAGNOSES: Legend = {
     "alignment": GEOMETRY["Alignment"],
     "uniformity": GEOMETRY["Uniformity"],

@@ -7,8 +7,8 @@ from textwrap import fill
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from pydantic import BaseModel, ConfigDict
 
+from sentemb_core.report.data import Point
 from sentemb_core.report.drawing import HUES, MARKERS, MUTED, RULE, drawable, house_style
 
 WIDTH, LINE, MARK = 7.2, 0.34, 0.09
@@ -22,20 +22,6 @@ LONGEST_NAME, LETTERS, LEGEND = 72, 24, 96
 
 Looks = dict[str, tuple[str, str]]
 """System -> colour and marker."""
-
-
-class Point(BaseModel):
-    """One system on one task; shares and correlations, drawn times 100."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    panel: str
-    task: str
-    system: str
-    fixed: bool
-    value: float
-    low: float
-    high: float
 
 
 def scores_figure(points: Sequence[Point]) -> Figure:

@@ -9,7 +9,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.tables.scoreboard import ScoreCell
-from tasks.tables.scoreboard_lines import with_interval
+from tasks.tables.scoreboard_lines import points_of, with_interval
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation
@@ -53,13 +53,22 @@ def evaluation(
     own = next(label for label, digest in models.items() if digest == encoder.digest)
     systems = list(dict.fromkeys([own, *(system for _, system in cells)]))
     tasks = {cell.task: cell.measure for cell in scores}
+    fixed = [system for system in systems if system not in models]
     return Evaluation(
         run=run,
         page=str(folder / "page.html"),
-        systems=[OWN if system == own else system for system in systems],
-        fixed=[system for system in systems if system not in models],
+        systems=[named(system, own) for system in systems],
+        fixed=fixed,
         rows=[
             [task, measure, *(with_interval(cells.get((task, system))) for system in systems)]
             for task, measure in tasks.items()
         ],
+        points=[
+            point.model_copy(update={"system": named(point.system, own)})
+            for point in points_of(sorted(scores, key=lambda cell: cell.system != own), fixed)
+        ],
     )
+
+
+def named(system: str, own: str) -> str:
+    return OWN if system == own else system

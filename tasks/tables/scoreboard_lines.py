@@ -1,12 +1,16 @@
-"""What a benchmark found beside its scores, as the lines of a table, for a terminal and a page."""
+"""What a benchmark found, as lines of tables and points of pictures, for whoever shows it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from sentemb_core.suite import Group
+from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
 from tasks.tables.scoreboard import Agreement, ScoreCell
+
+if TYPE_CHECKING:
+    from sentemb_core.report.data import Point
 
 Lines = list[list[str]]
 """The head first."""
@@ -25,6 +29,26 @@ HALVES = {
     "run on it, or it holds out too few documents.",
 }
 """Whether they are held out -> what that means."""
+
+
+def points_of(cells: Sequence[ScoreCell], fixed: Collection[str]) -> "list[Point]":
+    """What the figure of all scores shows."""
+    from sentemb_core.report.data import Point
+
+    return [
+        Point(
+            panel=f"{TITLES[cell.group]}, times 100",
+            task=f"{cell.task} ({cell.measure})",
+            system=cell.system,
+            fixed=cell.system in fixed,
+            value=cell.value,
+            low=cell.low,
+            high=cell.high,
+        )
+        for group in GROUPS
+        for cell in cells
+        if cell.group == group
+    ]
 
 
 def diagnosis_lines(

@@ -1,6 +1,6 @@
 """A benchmark as a page: the picture, then group by group its numbers, diagnostics and overlap."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 
 def write_page(
-    board: Scoreboard, cells: Sequence[ScoreCell], drawing: "Drawing | None", folder: Path
+    board: Scoreboard, cells: Sequence[ScoreCell], drawings: "Mapping[str, Drawing]", folder: Path
 ) -> Path:
     """page.html: no script, no address it loads from."""
+    from sentemb_core.report.legends import READ_SCORES
     from sentemb_core.report.panels import Panel, write_panels
 
     groups: list[Group] = [group for group in GROUPS if any(cell.group == group for cell in cells)]
@@ -49,13 +50,12 @@ def write_page(
                 *averages_notes(board, cells),
                 *absences(board.tasks, board.scores),
             ],
-            drawing,
-            "A mark is a system's score times 100, its bar the 95 % interval; grey is what no "
-            "training moves.",
+            drawings.get("scores"),
+            READ_SCORES,
         ),
         *(group_panel(board, cells, group) for group in groups),
         *(diagnosis_panel(board, cells, sample) for sample in board.diagnoses),
-        *([fusion_panel(board)] if board.fusions else []),
+        *([fusion_panel(board, drawings.get("alpha"))] if board.fusions else []),
         *([overlap_panel(board.overlap)] if board.overlap else []),
     ]
     return write_panels(board.run, "A benchmark of sentemb", panels, folder)
@@ -106,7 +106,7 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[ScoreCell], sample: str) 
     )
 
 
-def fusion_panel(board: Scoreboard) -> "Panel":
+def fusion_panel(board: Scoreboard, drawing: "Drawing | None") -> "Panel":
     """What joining words and vectors gives."""
     from sentemb_core.report.panels import Panel
 
@@ -117,6 +117,9 @@ def fusion_panel(board: Scoreboard) -> "Panel":
             "By BM25 + alpha cosine, or by rank fusion. Half of a task's queries choose alpha; the "
             "others are told here."
         ],
+        drawing,
+        "A line is a model's measure by alpha, times 100, on the queries that choose it; dashed is "
+        "BM25 alone.",
         head=head,
         rows=rows,
         caption="Main measures, times 100, with the 95 % intervals of the gains",

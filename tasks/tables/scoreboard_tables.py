@@ -35,6 +35,7 @@ from tasks.tables.scoreboard_lines import (
     fusion_lines,
     halves_lines,
     overlap_lines,
+    points_of,
     subset_lines,
 )
 from tasks.tables.scoreboard_page import write_page
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from sentemb_core.report.scores import Point
+    from sentemb_core.report.data import Point
+    from sentemb_core.report.experiment import Mark
 
 COLUMNS = (
     "group",
@@ -61,21 +63,32 @@ COLUMNS = (
 
 
 def write_board(board: Scoreboard, folder: Path) -> Path:
-    """page.html, table.csv, table.json, scores.json with the figure's data, scores.png if any."""
+    """page.html, table.csv, table.json, scores.json with the figure's data, scores.png if any.
+
+    Where words and vectors are joined, alpha.json and alpha.png, too.
+    """
     from sentemb_core.report.drawing import Drawing
+    from sentemb_core.report.experiment import experiment_figure
     from sentemb_core.report.scores import scores_figure
     from sentemb_core.report.svg import png
 
     folder.mkdir(parents=True, exist_ok=True)
     cells = cells_of(board)
     write_csv(board, cells, folder / "table.csv")
-    points = [*points_of(board, cells), *fusion_points(board)]
-    drawing = None
+    points, marks = [*points_of(cells, board.fixed), *fusion_points(board)], alpha_marks(board)
+    drawings: dict[str, Drawing] = {}
     if points:
-        drawing = Drawing("scores", "Scores of every system, told below", scores_figure(points))
-        (folder / "scores.png").write_bytes(png(drawing.figure))
-    write_page(board, cells, drawing, folder)
+        alt = "Scores of every system, told below"
+        drawings["scores"] = Drawing("scores", alt, scores_figure(points))
+    if marks:
+        figure = experiment_figure(marks, "BM25 + alpha cosine", "alpha")
+        drawings["alpha"] = Drawing("alpha", "What BM25 + alpha cosine finds by alpha", figure)
+    for name, drawing in drawings.items():
+        (folder / f"{name}.png").write_bytes(png(drawing.figure))
+    write_page(board, cells, drawings, folder)
     told = {"table": board_json(board), "scores": [point.model_dump() for point in points]}
+    if marks:
+        told["alpha"] = [mark.model_dump() for mark in marks]
     for name, value in told.items():
         text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
@@ -105,29 +118,9 @@ def write_csv(board: Scoreboard, cells: Sequence[ScoreCell], path: Path) -> None
             writer.writerow((group_of.get(task, ""), task, system, *[""] * 7, note))
 
 
-def points_of(board: Scoreboard, cells: Sequence[ScoreCell]) -> "list[Point]":
-    """What the figure shows."""
-    from sentemb_core.report.scores import Point
-
-    return [
-        Point(
-            panel=f"{TITLES[cell.group]}, times 100",
-            task=f"{cell.task} ({cell.measure})",
-            system=cell.system,
-            fixed=cell.system in board.fixed,
-            value=cell.value,
-            low=cell.low,
-            high=cell.high,
-        )
-        for group in GROUPS
-        for cell in cells
-        if cell.group == group
-    ]
-
-
 def fusion_points(board: Scoreboard) -> "list[Point]":
     """BM25, each model, and both together, on the half of the queries that chose no alpha."""
-    from sentemb_core.report.scores import Point
+    from sentemb_core.report.data import Point
 
     points: dict[tuple[str, str], Point] = {}  # BM25 is the same beside every model
     for model, told in board.fusions.items():
@@ -145,6 +138,27 @@ def fusion_points(board: Scoreboard) -> "list[Point]":
                     high=found.high,
                 )
     return list(points.values())
+
+
+def alpha_marks(board: Scoreboard) -> "list[Mark]":
+    """The main measure by alpha, times 100, on the queries that choose it; at 0 it is BM25's."""
+    from sentemb_core.report.experiment import Mark
+
+    marks: dict[tuple[str, str, float], Mark] = {}  # BM25 is the same beside every model
+    for model, told in board.fusions.items():
+        for task, ref in told.items():
+            one = fusion_of(ref)
+            for alpha, value in one.curve.items():
+                curve = model if alpha else "BM25"
+                marks[task, curve, alpha] = Mark(
+                    column=f"{task} ({one.measure})",
+                    arm=f"{alpha:g}" if alpha else curve,
+                    x=alpha or None,
+                    curve=curve,
+                    values=[100 * value],
+                    paper=None,
+                )
+    return list(marks.values())
 
 
 def fused_names(model: str) -> tuple[str, str, str, str]:

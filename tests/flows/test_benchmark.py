@@ -848,6 +848,13 @@ def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
     (mark,) = (point for point in drawn if point["system"] == "ranks of BM25 and one")
     assert {name: mark[name] for name in ("value", "low", "high")} == one["values"]["fused"]
     assert mark["low"] < mark["value"] < mark["high"]
+    by_alpha = json.loads((folder / "alpha.json").read_text())
+    assert (folder / "alpha.png").stat().st_size > 10_000
+    curve = {
+        str(mark["x"] or 0.0): mark["values"][0] for mark in by_alpha if mark["curve"] != "two"
+    }
+    assert curve == {alpha: 100 * value for alpha, value in one["curve"].items()}
+    assert [mark["arm"] for mark in by_alpha].count("BM25") == 1
     assert ran(config) == []
     assert "score_fusion" not in ran(asked(files, "one", tasks=["cranfield"]))
 

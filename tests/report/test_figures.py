@@ -28,6 +28,7 @@ def test_a_full_report_draws_every_panel_under_its_own_names(drawings):
         "overlap",
         "projection",
         "training",
+        "evaluation",
         "timings",
     ]
     names = [drawing.name for panel in drawings.values() for drawing in panel]

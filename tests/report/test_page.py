@@ -318,7 +318,7 @@ def test_equal_reports_give_equal_pages(report, full):
 def test_equal_reports_give_equal_files(small, tmp_path):
     first, second = (write_report(small, tmp_path / name) for name in "ab")
     names = sorted(p.relative_to(first.parent) for p in first.parent.rglob("*") if p.is_file())
-    assert len([name for name in names if name.suffix == ".png"]) == 7
+    assert len([name for name in names if name.suffix == ".png"]) == 8
     for name in names:
         assert (first.parent / name).read_bytes() == (second.parent / name).read_bytes()
 

@@ -9,9 +9,10 @@ from sentemb_core.report.chapters.parts import (
     footnote,
     nothing_to_show,
     pairs_share_a_cluster,
+    panel,
 )
 from sentemb_core.report.data import RunReport, SentencePair
-from sentemb_core.report.legends import FIXED, LOST, OTHER, OWN, SUITE
+from sentemb_core.report.legends import FIXED, LOST, OTHER, OWN, READ_SCORES, SUITE
 from sentemb_core.report.markup import Html, join, quoted, table, tag
 
 
@@ -83,4 +84,5 @@ def evaluation(report: RunReport, drawings: Drawings) -> Html:
     rows = [[quoted(cell) for cell in row] for row in found.rows]
     caption = "Times 100, with the 95 % interval over each task's queries or pairs"
     where = join(["Benchmark ", quoted(found.run), "; all of it: ", quoted(found.page)])
-    return join([explained(caption, meanings, rows), footnote(where)])
+    picture = panel(drawings.get("evaluation", ()), READ_SCORES)
+    return join([picture, explained(caption, meanings, rows), footnote(where)])

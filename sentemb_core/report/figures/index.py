@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.drawing import Drawing, house_style
 from sentemb_core.report.figures.clusters import cluster_drawings, stability_drawings
+from sentemb_core.report.figures.evaluation import evaluation_drawings
 from sentemb_core.report.figures.gain import recall_drawings
 from sentemb_core.report.figures.learning import (
     geometry_drawings,
@@ -24,6 +25,7 @@ PANELS: dict[str, Callable[[RunReport], Iterator[Drawing]]] = {
     "overlap": overlap_drawings,
     "projection": projection_drawings,
     "training": training_drawings,
+    "evaluation": evaluation_drawings,
     "timings": timing_drawings,
 }
 

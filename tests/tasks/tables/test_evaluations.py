@@ -86,6 +86,13 @@ def test_its_scores_stand_first_beside_those_of_all_others(encoder):
         ["Cranfield", "nDCG@10", *(f"{x}0.0 ({x - 1}9.0 to {x}2.0)" for x in (4, 3, 5))],
         ["STS12", "nDCG@10", "70.0 (69.0 to 72.0)", "", ""],
     ]
+    drawn = [(point.task, point.system, point.fixed, point.value) for point in found.points]
+    assert drawn == [
+        ("Cranfield (nDCG@10)", "this encoder", False, 0.4),
+        ("STS12 (nDCG@10)", "this encoder", False, 0.7),
+        ("Cranfield (nDCG@10)", "BM25", True, 0.3),
+        ("Cranfield (nDCG@10)", "other", False, 0.5),
+    ]
     assert Path(found.page) == Store.default().root / "benchmarks" / "benchmark-1" / "page.html"
 
 
