@@ -138,7 +138,8 @@ def test_a_beir_folder_is_wanted_file_by_file():
 
 def test_training_is_held_against_the_queries_of_beir_and_the_titles_of_pools(asked: Reproduction):
     with without_prefect(Store.default()):
-        overlaps = largest_overlaps(overlaps_with(asked))
+        read = overlaps_with(asked)
+        overlaps = largest_overlaps([overlap for one in read for overlap in one.overlaps])
         pools = pools_told(pools_of(asked))
     assert {name: one.texts for name, one in overlaps.items()} == {"quora queries": 4}
     assert {name: one.n_candidates for name, one in pools.items()} == {"Web": 40}
