@@ -10,6 +10,7 @@ from prefect import flow
 from flows.attempt import attempted
 from flows.benchmark_settings import Benchmark
 from flows.scoring import System, result_on
+from flows.seen import overlap_with
 from flows.short_names import labelled
 from flows.steps import documents_of
 from flows.subflow import sub_flow
@@ -28,7 +29,6 @@ from tasks.benchmark import (
     diagnose_on_pairs,
     encode_collection,
     kept_encoder,
-    measure_overlap,
     placed,
     result_of,
 )
@@ -187,14 +187,7 @@ def diagnoses(
 def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
     """What the corpus has of the texts of all tasks that were run."""
     present = [one for one in tasks if not one.missing]
-    measured = partial(
-        measure_overlap,
-        documents,
-        [one.task for one in present],
-        [one.digests for one in present],
-        [one.folder for one in present],
-    )
-    return tried("corpus", "overlap", measured)
+    return tried("corpus", "overlap", partial(overlap_with, documents, present))
 
 
 @flow(name="compare", flow_run_name="compare")

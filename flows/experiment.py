@@ -64,7 +64,7 @@ def experiment(asked: Reproduction) -> FindingsTable:
             made,
             asked.model_dump(mode="json"),
             asked.left_out,
-            largest_overlaps([overlap for one in read for overlap in one.overlaps]),
+            largest_overlaps([one.overlap for one in read if one.overlap]),
             pools_told(pools_of(asked)),
             {one.corpus: one.error for one in read if one.error},
         )

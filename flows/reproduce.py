@@ -22,6 +22,7 @@ from flows.method_table import (
     Start,
     looked_for,
 )
+from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import AnnotationConfig, CorpusConfig, TrainingConfig
@@ -39,7 +40,7 @@ from sentemb_core.method_settings import (
 from sentemb_core.store.objects import file_digest
 from sentemb_core.suite import SUITE
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import measure_overlap, placed
+from tasks.benchmark import placed
 from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
@@ -176,12 +177,7 @@ def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
     sets = [one for one in places if one.task.group == "sts"]
 
     def measured(corpus: Corpus) -> ArtifactRef:
-        return measure_overlap(
-            documents_of(table.corpus(corpus)),
-            [one.task for one in sets],
-            [one.digests for one in sets],
-            [one.folder for one in sets],
-        )
+        return overlap_with(documents_of(table.corpus(corpus)), sets)
 
     found = [
         attempted(f"overlap with {one}", partial(measured, one))[0]
@@ -193,13 +189,8 @@ def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
 
 def pools_of(table: MethodTable) -> dict[str, ArtifactRef]:
     """Corpus -> its pool of titles."""
-
-    def drawn(corpus: Corpus) -> ArtifactRef:
-        return draw_benchmark(documents_of(table.corpus(corpus)), table.pool)
-
-    titled = filter(looked_for, table.corpora_read)
-    found = {one: attempted(f"pool of {one}", partial(drawn, one))[0] for one in titled}
-    return {corpus: pool for corpus, pool in found.items() if pool}
+    titled = {one: table.corpus(one) for one in table.corpora_read if looked_for(one)}
+    return pools_of_titles(titled, table.pool)
 
 
 def tried_row(

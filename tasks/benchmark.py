@@ -181,46 +181,24 @@ def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> Artifact
     return kept_json("diagnosis", found.model_dump())
 
 
-@stage("measure_overlap", version=2, ignore=("folders",))
+@stage("measure_overlap", version=3, ignore=("folders",))
 def measure_overlap(
     documents: ArtifactRef,
     tasks: list[SuiteTask],
     digests: list[tuple[str, ...]],
     folders: list[str],
+    beir_documents: bool,
 ) -> ArtifactRef:
-    """What a training corpus has of the tasks' texts."""
+    """What a training corpus has of the tasks' texts, of BEIR's documents if asked."""
+    from sentemb_core.corpus.table import read_documents
+    from sentemb_core.evaluation.overlap import overlaps
     from sentemb_core.evaluation.suite_texts import task_texts
 
     texts = {
         name: found
         for task, folder in zip(tasks, folders, strict=True)
-        for name, found in task_texts(task, Path(folder)).items()
+        for name, found in task_texts(task, Path(folder), beir_documents=beir_documents).items()
     }
-    return kept_overlap(documents, texts)
-
-
-@stage("measure_query_overlap", version=1, ignore=("folders",))
-def measure_query_overlap(
-    documents: ArtifactRef,
-    tasks: list[SuiteTask],
-    digests: list[tuple[str, ...]],
-    folders: list[str],
-) -> ArtifactRef:
-    """What a training corpus has of the queries of BEIR folders: their documents are millions."""
-    from sentemb_core.evaluation.suite_texts import beir_queries
-
-    texts = {
-        f"{task.name} queries": beir_queries(task, Path(folder))
-        for task, folder in zip(tasks, folders, strict=True)
-    }
-    return kept_overlap(documents, texts)
-
-
-def kept_overlap(documents: ArtifactRef, texts: Mapping[str, Sequence[str]]) -> ArtifactRef:
-    """What a corpus has of each set of texts."""
-    from sentemb_core.corpus.table import read_documents
-    from sentemb_core.evaluation.overlap import overlaps
-
     corpus = read_documents(opened(documents) / "documents.parquet")
     told = overlaps((document.sentences for document in corpus), texts)
     return kept_json("overlap", {name: found.model_dump() for name, found in told.items()})

@@ -7,11 +7,12 @@ from flows.attempt import attempted
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import Made, texts_of
 from flows.scoring import System, result_on
+from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of
 from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import measure_overlap, measure_query_overlap, placed, score_case
-from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.benchmark import placed, score_case
+from tasks.corpus import tokenise_sentences
 from tasks.tables.findings import Read
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
 
@@ -49,46 +50,23 @@ def overlaps_with(asked: Reproduction) -> list[Read]:
     """
     by_judge = {one.judge: one for one in asked.what.columns}
     columns = [one for one in by_judge.values() if one.judge not in WITHOUT_FILES]
-    places = [(one, placed(task_of(one), Path(asked.data, folder_of(one)))) for one in columns]
-    beir = [place for one, place in places if folder_of(one)]
-    suite = [place for one, place in places if not folder_of(one)]
+    places = [placed(task_of(one), Path(asked.data, folder_of(one))) for one in columns]
 
-    def measured(corpus: Corpus) -> list[ArtifactRef]:
-        documents = documents_of(asked.corpus(corpus))
-        return [
-            measure(
-                documents,
-                [one.task for one in found],
-                [one.digests for one in found],
-                [one.folder for one in found],
-            )
-            for measure, found in ((measure_overlap, suite), (measure_query_overlap, beir))
-            if found
-        ]
+    def measured(corpus: Corpus) -> ArtifactRef:
+        return overlap_with(documents_of(asked.corpus(corpus)), places, beir_documents=False)
 
     read = asked.corpora_read if places else []
     found = {one: attempted(f"overlap with {one}", partial(measured, one)) for one in read}
     return [
-        Read(corpus=one, overlaps=tuple(overlaps or ()), error=error)
-        for one, (overlaps, error) in found.items()
+        Read(corpus=one, overlap=overlap, error=error) for one, (overlap, error) in found.items()
     ]
 
 
 def pools_of(asked: Reproduction) -> dict[str, ArtifactRef]:
-    """Column -> the pool of titles that judges it; of several on one corpus the first.
-
-    A corpus that is refused has none: the cells on it tell why.
-    """
+    """Column -> the pool of titles that judges it; of several on one corpus the first."""
     columns: dict[Corpus, str] = {}
     for one in asked.what.columns:
         if one.judge == TITLE:
             columns.setdefault(one.corpus, one.label)
-
-    def drawn(corpus: Corpus) -> ArtifactRef:
-        return draw_benchmark(documents_of(asked.corpus(corpus)), asked.pool)
-
-    pools = {
-        label: attempted(f"pool of {label}", partial(drawn, corpus))[0]
-        for corpus, label in columns.items()
-    }
-    return {label: pool for label, pool in pools.items() if pool}
+    corpora = {label: asked.corpus(corpus) for corpus, label in columns.items()}
+    return pools_of_titles(corpora, asked.pool)

@@ -9,16 +9,23 @@ from sentemb_core.evaluation.suite_probes import read_probe
 from sentemb_core.suite import ProbeTask, RetrievalTask, StsTask, Task
 
 
-def task_texts(task: Task, folder: Path) -> dict[str, list[str]]:
+def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:
     """Texts by what they are; queries and documents apart, for only queries need be unseen.
 
+    Args:
+        task: One of the suite, or a BEIR folder's.
+        folder: Of its files.
+        beir_documents: Those of a BEIR folder, too, which may be millions; else they stay unread.
+
     Raises:
-        BadDataError: as the reader of the task.
+        UnreadableSourceError, BadDataError: as the reader of the task.
     """
     match task:
         case StsTask():
             pairs = read_sts(*(folder / file for file in task.files))
             return {task.name: [*pairs.first, *pairs.second]}
+        case RetrievalTask(source="beir") if not beir_documents:
+            return {f"{task.name} queries": _judged_queries(task, folder)}
         case RetrievalTask():
             collection = read_collection(task, folder)
             return {
@@ -30,11 +37,6 @@ def task_texts(task: Task, folder: Path) -> dict[str, list[str]]:
             return {task.name: [*probe.first, *(probe.second or ())]}
 
 
-def beir_queries(task: Task, folder: Path) -> list[str]:
-    """The judged queries of a BEIR folder, its documents unread.
-
-    Raises:
-        UnreadableSourceError, BadDataError: E103, E100, as their readers.
-    """
+def _judged_queries(task: RetrievalTask, folder: Path) -> list[str]:
     judged = {one.query for one in beir_judgements(folder, Path(task.files[-1]).stem)}
     return [query.text for query in beir_texts(folder, "queries.jsonl") if query.key in judged]

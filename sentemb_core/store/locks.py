@@ -55,29 +55,31 @@ def _was_removed(path: Path, descriptor: int) -> bool:
 
 def remove_unheld(path: Path) -> bool:
     """Remove the file of a lock that nobody holds; who waits for it just now makes a new one."""
-    try:
-        descriptor = _opened(path)
-    except FileNotFoundError:
-        return False
-    try:
-        free = _locked(descriptor) and not _was_removed(path, descriptor)
+    with _existing(path) as descriptor:
+        free = descriptor is not None and _locked(descriptor) and not _was_removed(path, descriptor)
         if free:
             path.unlink()
         return free
-    finally:
-        os.close(descriptor)
 
 
 def is_locked(path: Path) -> bool:
     """Whether somebody holds `path` now; who else asks at the same time does not."""
+    with _existing(path) as descriptor:
+        return descriptor is not None and not _locked(descriptor, fcntl.LOCK_SH)
+
+
+@contextmanager
+def _existing(path: Path) -> Generator[int | None, None, None]:
+    """Open while the block lasts; nothing where there is no such file."""
     try:
         descriptor = _opened(path)
     except FileNotFoundError:
-        return False
+        descriptor = None
     try:
-        return not _locked(descriptor, fcntl.LOCK_SH)
+        yield descriptor
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 @disk.operation

@@ -35,7 +35,7 @@ class Read(Value):
     """What of the judges' texts stands in a corpus that training read, or why nobody can say."""
 
     corpus: str
-    overlaps: tuple[ArtifactRef, ...] = ()
+    overlap: ArtifactRef | None = None
     error: str = ""
 
 

@@ -276,10 +276,10 @@ def test_the_record_and_the_plan_have_all_of_which_the_table_is_made(asked: Repr
 def test_a_corpus_that_cannot_be_read_for_its_overlap_is_told(
     asked: Reproduction, monkeypatch: pytest.MonkeyPatch
 ):
-    def refused(*_: object) -> ArtifactRef:
+    def refused(*_: object, **__: object) -> ArtifactRef:
         raise EmptyCorpusError("no text")
 
-    monkeypatch.setattr(judging, "measure_overlap", refused)
+    monkeypatch.setattr(judging, "overlap_with", refused)
     told = tabled(asked)
     assert set(told.unmeasured) == {"blog_usgov", "plain_sentences"}
     assert any("plain_sentences is not known: E101 no text" in note for note in told.notes())
