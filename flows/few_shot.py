@@ -31,7 +31,7 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.labels import draw_labels
 from tasks.rows import Labelled
-from tasks.tables.cells import MethodCell
+from tasks.tables.cells import CellsTable, MethodCell
 
 NOTHING = "no method"
 """The row whose start encoder meets the labels as it is."""
@@ -84,7 +84,7 @@ class FewShotTable(MethodTable):
 
 
 @flow(name="reproduce", flow_run_name="few-shot")
-def few_shot(table: FewShotTable) -> list[MethodCell]:
+def few_shot(table: FewShotTable) -> CellsTable:
     """Every method and number of labels in a cell; a second run computes only what is missing."""
     return timed(table, few_shot_cells(table))
 

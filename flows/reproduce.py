@@ -46,7 +46,7 @@ from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.rows import Value
 from tasks.segments import tell_segmented
-from tasks.tables.cells import MethodCell
+from tasks.tables.cells import CellsTable, MethodCell
 from tasks.train import train_encoder
 from tasks.validate import (
     bm25_scores,
@@ -100,13 +100,13 @@ Tried = tuple[Block | None, str]
 
 
 @flow(name="reproduce", flow_run_name="methods-small")
-def methods_small(table: MethodTable) -> list[MethodCell]:
+def methods_small(table: MethodTable) -> CellsTable:
     """Every method in cells of equal budget; a second run computes only what is missing."""
     return timed(table, cells(table))
 
 
-def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
-    """The cells of a recorded table, each with the seconds that its training took."""
+def timed(table: MethodTable, cells: Iterator[MethodCell]) -> CellsTable:
+    """A recorded table: its cells, each with the seconds of its training, and what that read."""
     made: list[MethodCell] = []
     with recorded(table.title, table.model_dump(mode="json")) as record:
         for cell, used in record.with_uses(cells):
@@ -115,7 +115,15 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> list[MethodCell]:
             named = f"{cell.method} on {cell.corpus} from {cell.start}"
             labels = f" with {counted(cell.labels, 'label')}" if cell.labels else ""
             log.info("%s%s: %s", named, labels, cell.error or "done")
-    return made
+        return CellsTable(cells=made, overlaps=overlaps_with(table), pools=pools_of(table))
+
+
+def walked(table: MethodTable, cells: Iterator[MethodCell]) -> None:
+    """`timed` for a plan."""
+    for _ in cells:
+        pass
+    overlaps_with(table)
+    pools_of(table)
 
 
 def cells(table: MethodTable) -> Iterator[MethodCell]:

@@ -162,19 +162,13 @@ def run_table(
     if isinstance(table, Reproduction):
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
-    from flows.reproduce import methods_small, overlaps_with, pools_of
-    from sentemb_core.store.objects import Store
-    from tasks.benchmark import largest_overlaps, pools_told
+    from flows.reproduce import methods_small
     from tasks.tables.cells import cells_json, cells_markdown, cells_table
     from tasks.tables.markdown import write_between_marks
-    from tasks.tables.seen import overlap_notes, pool_notes
-    from tasks.walking import without_prefect
 
     with filling(markdown, table.marks), running():
-        cells = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
-    with without_prefect(Store.default()):
-        overlaps = overlap_notes(largest_overlaps(overlaps_with(table)))
-        seen = [*overlaps, *pool_notes(pools_told(pools_of(table)))]
+        made = few_shot(table) if isinstance(table, FewShotTable) else methods_small(table)
+    cells, seen = made.cells, made.seen()
     if markdown:
         write_between_marks(markdown, table.marks, cells_markdown(cells, seen))
     if as_json:
@@ -202,6 +196,7 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
+    from flows.reproduce import walked as walked_cells
     from sentemb_core.store.objects import Store
     from tasks.walking import making_plan
 
@@ -210,9 +205,9 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
             case Reproduction():
                 walked(table)
             case FewShotTable():
-                list(few_shot_cells(table))
+                walked_cells(table, few_shot_cells(table))
             case _:
-                list(cells(table))
+                walked_cells(table, cells(table))
     return show_told(plan, as_json)
 
 

@@ -9,10 +9,12 @@ from pydantic import Field
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
+from tasks.benchmark import largest_overlaps, pools_told
 from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
+from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.validate import language_of, scores_of, sts_of
 
 if TYPE_CHECKING:
@@ -52,6 +54,25 @@ class MethodCell(Value):
     @property
     def learnt(self) -> bool:
         return bool(self.steps or self.labels)
+
+
+class CellsTable(Value):
+    """The cells of a table, and what of its judges' texts training read.
+
+    Attributes:
+        cells: Row by row.
+        overlaps: Of the sets of texts, one for each corpus that they judge.
+        pools: Corpus -> its pool of titles.
+    """
+
+    cells: list[MethodCell]
+    overlaps: list[ArtifactRef]
+    pools: dict[str, ArtifactRef]
+
+    def seen(self) -> list[str]:
+        """Notes for beneath the table."""
+        overlaps = overlap_notes(largest_overlaps(self.overlaps))
+        return [*overlaps, *pool_notes(pools_told(self.pools))]
 
 
 def numbers_of(cell: MethodCell) -> dict[str, float]:

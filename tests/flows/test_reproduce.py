@@ -24,7 +24,7 @@ from flows.method_table import (
     MethodTable,
     Start,
 )
-from flows.reproduce import methods_small, overlaps_with, pools_of
+from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
 from sentemb_core import console
@@ -37,7 +37,7 @@ from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
-from tasks.benchmark import largest_overlaps, pools_told
+from tasks.benchmark import largest_overlaps
 from tasks.caching import STAGES
 from tasks.following import resuming
 from tasks.storing import written
@@ -55,7 +55,6 @@ from tasks.tables.cells import (
 )
 from tasks.tables.curves import write_curves
 from tasks.tables.markdown import write_between_marks
-from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
@@ -84,7 +83,7 @@ def table(data: str, **changes: object) -> MethodTable:
 
 def made(config: MethodTable) -> list[MethodCell]:
     with without_prefect(Store.default()):
-        return methods_small.fn(config)
+        return methods_small.fn(config).cells
 
 
 OF_DOCUMENTS = {"ict", "cpc", "conpono", "declutr", "infocse_idc"}
@@ -474,12 +473,17 @@ def test_the_document_keeps_everything_outside_the_marks(tmp_path: Path):
 
 def test_what_training_read_of_its_judges_is_measured_and_printed(data: str):
     """The STS files of the folder are pairs of its plain sentences."""
+    config = table(data, methods=["cls_before_pooler"])
     with without_prefect(Store.default()):
-        overlaps = largest_overlaps(overlaps_with(table(data)))
-        pools = pools_told(pools_of(table(data)))
+        found = methods_small.fn(config)
+    overlaps = largest_overlaps(found.overlaps)
     assert {name: one.exact for name, one in overlaps.items()} == {"STS-B-dev": 1.0, "SICK-R": 1.0}
-    assert list(pools) == ["blog_usgov"]
-    seen = [*overlap_notes(overlaps), *pool_notes(pools)]
+    assert list(found.pools) == ["blog_usgov"]
+    assert "measure_overlap" in {one.stage for one in last_runs(Store.default())[0].stages}
+    with making_plan(Store.default()) as plan:
+        reproduce.walked(config, reproduce.cells(config))
+    assert ("measure_overlap", "HIT") in {(one.stage, one.verdict) for one in plan.told}
+    seen = found.seen()
     told = cells_markdown([measured("conpono", 1)], seen)
     assert len(seen) == 2
     assert all(f"\n- {line}" in told for line in seen)
@@ -499,7 +503,7 @@ def few(data: str, **changes: object) -> FewShotTable:
 
 def shot(config: FewShotTable) -> list[MethodCell]:
     with without_prefect(Store.default()):
-        return few_shot.fn(config)
+        return few_shot.fn(config).cells
 
 
 LEAD = re.compile(
