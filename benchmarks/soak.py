@@ -116,7 +116,7 @@ def forgotten() -> int:
     """Delete the registered versions that no alias names; how many they were."""
     from sentemb_core.store.objects import Store
     from tasks.mlflow_client import mlflow_client
-    from tasks.registry import versions
+    from tasks.model_versions import versions
 
     client = mlflow_client(Store.default().root)
     named = {

@@ -36,7 +36,7 @@ from tasks.encode import start_encoder
 from tasks.following import recorded
 from tasks.fusion import score_fusion
 from tasks.progress import progress
-from tasks.registry import resolve
+from tasks.registered_encoders import resolve
 from tasks.sources import by_bytes, digest_of_encoder, revision_of
 from tasks.tables.duel import Duel
 from tasks.tables.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run

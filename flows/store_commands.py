@@ -42,7 +42,7 @@ def artifact_of(model: str) -> ArtifactRef:
     from sentemb_core.store.objects import Store
 
     if model.startswith("models:/"):
-        from tasks.registry import find_version
+        from tasks.model_versions import find_version
 
         return find_version(model).artifact
     if any(character not in "0123456789abcdef" for character in model):
@@ -97,7 +97,8 @@ def promote_command(run: str | None, as_json: bool) -> int:
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
     from sentemb_core.cli import tell_match
-    from tasks.registry import check_comparable, compare_with, find_version
+    from tasks.model_versions import find_version
+    from tasks.registered_encoders import check_comparable, compare_with
 
     check_comparable(index)
     version = find_version(model).uri  # an alias may have moved by the time that this is read
@@ -107,7 +108,7 @@ def canary_command(index: Path, model: str, as_json: bool) -> int:
 def resolved(model: str) -> Path:
     """The folder of a registered model (verified), or the folder itself."""
     prepare()
-    from tasks.registry import resolve
+    from tasks.registered_encoders import resolve
 
     return resolve(model)
 
@@ -143,7 +144,7 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
     prepare()
     from sentemb_core.store.gc import collect
     from sentemb_core.store.objects import Store
-    from tasks.registry import registered_artifacts
+    from tasks.model_versions import registered_artifacts
 
     garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
     if as_json:

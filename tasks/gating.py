@@ -10,15 +10,9 @@ from sentemb_core.places import is_folder
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.mlflow_model import model_ref
-from tasks.registry import (
-    ModelVersion,
-    Promotion,
-    fingerprint_of,
-    promote,
-    register,
-    resolve,
-    versions,
-)
+from tasks.model_versions import ModelVersion, versions
+from tasks.registered_encoders import resolve
+from tasks.registry import Promotion, fingerprint_of, promote, register
 from tasks.rows import Row, SelfTraining, Texts, Value
 from tasks.storing import opened
 from tasks.validate import scores_of, validate_encoder

@@ -32,9 +32,10 @@ from sentemb_core.store.runs import Run, last_runs
 from tasks.artifacts import artifact_key
 from tasks.caching import STAGES
 from tasks.mlflow_client import experiment_id, mlflow_client
+from tasks.model_versions import find_version
 from tasks.publish import Outcome
 from tasks.publish import compared as compared_rows
-from tasks.registry import canaries_of, find_version, resolve
+from tasks.registered_encoders import canaries_of, resolve
 from tasks.rows import Row
 from tasks.tracking import plain
 from tasks.validate import scores_of

@@ -13,7 +13,8 @@ from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.types import ArtifactRef
 from tasks import gating
 from tasks.mlflow_model import model_ref
-from tasks.registry import Alias, ModelVersion, Promotion
+from tasks.model_versions import ModelVersion
+from tasks.registry import Alias, Promotion
 from tasks.rows import RowKind
 
 CORPUS = CorpusConfig(source="d.jsonl")

@@ -13,17 +13,11 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.evaluation.gate import GateVerdict, gate
 from sentemb_core.store.objects import Store
-from tasks import registry
+from tasks import registered_encoders
 from tasks.mlflow_client import mlflow_client, tracking_uri
-from tasks.registry import (
-    canaries_of,
-    find_version,
-    fingerprint_of,
-    promote,
-    register,
-    registered_artifacts,
-    resolve,
-)
+from tasks.model_versions import find_version, registered_artifacts
+from tasks.registered_encoders import canaries_of, resolve
+from tasks.registry import fingerprint_of, promote, register
 from tests.tiny import static
 from tests.waiting import LONG
 
@@ -98,7 +92,7 @@ def test_what_a_server_sent_lies_in_the_store_alone(home, folder, monkeypatch):
     def sent(_, item, drafts):
         return Path(shutil.copytree(folder, drafts / item))
 
-    monkeypatch.setattr(registry, "downloaded", sent)
+    monkeypatch.setattr(registered_encoders, "downloaded", sent)
     store = Store.default()
     assert resolve(version.uri) == store.path(version.artifact)
     assert list(store.tmp.iterdir()) == []

@@ -1,0 +1,163 @@
+"""Registered models as MLflow has them: a version found by its address, and all there are."""
+
+import re
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from sentemb_core.errors import RegistryError, UnsafeModelError
+from sentemb_core.redaction import redacted
+from sentemb_core.store.objects import Store
+from sentemb_core.types import ArtifactRef
+from tasks.mlflow_client import mlflow_client, set_environment, tracking_uri
+from tasks.spool import first_line
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities.model_registry import ModelVersion as Entity
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+URI = re.compile(rf"models:/(?P<name>{NAME.pattern})(@(?P<alias>[\w-]+)|/(?P<version>[0-9]+))")
+
+ABSENT = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
+"""What MLflow answers where there is no such model, version (the first) or alias (the second)."""
+
+
+class ModelVersion(BaseModel):
+    """One version of a registered model, and the encoder it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: int
+    artifact: ArtifactRef
+    tags: dict[str, str]
+
+    @property
+    def uri(self) -> str:
+        return f"models:/{self.name}/{self.version}"
+
+
+def find_version(uri: str) -> ModelVersion:
+    """What a `models:/` address names.
+
+    Raises:
+        RegistryError: nothing, and what there is; or MLflow cannot be reached.
+    """
+    asked = URI.fullmatch(uri)
+    if not asked:
+        raise RegistryError(
+            f"A registered model is models:/NAME@ALIAS or models:/NAME/VERSION, found "
+            f"{ascii(uri)[:120]}."
+        )
+    home = Store.default().root
+    if has_registry(home):
+        with readable(home) as client:
+            if found := one_version(client, asked["name"], asked["alias"], asked["version"]):
+                return found
+    raise RegistryError(f"The registry has no {uri}. It has: {contents()}.")
+
+
+def contents() -> str:
+    """All models with their versions and aliases, in a line."""
+    home = Store.default().root
+    if not has_registry(home):
+        return "nothing yet"
+    numbers: dict[str, list[int]] = {}
+    for version in versions():
+        numbers.setdefault(version.name, []).append(version.version)
+    with readable(home) as client:
+        models = list(pages(client.search_registered_models))
+    told = [
+        f"models:/{model.name} with versions {sorted(numbers.get(model.name, []))}"
+        + "".join(f", @{alias} = {number}" for alias, number in sorted(model.aliases.items()))
+        for model in models
+    ]
+    return "; ".join(told) or "nothing yet"
+
+
+def versions() -> list[ModelVersion]:
+    """Registered versions that are encoders of ours, newest first."""
+    home = Store.default().root
+    if not has_registry(home):
+        return []
+    with readable(home) as client:
+        found = list(pages(client.search_model_versions))
+    return [version_of(entity) for entity in found if "artifact.digest" in entity.tags]
+
+
+def registered_artifacts() -> list[ArtifactRef]:
+    """The encoder of every registered version: what `gc` must keep."""
+    return [version.artifact for version in versions()]
+
+
+def has_registry(home: Path) -> bool:
+    """Whether there is anything to ask; a local database is made by the first writer."""
+    uri = tracking_uri(home)
+    return not uri.startswith("sqlite:") or Path(uri.removeprefix("sqlite:///")).exists()
+
+
+def one_version(
+    client: "MlflowClient", name: str, alias: str | None, number: str | None = None
+) -> ModelVersion | None:
+    """The version that an alias points at, or that has a number, if it is there."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        if alias:
+            return version_of(client.get_model_version_by_alias(name, alias))
+        return version_of(client.get_model_version(name, str(number)))
+    except MlflowException as error:
+        if error.error_code in ABSENT:
+            return None
+        raise
+
+
+def version_of(entity: "Entity") -> ModelVersion:
+    """A version as MLflow has it.
+
+    Raises:
+        UnsafeModelError: it was not registered by us, so nothing says what its files must be.
+    """
+    try:
+        artifact = {key: entity.tags[f"artifact.{key}"] for key in ArtifactRef.model_fields}
+    except KeyError:
+        raise UnsafeModelError(
+            f"Version {entity.version} of {entity.name!r} carries no digest, so nothing says what "
+            "its files must be: register it with `python -m flows register`."
+        ) from None
+    return ModelVersion(
+        name=entity.name,
+        version=int(entity.version),
+        artifact=ArtifactRef.model_validate(artifact),
+        tags=dict(entity.tags),
+    )
+
+
+def pages(search: Callable[..., Any]) -> Iterator[Any]:
+    """All results of a search that MLflow answers in pages."""
+    token = None
+    while True:
+        page = search(page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+@contextmanager
+def readable(home: Path) -> "Generator[MlflowClient, None, None]":
+    """MLflow's client; what it raises becomes an error that says what cannot be reached."""
+    set_environment()
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield mlflow_client(home)
+    except MlflowException as error:
+        raise RegistryError(
+            f"The model registry at {redacted(tracking_uri(home))} cannot be used: "
+            f"{first_line(error).rstrip('.')}. Is its server up (MLFLOW_TRACKING_URI)?"
+        ) from error
