@@ -230,8 +230,8 @@ def domains(id: str, title: str, base: Base, read: str) -> Experiment:
         ),
         small=small(f"The base read {read}", base),
         paper=PAPER,
-        differs="Titles are WDC's, OpenWebText is open sentences, Quora is USA.gov's blog, whose "
-        "posts are cut to 12 sentences in the small preset; all are judged on WDC's titles.",
+        differs="Titles are WDC's, OpenWebText is open sentences, Quora is Digital.gov's blog, "
+        "whose posts are cut to 12 sentences in the small preset; all are judged on WDC's titles.",
     )
 
 
