@@ -21,7 +21,7 @@ from deployments.server import (
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import file_lock, is_locked
-from tasks.mlflow_client import mlflow_client, tracking_uri
+from tasks.mlflow_client import ENVIRONMENT, mlflow_client, tracking_uri
 
 MLFLOW_PORT = 5000
 
@@ -45,9 +45,13 @@ def serve(
         mlflow: Serve MLflow's pages too.
 
     Raises:
-        UsageError: the port is taken, the home is served already.
+        UsageError: the port is taken, the home is served already, or MLflow's server is elsewhere.
         SentembError: a process did not start, or ended.
     """
+    if mlflow and tracking_uri(home).startswith("http"):
+        raise UsageError(
+            "MLFLOW_TRACKING_URI names a server, which shows its own pages: leave --mlflow out."
+        )
     with alone(home), until_told(), children(home / "logs") as started:
         port = free_port(port)
         settings = environment(home, port)
@@ -82,13 +86,13 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
     url = f"http://{LOOPBACK}:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", LOOPBACK]
     command += ["--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", tracking_uri(home)]
     command += ["--artifacts-destination", (home / "mlartifacts").as_uri()]
     own = {
+        "MLFLOW_BACKEND_STORE_URI": tracking_uri(home),  # may hold a password: not for `ps`
         "MLFLOW_SERVER_ALLOWED_HOSTS": f"{LOOPBACK}:{port},localhost:{port}",  # 10.evil.com passes
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    started.start("mlflow", command, {**settings, **own})
+    started.start("mlflow", command, {**settings, **ENVIRONMENT, **own})
     wait_for(url, started)
     return url
 

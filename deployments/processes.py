@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from flows.logs import put_aside
 from sentemb_core.errors import SentembError
 
 MARK = "SENTEMB_SERVE"
@@ -40,7 +41,9 @@ class Children:
     def start(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
         """Start a process in a session of its own: Ctrl-C reaches the parent alone."""
         self.logs.mkdir(parents=True, exist_ok=True)
-        with (self.logs / f"{name}.log").open("ab") as output:
+        log = self.logs / f"{name}.log"
+        put_aside(log)
+        with log.open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
                 env={**environment, MARK: self.mark},

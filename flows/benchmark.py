@@ -16,7 +16,7 @@ from flows.steps import documents_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.errors import UsageError
-from sentemb_core.places import is_folder
+from sentemb_core.places import is_checkpoint
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
@@ -116,8 +116,8 @@ def refused(*scores: Score | None) -> list[Score]:
 
 
 def encoder_of(model: str) -> ArtifactRef:
-    """A registered model or a folder as it is; any other name, or a file, as a start encoder."""
-    if model.startswith("models:") or is_folder(model):
+    """What is whole as it is; a bare transformer, a file or any other name as a start encoder."""
+    if is_checkpoint(model):
         folder = str(resolve(model))
         return kept_encoder(folder, digest_of_encoder(folder))
     named = EncoderConfig(name=model, max_length=LONGEST)

@@ -9,6 +9,7 @@ from sentemb_core.errors import UsageError
 from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.store.objects import Store
+from tasks import mlflow_client
 from tasks.artifacts import answers, live_server
 
 QUIET = {
@@ -21,9 +22,7 @@ QUIET = {
     "PREFECT_CLIENT_MAX_RETRIES": "2",  # a killed server: told after 219 s with the default, 5
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "sentemb_core",  # our own lines, in the log of the run
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
-    "DISABLE_MLFLOW_INTEGRATION": "TRUE",
+    **mlflow_client.ENVIRONMENT,
 }
 
 LOOPBACK = "127.0.0.1,localhost"

@@ -13,7 +13,7 @@ from flows.settings import checked_as, whole
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, UsageError
-from sentemb_core.places import is_folder
+from sentemb_core.places import is_checkpoint
 from sentemb_core.types import Json
 from tasks.checks import check_corpus, check_model
 
@@ -282,10 +282,9 @@ def check_rows(models: Iterable[str]) -> None:
 def check_models(models: Iterable[str]) -> None:
     """Look for them before anything runs, as their encoders will be (`benchmark.encoder_of`)."""
     for model in models:
-        registered = model.startswith("models:")
-        if registered or is_folder(model):
+        if is_checkpoint(model):
             resolved(model)
-        if not registered:
+        if not model.startswith("models:"):
             check_model(model)
 
 

@@ -1,5 +1,6 @@
 """sentemb: use an encoder that lies in a folder, with the core alone."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -50,6 +51,7 @@ MOST_SENTENCES = 200_000
 
 def main() -> None:
     keep_to_quota()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no network unless asked, as `flows`
     raise SystemExit(console.run(app))
 
 

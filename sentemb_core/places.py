@@ -22,6 +22,13 @@ def is_folder(encoder: str) -> bool:
     return encoder not in NAMED and Path(encoder).is_dir()
 
 
+def is_checkpoint(encoder: str) -> bool:
+    """Whether it is whole as it is: of the registry, or a folder that names its modules."""
+    return encoder.startswith("models:") or (
+        is_folder(encoder) and (Path(encoder) / "modules.json").is_file()
+    )
+
+
 def require_order(order: str, *given: str) -> None:
     """Before anything is loaded: documents or an index stand last, and nowhere else.
 

@@ -5,6 +5,7 @@ costs a few seconds once and never an exception: the run is then watched in its 
 """
 
 import contextvars
+import http.client
 import logging
 import re
 import threading
@@ -91,14 +92,18 @@ def live_server(home: Path) -> str | None:
     return url if answers(url) else None
 
 
+PASSWORD_WANTED = (401, 403)
+"""What a server of ours answers before it was told one; any other refusal is somebody else's."""
+
+
 def answers(url: str, patience: float = BUSY) -> bool:
     """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=patience):
             return True
-    except urllib.error.HTTPError:
-        return True
-    except (OSError, ValueError):
+    except urllib.error.HTTPError as error:
+        return error.code in PASSWORD_WANTED
+    except (OSError, ValueError, http.client.HTTPException):
         return False
 
 

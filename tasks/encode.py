@@ -82,7 +82,7 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     """The same weights under another pooling."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.encoder.start import require_pooling
+    from sentemb_core.encoder.fit import require_pooling
 
     made = load_encoder(opened(encoder))
     require_pooling(made.backbone, pooling)

@@ -6,6 +6,7 @@ import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
@@ -30,12 +31,17 @@ def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
     """The page, its figures and the settings that repeat the run, as files; `notes` stand there."""
     from sentemb_core.report.write import write_report
 
-    folder = Path(outcome.report).parent
+    folder = folder_of(outcome)
     log.info("writing the report to %s", folder)
     page = write_report(full_report(outcome, config, *notes), folder)
     settings = json.dumps(config.model_dump(mode="json"), indent=1)
     (folder / "config.json").write_text(settings, encoding="utf-8")
     return page
+
+
+def folder_of(outcome: Outcome) -> Path:
+    """Of the run's page: in the home of today, which may have been moved since."""
+    return Store.default().root / "reports" / outcome.run
 
 
 def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
@@ -62,12 +68,15 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         title=config.name,
         verdict=verdict_of(outcome),
         notes=[*notes_of(training, config.training.seed), *notes],
-        command=f"python -m flows run --config {Path(outcome.report).parent / 'config.json'}",
+        command=f"python -m flows run --config {quote(str(folder_of(outcome) / 'config.json'))}",
         facts=facts_of(outcome, config),
         settings={path: redacted(str(value)) for path, value in flat(settings).items()},
         timings=outcome.timings,
         evaluation=evaluation_of(outcome.encoder),
-        evaluate=[f"python -m flows benchmark {model}", f"python -m flows report {outcome.run}"],
+        evaluate=[
+            f"python -m flows benchmark {quote(str(model))}",
+            f"python -m flows report {outcome.run}",
+        ],
     )
     return report_of(folders, words)
 

@@ -22,6 +22,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sentemb_core.redaction import redacted
+from sentemb_core.store import disk
 
 log = logging.getLogger(__name__)
 
@@ -117,13 +118,15 @@ class Spool:
 
     @property
     def sent(self) -> Sent:
-        path = self.folder / "sent.json"
-        return Sent.model_validate_json(path.read_bytes()) if path.exists() else Sent()
+        try:
+            return Sent.model_validate_json((self.folder / "sent.json").read_bytes())
+        except (FileNotFoundError, ValidationError):  # torn by a power cut: all is told again
+            return Sent()
 
     def mark(self, sent: Sent) -> None:
         """Remember how far the tracker has been told: old or new, never a mixture."""
         draft = self.folder / f"sent-{uuid.uuid4().hex}"
-        draft.write_text(sent.model_dump_json())
+        disk.write(draft, sent.model_dump_json().encode())
         draft.replace(self.folder / "sent.json")
 
     def keep(self, path: Path) -> str:

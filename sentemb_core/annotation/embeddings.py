@@ -73,14 +73,14 @@ def stored(
 ) -> Float[np.ndarray, "n dim"]:
     """The vectors as they lie on disk: float32 all of them, where float16 cannot hold one."""
     largest = float(np.finfo(np.float16).max)
-    if storage == "float16" and np.abs(vectors).max(initial=0) > largest:
+    if storage == "float16" and max(vectors.max(initial=0), -vectors.min(initial=0)) > largest:
         rows = np.flatnonzero(np.abs(vectors).max(axis=1) > largest) + first
         log.warning(
             "float16 holds no more than %.0f, and %d sentences have more, first at sentence %d: "
             "their shard is stored as float32.", largest, len(rows), rows[0],
         )  # fmt: skip
         return vectors
-    return vectors.astype(storage)
+    return vectors.astype(storage, copy=False)
 
 
 class Embeddings:
@@ -134,4 +134,4 @@ class FreshVectors:
         tokens = self.corpus.shard_tokens(k)
         with naming_documents(self.corpus.place):
             vectors = encode(self.encoder, tokens, dtype=self.dtype, first=first)
-        return stored(vectors, self.storage, first).astype(np.float32)
+        return stored(vectors, self.storage, first).astype(np.float32, copy=False)

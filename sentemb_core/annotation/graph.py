@@ -88,10 +88,6 @@ class PrunedGraph:
     def open(cls, path: Path) -> "PrunedGraph":
         return cls(sorted(path.glob("edges-*.arrow")))
 
-    def __len__(self) -> int:
-        """Shards."""
-        return len(self.files)
-
     def shard(self, k: int) -> Edges:
         i, j, weight = (column.to_numpy() for column in read_arrow(self.files[k]).columns)
         return Edges(i, j, weight)

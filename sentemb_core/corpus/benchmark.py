@@ -140,7 +140,10 @@ def _repeated(documents: Path, pool: Collection[int]) -> list[int]:
 
 
 def _said(documents: Path, texts: list[str]) -> int:
-    """How many of the texts are a sentence, letter case apart; none is one of its own document."""
+    """How many of the texts are a sentence, letter case apart.
+
+    None is one of its own document, unless that has no other.
+    """
     if not texts:
         return 0
     arrow: Any = pc

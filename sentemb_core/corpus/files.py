@@ -14,13 +14,23 @@ ROW_BYTES = 64 << 20  # a longer line comes in parts: memory stays bounded
 BOM = "\ufeff"
 
 
+def require_encoding(name: str) -> None:
+    """Refuse an encoding that Python does not know.
+
+    Raises:
+        UsageError: with two that it does.
+    """
+    try:
+        "\n".encode(name)
+    except (LookupError, UnicodeError) as error:
+        raise UsageError(f"Unknown encoding {name!r}: try utf-8 or cp1252.") from error
+
+
 def open_bytes(config: CorpusConfig) -> BufferedReader:
     """The bytes of a file, unzipped; refuses an encoding whose lines cannot be told apart."""
-    try:
-        ends_lines = "\n".encode(config.encoding) == b"\n"
-    except (LookupError, UnicodeError) as error:
-        raise UsageError(f"Unknown encoding {config.encoding!r}: try utf-8 or cp1252.") from error
-    if not ends_lines:
+    require_encoding(config.encoding)
+    mark = "".encode(config.encoding)  # utf-8-sig writes one at the beginning
+    if "\n".encode(config.encoding) != mark + b"\n":
         raise UsageError(
             f"Rows are cut at the byte 0x0A, which {config.encoding!r} does not use as line end: "
             "convert the file to UTF-8 first."

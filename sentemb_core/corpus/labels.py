@@ -104,7 +104,8 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
             documents of it that were left out can be, or all of them.
         BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another.
     """
-    shutil.copytree(documents, out, dirs_exist_ok=True)
+    anew = shutil.ignore_patterns("documents.parquet", "report.json")
+    shutil.copytree(documents, out, dirs_exist_ok=True, ignore=anew)
     found, counts = _read_labels(documents / "documents.parquet", config, out / REJECTED)
     row_of: list[int] = []
     texts: list[str] = []
@@ -117,6 +118,9 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
             texts += own[1:]
     more = {"document": pa.array(row_of, pa.int64()), "text": pa.array(texts, pa.string())}
     pq.write_table(pa.table(more), out / MORE_LABELS, compression="zstd")
+    report = CorpusReport.model_validate_json((documents / "report.json").read_bytes())
+    report = report.model_copy(update=writer.counts)
+    (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     (out / COUNTED).write_text(counts.model_dump_json(indent=1), encoding="utf-8")
     return sum(counts.refused.values())
 
@@ -278,7 +282,7 @@ def _label(
     if doc_id not in known:
         return BadRow(row.where, row.number, "unknown-id", doc_id)
     try:
-        text = usable_counterpart(row.text if isinstance(row.text, str) else None)
+        text = usable_counterpart(row.text)
     except RefusedError as error:
         return BadRow(row.where, row.number, error.reason, error.text)
     if text is None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
-from sentemb_core.corpus.files import BOM, ROW_BYTES
+from sentemb_core.corpus.files import BOM, ROW_BYTES, require_encoding
 from sentemb_core.corpus.json_rows import json_rows, jsonl_rows, rows_of
 from sentemb_core.corpus.markdown import plain_text
 from sentemb_core.corpus.quarantine import BadRow
@@ -37,9 +37,19 @@ def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         if isinstance(error, UnreadableSourceError):
             raise
         raise UnreadableSourceError(
-            f"{config.source} cannot be read as {kind}: {str(error).rstrip('.')}. The file is "
-            "damaged or incomplete: fetch it again."
+            f"{config.source} cannot be read as {kind}: {str(error).rstrip('.')}. {way_out(error)}"
         ) from error
+
+
+def way_out(error: Exception) -> str:
+    """What a person can do about a source that could not be read."""
+    match error:
+        case PermissionError():
+            return "Let this user read it."
+        case ConnectionError() | TimeoutError():
+            return "The network broke off: run it again."
+        case _:
+            return "The file is damaged or incomplete: fetch it again."
 
 
 def check_source(config: CorpusConfig) -> None:
@@ -100,6 +110,7 @@ def _records(batch: Batch) -> Iterator[dict[str, object] | None]:
 
 def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """One document a .txt or .md file; its id is the path inside the folder."""
+    require_encoding(config.encoding)
     folder = Path(config.source)
     if config.id_column or config.counterpart_column:
         raise MissingColumnError(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.names import PUBLISHED
 from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError
+from sentemb_core.store.objects import file_digest
 
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "folder", "saved", "hub"]
 
@@ -78,10 +79,10 @@ def source_digest(config: CorpusConfig) -> str:
     elif path.is_dir():
         for file in text_files(path) if kind == "folder" else _all_files(path):
             name = os.fsencode(file.relative_to(path).as_posix())
-            state.update(b"\0" + name + b"\0" + _file_digest(file))
+            state.update(b"\0" + name + b"\0" + bytes.fromhex(file_digest(file)))
     else:
         state.update(b"\0gz\0" if path.suffix == ".gz" else b"\0")
-        state.update(_file_digest(path))
+        state.update(bytes.fromhex(file_digest(path)))
     return state.hexdigest()
 
 
@@ -111,11 +112,6 @@ def _is_text(path: Path) -> bool:
 
 def _all_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def _file_digest(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _hub_fingerprint(config: CorpusConfig) -> str:

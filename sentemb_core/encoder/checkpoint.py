@@ -16,12 +16,13 @@ from tokenizers import Tokenizer, normalizers
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.families import T5_FAMILY, is_t5, keep_table_once, refuse_decoders
+from sentemb_core.encoder.fit import require_fit
 from sentemb_core.encoder.json_files import read_json
 from sentemb_core.encoder.modules import (
     CREATOR,
     Module,
+    dense_of,
     is_static,
-    layers_of,
     modules,
     require_same_weights,
     settings_of,
@@ -75,17 +76,19 @@ def load_encoder(folder: Path) -> Encoder:
     Raises:
         MissingEncoderError: `folder` holds no encoder.
         UnsafeModelError: It holds pickled weights, or names code of its own.
-        UsageError: It holds modules that an `Encoder` has not, or its transformer writes text.
+        UsageError: It holds modules that an `Encoder` has not, its transformer writes text, or it
+            states a pooling or a length that its transformer has not.
         BadDataError: Its weights are incomplete.
     """
     refuse_pickles(folder)
     backbone, tokenizer, tokenizer_config = read_parts(folder)
     settings = settings_of(folder)
+    require_fit(backbone, settings)
     encoder = Encoder(
         backbone,
         tokenizer,
         tokenizer_config=tokenizer_config,
-        layers=layers_of(folder),
+        layers=dense_of(folder),
         **settings,
     )
     require_same_weights(encoder, folder)

@@ -188,7 +188,7 @@ class Encoder(nn.Module):
             mask: As `forward`.
             layers: Whether to return the states of all layers.
             edit: Changes what the embedding layer hands to the layers (after its layer norm).
-            positions: Position of every token; none counts from 0.
+            positions: Position of every token; none, as the backbone counts.
 
         Raises:
             RecipeError: A static table has neither layers nor positions.

@@ -101,7 +101,7 @@ def is_static(folder: Path) -> bool:
     return "StaticEmbedding" in dict(module_paths(folder))
 
 
-def layers_of(folder: Path) -> nn.Sequential | None:
+def dense_of(folder: Path) -> nn.Sequential | None:
     """`Encoder.layers` as the Dense modules hold them; BERT's own pooler is none of them.
 
     Raises:
@@ -201,11 +201,10 @@ def _pooling_mode(folder: Path) -> str:
 
 
 def _max_length_of(folder: Path) -> int:
-    cut = read_json(folder / "tokenizer.json").get("truncation") or {}
     stated = (
         read_json(folder / "sentence_bert_config.json").get("max_seq_length")
         or read_json(folder / "tokenizer_config.json").get("model_max_length")
-        or cut.get("max_length")
+        or (read_json(folder / "tokenizer.json").get("truncation") or {}).get("max_length")
         or NO_LIMIT_STATED
     )
     return int(stated) if stated < 1_000_000 else NO_LIMIT_STATED

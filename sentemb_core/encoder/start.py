@@ -20,17 +20,17 @@ from torch import nn
 from sentemb_core.configs import NAMED, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.families import is_t5, refuse_decoders
+from sentemb_core.encoder.families import refuse_decoders
+from sentemb_core.encoder.fit import require_fit
 from sentemb_core.encoder.modules import (
     Settings,
+    dense_of,
     is_static,
-    layers_of,
     require_same_weights,
     settings_of,
     written_by_us,
 )
 from sentemb_core.encoder.names import WORD_FILES, is_word_file, require_place
-from sentemb_core.encoder.positions import positions_of
 from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.encoder.word_files import read_word_vectors
@@ -258,7 +258,7 @@ def _given_encoder(config: EncoderConfig, folder: Path) -> Encoder:
     if wanted["pooling"] != said["pooling"]:
         _tell_pooling(folder.name, said["pooling"], wanted["pooling"])
         return _encoder(read_parts(folder), wanted)
-    encoder = _encoder(read_parts(folder), wanted, layers_of(folder))
+    encoder = _encoder(read_parts(folder), wanted, dense_of(folder))
     require_same_weights(encoder, folder)
     return encoder
 
@@ -282,37 +282,7 @@ def _asked(config: EncoderConfig, otherwise: Settings = DEFAULTS) -> Settings:
 
 def _encoder(parts: Parts, settings: Settings, layers: nn.Sequential | None = None) -> Encoder:
     backbone, tokenizer, tokenizer_config = parts
-    _require_fit(backbone, settings)
+    require_fit(backbone, settings)
     return Encoder(
         backbone, tokenizer, tokenizer_config=tokenizer_config, layers=layers, **settings
     )
-
-
-def _require_fit(backbone: Any, settings: Settings) -> None:
-    require_pooling(backbone, settings["pooling"])
-    longest = positions_of(backbone)
-    if longest is not None and settings["max_length"] > longest:
-        raise UsageError(
-            f"max_length is {settings['max_length']}, and this encoder knows {longest} positions: "
-            "lower it."
-        )
-
-
-def require_pooling(backbone: Any, pooling: Pooling) -> None:
-    """Refuse a pooling that the backbone has no states or no weights for.
-
-    Raises:
-        UsageError: E001, with the poolings that it has.
-    """
-    if isinstance(backbone, StaticTable) and pooling != "mean":
-        raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
-    if is_t5(backbone) and pooling in ("cls", "cls_before_pooler"):
-        raise UsageError(
-            f"Pooling {pooling!r} reads a first token that stands for the sentence, and a T5 has "
-            "none: it begins with the first word. Take 'mean' or one of two layers."
-        )
-    if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
-        raise UsageError(
-            "Pooling 'cls' takes the pretrained pooler of the encoder, and this one has none: take "
-            "'cls_before_pooler' or 'mean'."
-        )

@@ -24,9 +24,9 @@ FEW = 50
 """Fewer queries than these show only a large gain."""
 
 NOBODY = (
-    "Not promoted: the gate has nobody to ask, for of every query in its split the champion or the "
-    "start encoder has learnt the label. A larger pool (validation.candidates) or fewer labels to "
-    "learn from (validation.label_share) leave it some."
+    "Not promoted: the gate has nobody to ask. Its split has no query (validation.gate_share), or "
+    "of every one the champion or the start encoder has learnt the label: a larger pool "
+    "(validation.candidates) or fewer labels to learn from (validation.label_share) leave it some."
 )
 
 

@@ -92,4 +92,5 @@ def clusters_by_centroid(
     """Cluster labels within documents: the sentences of one document that share a centroid."""
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     span = int(centroid.max(initial=0)) + 1
-    return by_first_appearance(document * span + centroid, offsets)
+    groups = np.unique(document * span + centroid, return_inverse=True)[1]
+    return by_first_appearance(groups, offsets)

@@ -45,7 +45,11 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
 
 
 def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | AtOnce:
-    """The encoder under these perturbations, one after the other."""
+    """The encoder under these perturbations, one after the other.
+
+    Raises:
+        RecipeError: An adversarial view together with others.
+    """
     if "adversarial" in names:
         if len(names) > 1:
             raise RecipeError(

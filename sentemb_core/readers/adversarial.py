@@ -24,6 +24,9 @@ def adversarial(epsilon: float) -> AtOnce:
 
     Args:
         epsilon: Length of the noise of a token.
+
+    Raises:
+        RecipeError: It is not above 0.
     """
     if epsilon <= 0:
         raise RecipeError(

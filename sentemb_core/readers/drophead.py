@@ -25,6 +25,9 @@ def drophead(rate: float) -> Reader:
 
     Args:
         rate: Mirror-BERT's is .2, with dropout 0.
+
+    Raises:
+        RecipeError: No head would remain.
     """
     if not 0 <= rate < 1:
         raise RecipeError(

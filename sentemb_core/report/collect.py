@@ -221,8 +221,9 @@ def refused_labels(documents: Path) -> Refusals | None:
 
 def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
     """With the first refused rows in the source's order: a repeated id is found late."""
-    told = (row for batch in pq.ParquetFile(refused).iter_batches() for row in batch.to_pylist())
-    rows = nsmallest(QUARANTINED, told, key=itemgetter("row"))
+    with pq.ParquetFile(refused) as file:
+        told = (row for batch in file.iter_batches() for row in batch.to_pylist())
+        rows = nsmallest(QUARANTINED, told, key=itemgetter("row"))
     return Refusals(
         read=read,
         counts=dict(counts),

@@ -1,7 +1,9 @@
 """The file-system operations of the store: durable, and failing with their name and their path."""
 
+import errno
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Generator
@@ -15,6 +17,9 @@ from sentemb_core.errors import SentembError, StorageError
 P = ParamSpec("P")
 R = TypeVar("R")
 ABSENCE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE}
+"""What a disk says when it will not take more."""
 
 
 def perform(operation: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -49,6 +54,26 @@ def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
     )
     failure.errno = error.errno
     return failure
+
+
+@contextmanager
+def storage_errors(path: Path) -> Generator[None, None, None]:
+    """Turn what a disk refuses to any writer below `path` (`REFUSALS`) into a `StorageError`."""
+    try:
+        yield
+    except Exception as error:
+        number = _error_number(error)
+        if number not in REFUSALS or isinstance(error, StorageError):
+            raise
+        raise storage_error("write below", path, OSError(number, os.strerror(number))) from error
+
+
+def _error_number(error: Exception) -> int:
+    """The errno behind an exception; Rust libraries (safetensors) put it into their text alone."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    told = re.search(r"(?:os error|[Ee]rrno) (\d+)", str(error))
+    return int(told[1]) if told else 0
 
 
 @operation

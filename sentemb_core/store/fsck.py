@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from sentemb_core.errors import CorruptArtifactError
+from sentemb_core.errors import CorruptArtifactError, StorageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store, verified
 from sentemb_core.types import ArtifactRef
@@ -44,6 +44,8 @@ def fsck(store: Store) -> Health:
             sizes.append(verified(folder, deep=True).ref.size)
         except CorruptArtifactError as error:
             store.set_aside(folder, str(error))
+            corrupt.append(str(error))
+        except StorageError as error:  # of the disk, perhaps of this moment: left where it is
             corrupt.append(str(error))
     return Health(
         ok=len(sizes), bytes=sum(sizes), corrupt=corrupt, missing=missing(store), stray=stray

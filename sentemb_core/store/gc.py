@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.locks import is_locked, remove_unheld
-from sentemb_core.store.objects import Store
+from sentemb_core.store.objects import NAME, Store
 from sentemb_core.store.runs import Run
 from sentemb_core.types import ArtifactRef
 
@@ -93,7 +93,9 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
         "work": [
             folder
             for folder in children(store.root / "work")
-            if is_abandoned(folder, WEEK) and not is_locked(store.lock(folder.name))
+            if NAME.fullmatch(folder.name)
+            and is_abandoned(folder, WEEK)
+            and not is_locked(store.lock(folder.name))
         ],
         "quarantined": [path for path in children(store.quarantine) if is_abandoned(path, WEEK)],
         "locks": [

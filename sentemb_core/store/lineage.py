@@ -1,6 +1,7 @@
 """The way back from an artifact, through the records of its stages, to its sources."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -52,7 +53,7 @@ def lineage(store: Store, ref: ArtifactRef) -> Lineage:
 def encoder_behind(store: Store, refs: Sequence[ArtifactRef]) -> ArtifactRef | None:
     """The encoder among these artifacts, else the nearest one that led to them, if any."""
     before = (origin.ref for ref in refs for origin in lineage(store, ref).origins)
-    return next((ref for ref in (*refs, *before) if ref.kind == "model"), None)
+    return next((ref for ref in chain(refs, before) if ref.kind == "model"), None)
 
 
 def first_makers(store: Store) -> dict[ArtifactRef, records.Record]:

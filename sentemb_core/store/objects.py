@@ -37,10 +37,6 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 """A file or folder name inside an artifact: portable, visible, and never a way out of it."""
 
 
-REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE}
-"""What a disk says when it will not take more."""
-
-
 def canonical(value: Any) -> bytes:
     """The one JSON text of a value: sorted keys, no spaces, ASCII, no NaN (ValueError)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
@@ -142,7 +138,7 @@ class Store:
         disk.make_folder(draft.path)
         try:
             with file_lock(home):
-                with _storage_errors(draft.path):
+                with disk.storage_errors(draft.path):
                     yield draft
                 draft.ref = self._publish(kind, home)
         finally:
@@ -226,7 +222,7 @@ class Store:
         """Rename a complete draft, unless an intact artifact of that name is there already."""
         target = self.folder(ref.digest)
         disk.make_folder(target.parent)
-        while not self.holds(ref):
+        while not self._is_in_place(ref, home):
             try:
                 disk.rename_to(home, target)
             except OSError as error:
@@ -235,6 +231,16 @@ class Store:
         disk.touch(target)  # also one that was there already is new again for gc
         disk.sync(target.parent)
         disk.sync(target.parent.parent)
+
+    def _is_in_place(self, ref: ArtifactRef, draft: Path) -> bool:
+        """`holds`; what the disk cannot read is set aside while a whole draft is at hand."""
+        try:
+            return self.holds(ref)
+        except StorageError as error:
+            if not draft.exists():
+                raise
+            self.set_aside(self.folder(ref.digest), str(error))
+            return False
 
     def set_aside(self, folder: Path, reason: str) -> None:
         """Move a broken artifact to `quarantine/`, where it is counted and harms nobody."""
@@ -325,25 +331,3 @@ def checked_name(name: str) -> str:
             f"begin with '.' or '-'; found {ascii(name)[:80]}."
         )
     return name
-
-
-@contextmanager
-def _storage_errors(path: Path) -> Generator[None, None, None]:
-    """Turn what a disk refuses to any writer below `path` (`REFUSALS`) into a `StorageError`."""
-    try:
-        yield
-    except Exception as error:
-        number = _error_number(error)
-        if number not in REFUSALS or isinstance(error, StorageError):
-            raise
-        raise disk.storage_error(
-            "write below", path, OSError(number, os.strerror(number))
-        ) from error
-
-
-def _error_number(error: Exception) -> int:
-    """The errno behind an exception; Rust libraries (safetensors) put it into their text alone."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return error.errno
-    told = re.search(r"(?:os error|[Ee]rrno) (\d+)", str(error))
-    return int(told[1]) if told else 0

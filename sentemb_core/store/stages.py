@@ -23,6 +23,7 @@ from pydantic import BaseModel, TypeAdapter
 from sentemb_core.errors import BadEmbeddingError, OtherDeviceError, UsageError
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
+from sentemb_core.store.lineage import encoder_behind
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.machine import DRIVER, default_device, installed, processors
 from sentemb_core.store.objects import Store, canonical
@@ -243,8 +244,6 @@ class Stage:
 
 def revision_behind(store: Store, refs: list[ArtifactRef]) -> str:
     """The encoder that a stage's inputs are or come from, and how to know more of it."""
-    from sentemb_core.store.lineage import encoder_behind  # which asks for the keys of stages
-
     model = encoder_behind(store, refs)
     return f"{model} (`lineage {model.digest[:12]}` says how it was made)" if model else ""
 

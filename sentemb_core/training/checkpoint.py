@@ -32,6 +32,8 @@ def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
     Raises:
         StorageError: the disk refused; what was there before is untouched.
     """
+    for left in folder.glob(".tmp*"):  # safetensors writes there first: a killed one's stays
+        disk.remove(left)
     path = folder / f"step-{step:08d}.safetensors"
     draft = folder / "draft.part"  # one writer a folder: a killed one's draft is overwritten
     _write(draft, checkpoint)
@@ -86,7 +88,8 @@ def _manifests(folder: Path) -> list[Path]:
 @disk.operation
 def _write(path: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()}
-    save_file(tensors, path, metadata={"facts": checkpoint.facts})
+    with disk.storage_errors(path.parent):
+        save_file(tensors, path, metadata={"facts": checkpoint.facts})
     disk.sync(path)
 
 

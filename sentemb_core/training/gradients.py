@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -68,12 +68,23 @@ class Share:
     own_losses: bool
 
     @property
+    def view(self) -> View:
+        """The one whose rows have losses of their own."""
+        (view,) = self.views.values()
+        return view
+
+    @property
     def name(self) -> str:
-        """Of the view whose rows have losses of their own."""
+        """Of this view."""
         (name,) = self.views
         return name
 
-    @property
+    @cached_property
+    def targets(self) -> int:
+        """Of this view."""
+        return sum(int((row != IGNORED).sum()) for row in self.view.targets or ())
+
+    @cached_property
     def tokens(self) -> list[Tokens]:
         return [tokens for view in self.views.values() for tokens in view.tokens]
 
@@ -205,26 +216,24 @@ class GradientJob:
                 reading = reader.reader(self.learner, ids, mask, layers, loss)
             own = None
             if part.share.own_losses and metrics is not None:
-                view = batch.views[part.share.name]
-                rows = self._rows(view, part, ids, mask, reading)
-                own = self._own_loss(part.share.name, rows, view, metrics)
+                rows = self._rows(part, ids, mask, reading)
+                own = self._own_loss(part.share, rows, metrics)
         return reading.pooled.float(), own
 
-    def _own_loss(self, name: str, rows: Rows, view: View, metrics: dict[str, float]) -> Tensor:
+    def _own_loss(self, share: Share, rows: Rows, metrics: dict[str, float]) -> Tensor:
         """This pass's part of the losses of single rows: all passes together make their mean."""
         total = torch.zeros((), device=rows.ids.device)
         for told, (weight, term) in self.method.sample_terms.items():
-            if term.view != name:
+            if term.view != share.name:
                 continue
-            count = _targets(view) if term.per == "target" else len(view)
+            count = share.targets if term.per == "target" else len(share.view)
             value = term.loss(self.learner, rows).float() / max(1, count)
             metrics[told] = metrics.get(told, 0.0) + value.item()
             total = total + weight * value
         return total
 
-    def _rows(
-        self, view: View, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading
-    ) -> Rows:
+    def _rows(self, part: Pass, ids: Tensor, mask: Tensor | None, reading: Reading) -> Rows:
+        view = part.share.view
         inputs = ids
         if view.inputs is not None:
             inputs = self._padded(_chosen(view.inputs, part.rows), ids.device)[0]
@@ -272,10 +281,6 @@ def added_up(vectors: Tensor, view: View) -> Tensor:
 
 def _chosen(sequences: Sequence[Tokens], rows: Int64[np.ndarray, " rows"]) -> list[Tokens]:
     return [sequences[row] for row in rows.tolist()]
-
-
-def _targets(view: View) -> int:
-    return sum(int((row != IGNORED).sum()) for row in view.targets or ())
 
 
 def _seed(device: torch.device, seed: int) -> None:

@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -37,11 +37,11 @@ Validate = Callable[[Encoder], float]
 
 def learner_of(method: Method, encoder: Encoder, seed: int) -> Learner:
     """The encoder with fresh heads and networks of a method, on the encoder's device."""
-    with torch.random.fork_rng():
+    device = next(encoder.parameters()).device
+    with _own_random_numbers(device):
         torch.manual_seed(seed)
         head = nn.Identity() if method.head is None else method.head(encoder.dim)
         networks = {} if method.networks is None else method.networks(encoder)
-    device = next(encoder.parameters()).device
     return Learner(encoder, head.to(device), nn.ModuleDict(networks).to(device))
 
 
@@ -81,7 +81,7 @@ def train(
         if config.chunk is None:  # whoever asks for chunks is short of memory
             stack.enter_context(warm_heap())
         stack.enter_context(threads(config.threads))
-        stack.enter_context(torch.random.fork_rng())
+        stack.enter_context(_own_random_numbers(next(learner.encoder.parameters()).device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _started(learner, method, config, work)
         job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
@@ -199,7 +199,7 @@ def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batc
         try:
             return job.run(batch, state.report.steps, state.report.chunk)
         except (RuntimeError, MemoryError) as error:
-            rows = state.report.chunk or batch.texts
+            rows = min(state.report.chunk or batch.texts, batch.texts)
             if not _is_out_of_memory(error):
                 raise
             if job.method.reads_at_once:
@@ -214,6 +214,11 @@ def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batc
                 ) from error
             state.count(chunk=rows // 2)
         log.warning("out of memory: from here on %d sentences are encoded at once", rows // 2)
+
+
+def _own_random_numbers(device: torch.device) -> AbstractContextManager[None]:
+    """What is drawn meanwhile leaves the generators as they were, of the CPU and of `device`."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
 
 
 def _clipped_norm(state: TrainingState, clip: float | None) -> float:

@@ -17,13 +17,14 @@ def preceding(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
         max_tokens: Limit of the whole text, special tokens included.
         special_tokens: Every sentence begins and ends with one: the text keeps one of each.
     """
-    budget = max_tokens - 2 * special_tokens
+    around = 2 * special_tokens
+    budget = max_tokens - around
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
-        content = corpus.uncut_lengths - 2 * special_tokens
+        lengths = corpus.uncut_lengths
         begins = corpus.offsets[corpus.document_of[draw.second]].tolist()
         before = [
-            np.arange(stop - enough(content[begin:stop][::-1], budget), stop)
+            np.arange(stop - enough(lengths[begin:stop][::-1] - around, budget), stop)
             for begin, stop in zip(begins, draw.second.tolist(), strict=True)
         ]
         tokens = [

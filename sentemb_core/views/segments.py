@@ -28,6 +28,9 @@ def segments(
         special_tokens: Rows begin and end with one.
         weighted: A slice weighs by its share of the content tokens; else all weigh the same.
         with_frame: The tokens of every slice's frame count as its content does.
+
+    Raises:
+        RecipeError: The length is below 1.
     """
     if length < 1:
         raise RecipeError(f"A segment has at least one token; found length {length}: take 32")

@@ -45,6 +45,9 @@ def span_masked(
         mask_id: Of [MASK].
         special_tokens: Rows begin and end with one, which is never hidden.
         span: Characters; 0 hides nothing.
+
+    Raises:
+        RecipeError: It is below 0.
     """
     if span < 0:
         raise RecipeError(f"A span has a length; found {span} characters: take 5 as Mirror-BERT")

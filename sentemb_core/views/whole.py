@@ -19,12 +19,12 @@ def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
         max_tokens: Limit of the whole text, special tokens included (seed 004: 512).
         special_tokens: Every sentence begins and ends with one: the text keeps one of each.
     """
-    budget = max_tokens - 2 * special_tokens
+    around = 2 * special_tokens
+    budget = max_tokens - around
 
     def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
-        content = corpus.uncut_lengths - 2 * special_tokens
         rows = [
-            begin + np.arange(enough(content[begin:end], budget))
+            begin + np.arange(enough(corpus.uncut_lengths[begin:end] - around, budget))
             for begin, end in extents(corpus, corpus.document_of[draw.first])
         ]
         tokens = [

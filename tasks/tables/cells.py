@@ -116,7 +116,7 @@ def key_of(cell: MethodCell) -> tuple[str, str, str, int]:
 
 
 def line_of(seeds: Sequence[MethodCell], columns: Sequence[str], *, labelled: bool) -> list[str]:
-    """Means over seeds; where every seed failed, the code of the error in the first column."""
+    """Means over seeds; where a seed failed, its code too, in the first column."""
     told = [numbers_of(cell) for cell in seeds if not cell.error]
     codes = dict.fromkeys(cell.error.split()[0] for cell in seeds if cell.error)
     values = [across([one[name] for one in told if name in one]) for name in columns]

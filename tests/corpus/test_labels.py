@@ -162,6 +162,24 @@ def test_a_file_gives_the_counterparts(tmp_path: Path):
     assert found["d8"].sentences == ["It snows. 8"], "and so does a second one"
 
 
+def test_the_counts_are_of_the_documents_that_were_written(tmp_path: Path):
+    """Two of 400 sentences equal a counterpart, and go."""
+    out = labelled(tmp_path, [pair(3, "rain"), pair(7, "It snows. 7"), pair(8, "IT RAINS. 8")])
+    before = json.loads((tmp_path / "corpus" / "report.json").read_text())
+    after = json.loads((out / "report.json").read_text())
+    assert before["documents_with_counterpart"] == 0
+    assert after["documents_with_counterpart"] == 3
+    assert after["sentences"] == 398
+    assert after["rows_read"] == before["rows_read"]
+
+
+def test_a_label_that_is_no_text_is_told_as_such(tmp_path: Path):
+    rows = [pair(k, f"text {k}") for k in range(200)]
+    rows[5]["counterpart"] = 2024
+    aside = pq.read_table(labelled(tmp_path, rows) / "rejected_labels.parquet").to_pydict()
+    assert aside["reason"] == ["not-a-string"]
+
+
 @pytest.mark.parametrize("count", [None, 7])
 def test_of_several_labels_one_judges_and_all_are_learnt_however_the_file_is_ordered(
     tmp_path: Path, count: int | None

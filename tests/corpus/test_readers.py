@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus import files, json_rows, readers
+from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.markdown import plain_text
 from sentemb_core.errors import (
     EmptyCorpusError,
@@ -411,6 +413,39 @@ def test_an_encoding_without_line_ends_is_refused(tmp_path: Path, encoding: str)
     jsonl(tmp_path / "a.jsonl", ROWS)
     with pytest.raises(UsageError, match="E001"):
         read(tmp_path / "a.jsonl", encoding=encoding)
+
+
+def test_an_unknown_encoding_of_a_folder_of_texts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One. Two.")
+    with pytest.raises(UsageError, match="E001 Unknown encoding 'no-such'"):
+        read(tmp_path, encoding="no-such")
+
+
+def test_the_encoding_that_spreadsheets_write_is_taken_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\nÇa va. Déjà vu.\n", encoding="utf-8-sig")
+    _, documents, _ = read(tmp_path / "a.csv", encoding="utf-8-sig")
+    assert documents[0].sentences == ["Ça va.", "Déjà vu."]
+
+
+@pytest.mark.parametrize(
+    ("error", "way"),
+    [
+        (PermissionError(13, "Permission denied"), "Let this user read it"),
+        (ConnectionError("Server Disconnected"), "The network broke off: run it again"),
+        (EOFError("ended"), "damaged or incomplete: fetch it again"),
+    ],
+)
+def test_what_a_source_that_cannot_be_read_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, way: str
+) -> None:
+    jsonl(tmp_path / "a.jsonl", ROWS)
+
+    def broken(_: CorpusConfig) -> Iterator[Row]:
+        raise error
+
+    monkeypatch.setitem(readers.READERS, "jsonl", broken)
+    with pytest.raises(UnreadableSourceError, match=f"E103 .*{way}"):
+        read(tmp_path / "a.jsonl")
 
 
 def test_another_encoding_is_taken_when_named(tmp_path: Path) -> None:

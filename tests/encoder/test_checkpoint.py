@@ -256,6 +256,19 @@ def test_a_transformer_published_without_its_pooler_serves_all_poolings_but_cls(
         start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls"), None)
 
 
+def test_a_folder_that_states_more_than_its_transformer_has_is_refused(tmp_path):
+    save_encoder(start("transformer", pooling="cls"), tmp_path, "card")
+    weights = load_file(tmp_path / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.")}
+    save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UsageError, match="cls_before_pooler"):
+        load_encoder(tmp_path)
+    save_encoder(start("transformer"), tmp_path, "card")
+    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 4_000}))
+    with pytest.raises(UsageError, match="max_length is 4000, and this encoder knows"):
+        load_encoder(tmp_path)
+
+
 def test_a_folder_without_an_encoder_says_so(tmp_path):
     with pytest.raises(MissingEncoderError, match="safetensors"):
         load_encoder(tmp_path)

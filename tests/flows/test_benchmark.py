@@ -596,6 +596,16 @@ def test_a_folder_called_as_a_named_encoder_is_not_it(
         check_models(["./minilm"])
 
 
+def test_a_bare_transformer_is_a_start_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As `save_pretrained` leaves it: no modules.json says how it pools."""
+    save_encoder(tiny.bert(), tmp_path / "bare", "card")
+    (tmp_path / "bare" / "modules.json").unlink()
+    monkeypatch.setattr(benchmark, "start_encoder", lambda name, *_: name)
+    with without_prefect(Store.default()):
+        assert encoder_of(str(tmp_path / "bare")) == str(tmp_path / "bare")
+    check_models([str(tmp_path / "bare")])
+
+
 def test_a_folder_called_as_a_fixed_row_is_a_model_of_its_own(files: Path, tmp_path: Path):
     model = write_encoder(tmp_path / "random", seed=3)
     board = board_of(asked(files, models=[model], tasks=["cranfield"]))

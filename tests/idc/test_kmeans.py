@@ -67,6 +67,13 @@ def test_clusters_are_the_sentences_of_one_document_with_one_centroid():
     assert labels.tolist() == [0, 1, 0, 2, 0, 0, 1]
 
 
+def test_many_clusters_of_few_sentences_take_no_more_memory_than_these():
+    documents = 30_000
+    offsets = 2 * np.arange(documents + 1)
+    labels = clusters_by_centroid(np.full(2 * documents, 10**12), offsets)
+    assert labels.tolist() == [0] * len(labels)
+
+
 def test_fewer_sentences_than_clusters_are_refused():
     with pytest.raises(BadDataError, match="10 clusters, found 4: lower n_clusters"):
         centroids(np.eye(4, dtype=np.float32), 10, "cosine", 0)

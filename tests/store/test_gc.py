@@ -222,12 +222,14 @@ def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):
     (store.tmp / "dead").mkdir()
     (store.work("train-abc") / "step-1").write_text("x")
     (store.work("train-alive") / "step-1").write_text("x")
+    (store.root / "work" / ".nfs 1").mkdir()  # no folder of ours
     grow_old(store, 2 * WEEK)
     with file_lock(store.lock("train-alive")):
         counts = collect(store, [], keep_runs=0).counts
     nothing = dict.fromkeys(("records", "objects", "locks"), 0)
     assert counts == {"drafts": 1, "work": 1, "quarantined": 1} | nothing
-    assert [path.name for path in (store.root / "work").iterdir()] == ["train-alive"]
+    left = sorted(path.name for path in (store.root / "work").iterdir())
+    assert left == [".nfs 1", "train-alive"]
 
 
 def test_a_run_that_goes_on_keeps_what_it_has_used_and_what_was_made_since(chain, store, put):

@@ -283,6 +283,27 @@ def test_a_home_without_permission_gives_e601(store):
         pass
 
 
+def test_what_the_disk_cannot_read_is_told_and_made_anew(store, put, monkeypatch):
+    """A bad sector: nothing but another copy of the file helps."""
+    ref, other = put(), put(text="other")
+    bad = (store.folder(ref.digest) / "manifest.json").stat().st_ino
+
+    def perform(operation, path, *args):
+        if operation.__name__ == "read" and path.stat().st_ino == bad:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    health = fsck(store)
+    assert health.bytes == other.size
+    assert len(health.corrupt) == 1
+    assert "Input/output error" in health.corrupt[0]
+    assert store.folder(ref.digest).exists(), "it may have been of that moment"
+    assert put() == ref
+    assert store.holds(ref)
+    assert len(list(store.quarantine.iterdir())) == 1
+
+
 def test_fsck_hashes_again_sets_aside_and_lists(store, put):
     good, bad = put(text="good"), put(text="bad")
     damage("flip", store.folder(bad.digest))

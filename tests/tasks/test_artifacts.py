@@ -1,3 +1,5 @@
+import socket
+import threading
 import time
 
 import pytest
@@ -27,6 +29,30 @@ def show_everything():
 def test_outside_a_run_nothing_is_shown_and_no_server_is_started(monkeypatch):
     monkeypatch.setattr("prefect.artifacts.get_client", lambda *_, **__: pytest.fail("a server"))
     show_everything()
+
+
+@pytest.mark.parametrize(
+    ("says", "ours"),
+    [
+        (b"HTTP/1.0 200 OK\r\n\r\n", True),
+        (b"HTTP/1.0 401 Unauthorized\r\n\r\n", True),
+        (b"HTTP/1.0 404 Not Found\r\n\r\n", False),
+        (b"220 mail.example ESMTP\r\n", False),
+    ],
+)
+def test_what_answers_at_a_noted_address_may_be_another_program(says, ours):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            caller, _ = listening.accept()
+            with caller:
+                caller.recv(4096)
+                caller.sendall(says)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert artifacts.answers(f"http://127.0.0.1:{listening.getsockname()[1]}/api") is ours
+        thread.join()
 
 
 @pytest.mark.server

@@ -418,6 +418,15 @@ def test_a_broken_line_in_a_spool_blocks_nothing(home, caplog):
     assert points(home, named[0], "loss") == [(1, 1.0)]
 
 
+def test_a_torn_note_of_what_was_told_tells_it_again(home):
+    """As a power cut leaves it."""
+    with tracked_run("torn", key="torn") as run:
+        run.log_metrics({"loss": 1.0}, 1)
+        for torn in (b"", b'{"off'):
+            (run.spool.folder / "sent.json").write_bytes(torn)
+            assert run.spool.sent.offset == 0
+
+
 def test_events_are_json_lines_that_other_programs_can_read(home):
     with tracked_run("read", key="read") as run:
         run.log_metrics({"loss": 0.25}, 3)

@@ -16,12 +16,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import DivergedError, OutOfMemoryError, RecipeError, StorageError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.store import disk
+from sentemb_core.training import checkpoint
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.checkpoint import last_checkpoint
 from sentemb_core.training.loop import learner_of, train
@@ -211,6 +213,24 @@ def test_only_the_last_two_checkpoints_are_kept(tmp_path):
     ]
 
 
+def test_what_a_killed_save_left_is_removed(tmp_path):
+    """Safetensors writes to a hidden name and renames it."""
+    (tmp_path / ".tmpYXnaZz").write_bytes(b"half of the weights")
+    trained(config_of(steps=3), tmp_path)
+    assert not list(tmp_path.glob(".tmp*"))
+
+
+def test_a_disk_that_fills_during_a_checkpoint_is_told_as_such(tmp_path, monkeypatch):
+    """Safetensors tells the error number in its text alone."""
+
+    def full(*_, **__):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(StorageError, match=r"E601 .*No space left on device"):
+        trained(config_of(), tmp_path)
+
+
 @pytest.mark.parametrize("validate", [some_score, None])
 @pytest.mark.parametrize("method", ["simcse", "esimcse", "is_bert", "clm_autoencoder"])
 def test_a_training_whose_checkpoints_do_not_fit_the_disk_is_refused_before_it(
@@ -362,9 +382,12 @@ def test_what_is_not_finite_stops_the_run_and_saves_the_batch(where, tmp_path):
         MemoryError(),
     ],
 )
-def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(error, tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize("chunk", [None, 4096])
+def test_out_of_memory_halves_the_chunks_and_keeps_the_batch(
+    error, chunk, tmp_path, monkeypatch, caplog
+):
     """Without dropout the result is that of enough memory."""
-    config = config_of(method="conpono", steps=6, chunk=None)
+    config = config_of(method="conpono", steps=6, chunk=chunk)
     roomy, expected = trained(config, tmp_path / "roomy", encoder=tiny.bert(dropout=0.0))
     encoder = tiny.bert(dropout=0.0)
     forward = encoder.forward

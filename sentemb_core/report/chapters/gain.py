@@ -69,7 +69,8 @@ def _rule(report: RunReport) -> str:
     )
     return (
         f"{report.metric}: the share of the queries that find their answer among the first "
-        f"{report.cutoff} of {pool}candidates. Best is the highest, of equals the earlier"
+        f"{report.cutoff} of {pool}candidates. Best is the encoder returned: the highest, of "
+        "equals the earlier (of Condenser the last)"
         f"{'; cycles return the best of the fine-tuned.' if tuned else '.'}{said}"
     )
 
