@@ -98,7 +98,9 @@ def test_a_child_that_finds_its_port_taken_is_told_with_its_last_words(tmp_path,
 
 def test_a_child_of_a_child_may_be_the_one_that_answers(tmp_path):
     port = free_port(0)
-    command = ["sh", "-c", f"{sys.executable} -m http.server -b 127.0.0.1 {port}; true"]
+    (tmp_path / "health").touch()
+    server = f"{sys.executable} -m http.server -b 127.0.0.1 -d {tmp_path} {port}"
+    command = ["sh", "-c", f"{server}; true"]
     with children(tmp_path) as started:
         started.start("family", command, os.environ)
         wait_for(f"http://127.0.0.1:{port}", started)
