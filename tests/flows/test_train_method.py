@@ -217,10 +217,12 @@ def test_a_report_says_where_it_is_written_before_it_takes_its_time(
 ):
     config = tiny_method(corpus_file)
     outcome = outcome_of(trained(config))
-    placed = outcome.model_copy(update={"report": str(tmp_path / "r" / "report.html")})
+    moved = outcome.model_copy(update={"report": str(tmp_path / "old" / "report.html")})
     with caplog.at_level("INFO", logger="sentemb_core.run"):
-        write_report_of(placed, config)
-    assert f"writing the report to {tmp_path / 'r'}" in caplog.messages
+        page = write_report_of(moved, config)
+    assert page.parent == Store.default().root / "reports" / outcome.run
+    assert f"writing the report to {page.parent}" in caplog.messages
+    assert not (tmp_path / "old").exists(), "the home of today has the page"
 
 
 def test_refused_rows_are_told_in_their_order_and_where_all_are(
