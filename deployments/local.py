@@ -21,7 +21,7 @@ from deployments.server import (
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import file_lock, is_locked
-from tasks.mlflow_client import ENVIRONMENT, mlflow_client, tracking_uri
+from tasks.mlflow_client import mlflow_client, tracking_uri
 
 MLFLOW_PORT = 5000
 
@@ -92,7 +92,7 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
         "MLFLOW_SERVER_ALLOWED_HOSTS": f"{LOOPBACK}:{port},localhost:{port}",  # 10.evil.com passes
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    started.start("mlflow", command, {**settings, **ENVIRONMENT, **own})
+    started.start("mlflow", command, {**settings, **own})
     wait_for(url, started)
     return url
 

@@ -4,13 +4,12 @@ import logging
 
 from sentemb_core.configs import RunConfig
 from sentemb_core.errors import RegistryError
-from sentemb_core.store.objects import Store
 from tasks.artifacts import link, markdown
 from tasks.following import Following, metrics_of
 from tasks.gating import landed
 from tasks.publish import Outcome, best_encoder, kept
 from tasks.rows import SelfTraining
-from tasks.run_report import write_report_of
+from tasks.run_report import report_folder, write_report_of
 from tasks.verdict import verdict_of
 
 log = logging.getLogger("sentemb_core.run")
@@ -23,7 +22,7 @@ def published(training: SelfTraining, run: Following) -> Outcome:
         run=run_id,
         training=training,
         encoder=best_encoder(training, config),
-        report=str(Store.default().root / "reports" / run_id / "report.html"),
+        report=str(report_folder(run_id) / "report.html"),
         landing=None,
         timings=run.timings,
     )

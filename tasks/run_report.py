@@ -31,7 +31,7 @@ def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
     """The page, its figures and the settings that repeat the run, as files; `notes` stand there."""
     from sentemb_core.report.write import write_report
 
-    folder = folder_of(outcome)
+    folder = report_folder(outcome.run)
     log.info("writing the report to %s", folder)
     page = write_report(full_report(outcome, config, *notes), folder)
     settings = json.dumps(config.model_dump(mode="json"), indent=1)
@@ -39,9 +39,9 @@ def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
     return page
 
 
-def folder_of(outcome: Outcome) -> Path:
-    """Of the run's page: in the home of today, which may have been moved since."""
-    return Store.default().root / "reports" / outcome.run
+def report_folder(run: str) -> Path:
+    """Of a run's page: in the home of today, which may have been moved since the run."""
+    return Store.default().root / "reports" / run
 
 
 def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
@@ -63,12 +63,13 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         best=training.best,
         annotation=config.annotation,
     )
+    config_file = report_folder(outcome.run) / "config.json"
     model = outcome.landing.uri if outcome.landing else Store.default().path(outcome.encoder)
     words = RunReport(
         title=config.name,
         verdict=verdict_of(outcome),
         notes=[*notes_of(training, config.training.seed), *notes],
-        command=f"python -m flows run --config {quote(str(folder_of(outcome) / 'config.json'))}",
+        command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
         settings={path: redacted(str(value)) for path, value in flat(settings).items()},
         timings=outcome.timings,

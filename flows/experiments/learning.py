@@ -83,9 +83,7 @@ def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -
         for step in arm.steps
         if isinstance(step, Label) and step.count
     ]
-    told = [
-        counted(has, "label") for has in dict.fromkeys(has for has, wanted in found if has < wanted)
-    ]
+    told = list(dict.fromkeys(counted(has, "label") for has, wanted in found if has < wanted))
     if arm.max_documents and (has := document_count(texts.documents)) < arm.max_documents:
         told.insert(0, counted(has, "document"))
     return tuple(f"{one} of {corpus}" for one in told)
