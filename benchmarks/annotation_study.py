@@ -54,6 +54,7 @@ from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.table import PairTable
 from sentemb_core.store.disk import replacing
+from sentemb_core.store.machine import fast_precision
 from sentemb_core.training.batches import PairBatches
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.types import Json, Precision
@@ -295,7 +296,7 @@ def vectors_of(encoder: Encoder, corpus: TokenCorpus) -> Float32[np.ndarray, "se
 
 def precision(encoder: Encoder) -> Precision:
     """In which a run annotates and judges."""
-    return "bfloat16" if encoder.kind == "transformer" else "float32"
+    return fast_precision() if encoder.kind == "transformer" else "float32"
 
 
 def purity(pairs: PairTable, topics: Int64[np.ndarray, " sentences"]) -> float:

@@ -186,7 +186,9 @@ class Budget(Config):
     )
     candidates: int = Field(default=1_000, ge=2, description="Documents in a pool of titles.")
     base: Base = Base()
-    dtype: Precision = "bfloat16"
+    dtype: Precision | None = Field(
+        default=None, description="None: what the machine multiplies fastest."
+    )
     threads: int | None = Field(default=1, description="Two experiments side by side: one each.")
     seeds: tuple[int, ...] = (42, 43, 44)
     presets: tuple[str, ...] = Field(

@@ -18,7 +18,7 @@ from flows.experiments import (
 )
 from flows.experiments.shared_differences import with_shared
 from flows.method_table import CORPORA, Seeds
-from flows.presets import SMALL_EPOCHS, labelled_preset, trained_by
+from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, trained_by
 from sentemb_core.configs import (
     Config,
     CorpusConfig,
@@ -47,7 +47,7 @@ from sentemb_core.formats import nearest
 from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
-from sentemb_core.types import Json
+from sentemb_core.types import Json, Precision
 
 PAPERS = (
     seed_000,
@@ -136,6 +136,11 @@ class Reproduction(Config):
         return base.model_copy(update={k: v for k, v in asked.items() if v is not None})
 
     @property
+    def dtype(self) -> Precision:
+        """Of every training: the budget's, else what this machine multiplies fastest."""
+        return self.budget.dtype or FAST
+
+    @property
     def pool(self) -> ValidationConfig:
         """Who looks for what; nothing is promoted, so no split is kept for a gate."""
         return ValidationConfig(
@@ -210,7 +215,8 @@ class Reproduction(Config):
         it is judged. An arm ends with its last step, unless the table stops all of its trainings.
         """
         budget = self.budget
-        told = budget.model_dump(include={"batch_size", "learning_rate", "dtype", "threads"})
+        told = budget.model_dump(include={"batch_size", "learning_rate", "threads"})
+        told["dtype"] = self.dtype
         preset = trained_by(method.name, *budget.presets)
         told |= {name: preset[name] for name in preset.keys() - STOPS} | budget.stated
         own: Json = {"batch_size": batch_size} if batch_size else {}
@@ -226,7 +232,7 @@ class Reproduction(Config):
         """
         budget = self.budget
         preset = labelled_preset(budget.base.encoder.name, "training")["training"]
-        own = {"batch_size": preset["batch_size"], "dtype": budget.dtype, "threads": budget.threads}
+        own = {"batch_size": preset["batch_size"], "dtype": self.dtype, "threads": budget.threads}
         return TrainingConfig.model_validate(
             preset | budget.stated | own | {"method": step.method, "seed": seed}
         )

@@ -41,7 +41,8 @@ PAPER = Budget(
     "until R@5 stops growing; SimCSE, ConSERT, Mirror-BERT and DeCLUTR have the pooling, the "
     "cosine and the temperature of their own papers, ICT, CPC and CONPONO the mean, inner "
     "products and no temperature of InfoCSE-IDC (the paper states no pooling, nor what the others "
-    "compare by); one neighbour on each side for CONPONO; bfloat16; gradients clipped at 1.",
+    "compare by); one neighbour on each side for CONPONO; bfloat16 where that is faster; gradients "
+    "clipped at 1.",
 )
 """Appendix C, for all of a table: BERT-base, batch 3,200, Adam at 2e-5, at most 0.2 M steps, seed
 42."""

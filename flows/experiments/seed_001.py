@@ -36,7 +36,7 @@ PAPER = Budget(
     differs="Texts and sets are those of the folder; every arm starts from BERT after our "
     "Condenser stage of ten times the steps, where only InfoCSE-aux did, from one of 8 epochs; "
     "every method for as many steps, 32 tokens a sentence, and the last step, not the best on "
-    "STS-B dev; DiffCSE's generator is that stage's head; bfloat16.",
+    "STS-B dev; DiffCSE's generator is that stage's head; bfloat16 where that is faster.",
 )
 """The code's: a million sentences of Wikipedia twice by 64, at 7e-6. Section 4.2 says one epoch at
 3e-5 (erratum E16). Its Condenser stage took 8 epochs of Wikipedia and books, 1,024 a step. Every

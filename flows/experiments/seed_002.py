@@ -32,7 +32,7 @@ PAPER = Budget(
     presets=("paper",),
     stated={"batch_size": 64, "learning_rate": 3e-5},
     differs="Texts and sets are those of the folder; BERT in place of eBert, which is private; "
-    "the last step, not the best by its loss on held-out texts; bfloat16.",
+    "the last step, not the best by its loss on held-out texts; bfloat16 where that is faster.",
 )
 """Slide "Hyperparameters": batch 64, 3e-5, mean pooling; 100,000 texts three times (erratum E26).
 eBert is private: BERT is in its place, which Experiments III and V start from."""

@@ -31,6 +31,7 @@ from flows.experiments.shared_differences import (
     shared,
 )
 from flows.fine_tune import by_epochs
+from flows.presets import FAST
 from flows.settings import checked_as
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
@@ -421,13 +422,26 @@ SMALL_TRAINING = {
     "schedule": "linear",
     "warmup": 0.05,
     "clip": 1.0,
-    "dtype": "bfloat16",
+    "dtype": FAST,
     "evaluate_every": None,
     "patience": None,
     "checkpoint_every": 100,
     "threads": 1,
     "seed": 42,
 }
+
+
+@pytest.mark.parametrize("fast", ["float32", "bfloat16"])
+def test_a_training_computes_in_what_the_machine_multiplies_fastest(
+    data: str, monkeypatch: pytest.MonkeyPatch, fast: str
+):
+    """Emulated bfloat16 takes ten times as long, and was every table's."""
+    monkeypatch.setattr(index, "FAST", fast)
+    asked = Reproduction(experiment="s001.t2", data=data)
+    made = (asked.training(SimCSE(), 42), asked.fine_tuning(ALL_LABELS, 42))
+    assert [one.dtype for one in made] == [fast, fast]
+    of_words = Reproduction(experiment="s000.t2", data=data)
+    assert of_words.training(SimCSE(), 42).dtype == "float32"
 
 
 def test_a_training_of_the_preset_small_is_what_it_was(data: str):
