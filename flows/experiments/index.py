@@ -47,7 +47,7 @@ from sentemb_core.formats import nearest
 from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
-from sentemb_core.types import Json, Precision
+from sentemb_core.types import Json
 
 PAPERS = (
     seed_000,
@@ -125,20 +125,16 @@ class Reproduction(Config):
 
     @property
     def budget(self) -> Budget:
-        """The preset's, but for what was asked for."""
+        """The preset's, but for what was asked for, in what this machine multiplies fastest."""
         what = EXPERIMENTS[self.experiment]
         base = what.small if self.preset == "small" else what.paper
         asked = {
             "seeds": self.seeds,
             "steps": self.steps,
             "candidates": self.candidates,
+            "dtype": base.dtype or FAST,
         }
         return base.model_copy(update={k: v for k, v in asked.items() if v is not None})
-
-    @property
-    def dtype(self) -> Precision:
-        """Of every training: the budget's, else what this machine multiplies fastest."""
-        return self.budget.dtype or FAST
 
     @property
     def pool(self) -> ValidationConfig:
@@ -215,8 +211,7 @@ class Reproduction(Config):
         it is judged. An arm ends with its last step, unless the table stops all of its trainings.
         """
         budget = self.budget
-        told = budget.model_dump(include={"batch_size", "learning_rate", "threads"})
-        told["dtype"] = self.dtype
+        told = budget.model_dump(include={"batch_size", "learning_rate", "dtype", "threads"})
         preset = trained_by(method.name, *budget.presets)
         told |= {name: preset[name] for name in preset.keys() - STOPS} | budget.stated
         own: Json = {"batch_size": batch_size} if batch_size else {}
@@ -232,7 +227,7 @@ class Reproduction(Config):
         """
         budget = self.budget
         preset = labelled_preset(budget.base.encoder.name, "training")["training"]
-        own = {"batch_size": preset["batch_size"], "dtype": self.dtype, "threads": budget.threads}
+        own = {"batch_size": preset["batch_size"], "dtype": budget.dtype, "threads": budget.threads}
         return TrainingConfig.model_validate(
             preset | budget.stated | own | {"method": step.method, "seed": seed}
         )

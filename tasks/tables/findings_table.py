@@ -174,6 +174,8 @@ class FindingsTable:
         told = [f"{allowed(self.what, budget)} a training"]
         if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
             told[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
+        if budget.dtype == "float32" and budget.base.encoder.name != "static":
+            told.append("in float32")
         if sample := self.settings.get("max_documents"):
             told.append(f"a sample of {sample:,} documents of each corpus")
         if any(one.judge == TITLE for one in self.what.scored):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sentemb_core.configs import EncoderConfig
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.appendix_d import LAST, case_result
 from sentemb_core.evaluation.overlap import Overlap
@@ -20,6 +21,7 @@ from sentemb_core.experiments import (
     SMALL,
     TITLE,
     Arm,
+    Base,
     Claim,
     Column,
     Experiment,
@@ -374,6 +376,17 @@ def test_what_it_cost_is_what_was_asked_for():
     assert FindingsTable(what, SMALL, [], {}).notes()[0] == (
         "300 steps of 64 a training; mean ± standard deviation over seeds 42, 43, 44."
     )
+
+
+def test_a_table_says_that_its_transformers_were_trained_in_float32():
+    """Most tables are of bfloat16; one column of numbers and the next shall be comparable."""
+
+    def told(**changes: object) -> str:
+        return FindingsTable(experiment(), SMALL.model_copy(update=changes), [], {}).notes()[0]
+
+    words = Base(encoder=EncoderConfig(name="static"))
+    assert "300 steps of 64 a training; in float32; mean" in told(dtype="float32")
+    assert "float32" not in told(dtype="bfloat16") + told(dtype="float32", base=words)
 
 
 def test_what_differs_is_of_the_budget_and_of_any():
