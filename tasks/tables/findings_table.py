@@ -19,6 +19,7 @@ from sentemb_core.experiments import (
     Train,
 )
 from sentemb_core.types import Json
+from tasks.checks import starts_static
 from tasks.tables.claims import DIGITS, Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
@@ -174,7 +175,7 @@ class FindingsTable:
         told = [f"{allowed(self.what, budget)} a training"]
         if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
             told[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
-        if budget.dtype == "float32" and budget.base.encoder.name != "static":
+        if budget.dtype == "float32" and not starts_static(budget.base.encoder.name):
             told.append("in float32")
         if sample := self.settings.get("max_documents"):
             told.append(f"a sample of {sample:,} documents of each corpus")
