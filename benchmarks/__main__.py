@@ -8,6 +8,7 @@ training.py  pair batches against sentence-transformers' loss; cluster batches a
              (at least 3 times); memory of the gradient cache at batch 3,200 against 128 (at most
              1.3 times)
 heap.py      a training step on the warm heap against glibc's own
+views.py     making a batch's views beside the rest of its step (at most a tenth of it)
 starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 
 Started by themselves: `stream_corpus.py` and `stream_run.py` (4 GB of input, flat memory: stage by
@@ -25,7 +26,7 @@ HERE = Path(__file__).parent
 
 if __name__ == "__main__":
     missed: list[str] = []
-    for script in ("encode.py", "annotate.py", "training.py", "heap.py", "starting.py"):
+    for script in ("encode.py", "annotate.py", "training.py", "heap.py", "views.py", "starting.py"):
         print(f"\n{script}", flush=True)
         done = subprocess.run(
             [sys.executable, str(HERE / script)],

@@ -1,7 +1,6 @@
 """Views with some tokens changed: repeated, hidden, deleted."""
 
 import re
-import time
 from itertools import groupby
 
 import numpy as np
@@ -216,20 +215,3 @@ def test_a_text_of_29_characters_is_not_masked_and_one_of_30_is(text):
 def test_a_negative_span_is_refused():
     with pytest.raises(RecipeError, match="E303 A span has a length; found -1"):
         span_masked(first, FIVE_LETTERS, MASK, special_tokens=True, span=-1)
-
-
-def test_noise_on_a_batch_costs_a_few_milliseconds_at_most():
-    text = framed([range(4, 34)] * 128)
-    makers = [
-        repeated(text, 0.32, special_tokens=True),
-        masked(text, MASKING),
-        deleted(text, 0.6, special_tokens=True),
-        span_masked(text, FIVE_LETTERS, MASK, special_tokens=True),
-    ]
-    for maker in makers:
-        seconds = []
-        for _ in range(5):
-            began = time.thread_time()
-            seen(maker)
-            seconds.append(time.thread_time() - began)
-        assert min(seconds) < 0.02
