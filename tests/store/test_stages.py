@@ -288,21 +288,21 @@ def test_a_stage_finds_its_work_folder_again_and_loses_it_when_done(store):
     assert list(store.root.glob("work/*")) == []
 
 
-def waits_once_and_dies(seconds: float) -> int:
+def waits_once_and_dies(kept: float, lost: float) -> int:
     if not list(running().work.iterdir()):
-        time.sleep(seconds)
+        time.sleep(kept)
         running().keep_seconds()
-        time.sleep(seconds)
+        time.sleep(lost)
         raise ConnectionError("killed")
     return 1
 
 
 def test_a_stage_that_goes_on_counts_the_seconds_behind_its_checkpoint(store):
-    stage = Stage("one", 1, waits_once_and_dies)
+    stage, waits = Stage("one", 1, waits_once_and_dies), {"kept": 0.1, "lost": 2.0}
     with pytest.raises(ConnectionError):
-        stage.run(store, {"seconds": 0.2})
-    stage.run(store, {"seconds": 0.2})
-    assert 0.2 <= stage.found(store, {"seconds": 0.2}).seconds < 0.4  # what was lost is not its own
+        stage.run(store, waits)
+    stage.run(store, waits)
+    assert 0.1 <= stage.found(store, waits).seconds < 2  # what was lost is not its own
 
 
 def test_outside_of_a_stage_nothing_is_running():
