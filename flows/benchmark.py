@@ -8,7 +8,7 @@ from pathlib import Path
 from prefect import flow
 
 from flows.attempt import attempted
-from flows.benchmark_settings import Benchmark
+from flows.benchmark_settings import BenchmarkSettings
 from flows.scoring import System, result_on
 from flows.seen import overlap_with
 from flows.short_names import labelled
@@ -52,7 +52,7 @@ published numbers were made. A folder keeps its own."""
 
 
 @flow(name="benchmark", flow_run_name="benchmark")
-def benchmark(config: Benchmark) -> Scoreboard:
+def benchmark(config: BenchmarkSettings) -> Scoreboard:
     """Every model and the fixed rows on every task; the table and the figure as files, tracked."""
     settings = config.model_dump(mode="json")
     with recorded("benchmark", settings) as record:
@@ -66,12 +66,12 @@ def benchmark(config: Benchmark) -> Scoreboard:
     return board
 
 
-def folder_of(config: Benchmark, run_id: str) -> Path:
+def folder_of(config: BenchmarkSettings, run_id: str) -> Path:
     """Where the table and the figure go."""
     return Path(config.out) if config.out else Store.default().root / "benchmarks" / run_id
 
 
-def scoreboard(config: Benchmark, run_id: str) -> Scoreboard:
+def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     """The fixed rows, then model by model."""
     documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
@@ -165,7 +165,7 @@ def fusion(encoder: ArtifactRef, place: Placed, vectors: DocumentVector) -> Arti
 
 
 def diagnoses(
-    config: Benchmark, encoders: Mapping[str, ArtifactRef], documents: ArtifactRef | None
+    config: BenchmarkSettings, encoders: Mapping[str, ArtifactRef], documents: ArtifactRef | None
 ) -> dict[str, list[Score]]:
     """Of every model, on pairs that people call alike and on halves of the corpus's documents."""
     found: dict[str, list[Score]] = {}
@@ -191,13 +191,13 @@ def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
 
 
 @flow(name="compare", flow_run_name="compare")
-def compare(config: Benchmark) -> Duel:
+def compare(config: BenchmarkSettings) -> Duel:
     """Two models on every task that both can do, on record: what it made stays with it."""
     with recorded("compare", {"compare": config.model_dump(mode="json")}):
         return duel(config)
 
 
-def duel(config: Benchmark) -> Duel:
+def duel(config: BenchmarkSettings) -> Duel:
     """Task by task both results, and the paired difference of each."""
     models = labelled(config.models)
     tasks = comparable(config)
@@ -234,7 +234,7 @@ def fixed_row(model: str) -> Fixed | None:
     return next((name for name in FIXED if name.lower() == model.lower()), None)
 
 
-def comparable(config: Benchmark) -> list[Placed]:
+def comparable(config: BenchmarkSettings) -> list[Placed]:
     """What both sides can do; fixed rows can only retrieve.
 
     Raises:

@@ -19,7 +19,7 @@ from sentemb_core.suite import (
 )
 
 
-class Benchmark(Config):
+class BenchmarkSettings(Config):
     """Models on the evaluation suite."""
 
     models: tuple[str, ...] = Field(

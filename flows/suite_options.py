@@ -11,7 +11,7 @@ from flows.table_options import SEVERAL
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SuiteOptions:
-    """`benchmark_settings.Benchmark` has a field for each."""
+    """`benchmark_settings.BenchmarkSettings` has a field for each."""
 
     tasks: Annotated[
         list[str] | None,

@@ -18,7 +18,7 @@ from sentemb_core.types import Json
 from tasks.checks import check_corpus, check_model
 
 if TYPE_CHECKING:
-    from flows.benchmark_settings import Benchmark
+    from flows.benchmark_settings import BenchmarkSettings
     from flows.experiments.index import Reproduction
     from flows.method_table import MethodTable
     from tasks.tables.cells import MethodCell
@@ -248,18 +248,18 @@ def corpus_named(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
     return {"source": file, **given} if file else {}
 
 
-def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "Benchmark":
+def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "BenchmarkSettings":
     """What was asked for; its files are looked for before anything runs.
 
     Only `prepare` keeps the reading of a corpus that a hub's name may be from the network.
     """
-    from flows.benchmark_settings import Benchmark
+    from flows.benchmark_settings import BenchmarkSettings
 
     if empty := [name for name in ("tasks", "beir") if given[name] == []]:
         raise UsageError(f"--{empty[0]} wants a name or more behind it: add them, or leave it out.")
     asked = {name: value for name, value in given.items() if value is not None}
     asked.setdefault("data", os.environ.get("SENTEMB_DATA"))
-    config = checked_as(Benchmark, asked | ({"corpus": corpus} if corpus else {}))
+    config = checked_as(BenchmarkSettings, asked | ({"corpus": corpus} if corpus else {}))
     config.check_files()
     if config.corpus:
         check_corpus(config.corpus)
@@ -288,10 +288,10 @@ def check_models(models: Iterable[str]) -> None:
             check_model(model)
 
 
-def from_anywhere(config: "Benchmark") -> "Benchmark":
+def from_anywhere(config: "BenchmarkSettings") -> "BenchmarkSettings":
     """With whole paths to all that it names: its record is gone on with from any folder."""
     from flows.benchmark import fixed_row
-    from flows.benchmark_settings import Benchmark
+    from flows.benchmark_settings import BenchmarkSettings
 
     corpus = config.corpus
     paths = {
@@ -301,10 +301,10 @@ def from_anywhere(config: "Benchmark") -> "Benchmark":
         "out": config.out and str(Path(config.out).absolute()),  # it may be yet to come
         "corpus": corpus and corpus.model_copy(update={"source": whole(corpus.source)}),
     }
-    return checked_as(Benchmark, dict(config) | paths)
+    return checked_as(BenchmarkSettings, dict(config) | paths)
 
 
-def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
+def benchmark_plan(config: "BenchmarkSettings", as_json: bool) -> int:
     """What each stage of a benchmark would do."""
     config.check_files()
     from flows.benchmark import scoreboard
@@ -322,7 +322,7 @@ def benchmark_plan(config: "Benchmark", as_json: bool) -> int:
     return shown
 
 
-def run_benchmark(config: "Benchmark", as_json: bool) -> int:
+def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
     if config.out:
         make_folder(config.out)
@@ -353,11 +353,11 @@ def make_folder(out: str) -> None:
         ) from error
 
 
-def benchmark_of(config: Json) -> "Benchmark | None":
+def benchmark_of(config: Json) -> "BenchmarkSettings | None":
     """The settings of a record, if it is one of a benchmark."""
-    from flows.benchmark_settings import Benchmark
+    from flows.benchmark_settings import BenchmarkSettings
 
-    return checked_as(Benchmark, config) if "models" in config else None
+    return checked_as(BenchmarkSettings, config) if "models" in config else None
 
 
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
@@ -370,7 +370,7 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
     return run_duel(config, as_json)
 
 
-def run_duel(config: "Benchmark", as_json: bool) -> int:
+def run_duel(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import compare
     from tasks.tables.duel import duel_json, duel_tables
@@ -384,7 +384,7 @@ def run_duel(config: "Benchmark", as_json: bool) -> int:
     return refusals(score.error for score in duel.scores)
 
 
-def duel_plan(config: "Benchmark", as_json: bool) -> int:
+def duel_plan(config: "BenchmarkSettings", as_json: bool) -> int:
     """What each stage of a comparison would do."""
     config.check_files()
     from flows.benchmark import duel
@@ -396,11 +396,11 @@ def duel_plan(config: "Benchmark", as_json: bool) -> int:
     return show_told(plan, as_json)
 
 
-def duel_of(config: Json) -> "Benchmark | None":
+def duel_of(config: Json) -> "BenchmarkSettings | None":
     """The settings of a record, if it is one of a comparison."""
-    from flows.benchmark_settings import Benchmark
+    from flows.benchmark_settings import BenchmarkSettings
 
-    return checked_as(Benchmark, config["compare"]) if "compare" in config else None
+    return checked_as(BenchmarkSettings, config["compare"]) if "compare" in config else None
 
 
 def refusals(errors: Iterable[str]) -> int:

@@ -29,7 +29,7 @@ from sentemb_core.store.machine import keep_to_quota
 
 if TYPE_CHECKING:
     from sentemb_core.document_vectors import Hit
-    from sentemb_core.evaluation.canary import Comparison
+    from sentemb_core.evaluation.canary import Match
 
 app = console.door(
     "sentemb",
@@ -300,7 +300,7 @@ def methods(*, json: Json = False) -> int:
     return 0
 
 
-def tell_match(found: "Comparison", index: Path, model: str, *, json: bool) -> int:
+def tell_match(found: "Match", index: Path, model: str, *, json: bool) -> int:
     """Print whether an index is a model's.
 
     Raises:

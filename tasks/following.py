@@ -17,7 +17,7 @@ from tasks.artifacts import rounds_table
 from tasks.checks import check_run
 from tasks.rows import Row
 from tasks.tables.run_table import seconds
-from tasks.tracking import Run, tracked_run
+from tasks.tracking import TrackedRun, tracked_run
 from tasks.validate import numbers_of_annotation, scores_of
 
 log = logging.getLogger("sentemb_core.run")
@@ -29,7 +29,7 @@ class Following:
 
     config: RunConfig
     record: RunLog
-    tracker: Run
+    tracker: TrackedRun
     table: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     timings: list[StageTiming] = field(default_factory=list[StageTiming])
 

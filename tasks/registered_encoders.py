@@ -13,7 +13,7 @@ from tasks.mlflow_model import CANARIES, ENCODER, model_ref, refuse_unsafe
 from tasks.model_versions import NAME, ModelVersion, find_version, readable
 
 if TYPE_CHECKING:
-    from sentemb_core.evaluation.canary import Canaries, Comparison
+    from sentemb_core.evaluation.canary import Canaries, Match
 
 
 def resolve(uri: str) -> Path:
@@ -122,7 +122,7 @@ def check_comparable(what: Path) -> None:
         check_index(what)
 
 
-def compare_with(uri: str, what: Path) -> "Comparison":
+def compare_with(uri: str, what: Path) -> "Match":
     """Hold an index, or the encoder in a folder, against a version's canaries.
 
     Raises:

@@ -32,7 +32,7 @@ LARGEST = 100
 
 
 @dataclass(frozen=True)
-class Run:
+class TrackedRun:
     """A run, or one child of it."""
 
     spool: Spool
@@ -58,12 +58,12 @@ class Run:
         else:
             self._append(Event(run=self.name, kind="artifact", values={"file": kept}))
 
-    def child(self, name: str) -> "Run":
+    def child(self, name: str) -> "TrackedRun":
         """A run nested in this one; the same one whenever it is asked for by this name.
 
         A round is `round 1` in Prefect and in a report, and `round-1` in MLflow.
         """
-        child = Run(self.spool, self.sender, plain(name).replace(" ", "-"))
+        child = TrackedRun(self.spool, self.sender, plain(name).replace(" ", "-"))
         child.begin(child.name)
         return child
 
@@ -106,7 +106,7 @@ def tracked_run(
     params: Mapping[str, Any] | None = None,
     tags: Mapping[str, Any] | None = None,
     key: str | None = None,
-) -> Generator[Run, None, None]:
+) -> Generator[TrackedRun, None, None]:
     """A run that is tracked while the block lasts; its children end with it.
 
     Args:
@@ -121,7 +121,7 @@ def tracked_run(
     with file_lock(spool.writer_lock):
         spool.folder.mkdir(exist_ok=True)
         spool.mend()
-        run = Run(spool, Sender(home, spool))
+        run = TrackedRun(spool, Sender(home, spool))
         run.begin(name)
         run.log_params(params or {})
         run.set_tags({**(tags or {}), **prefect_ids()})
@@ -132,7 +132,7 @@ def tracked_run(
 
 
 @contextmanager
-def ended(run: Run) -> Generator[None, None, None]:
+def ended(run: TrackedRun) -> Generator[None, None, None]:
     """Deliver a run while the block lasts, and its end in any case."""
     run.sender.start()
     status = "FAILED"

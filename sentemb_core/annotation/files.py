@@ -1,26 +1,15 @@
-"""The kinds of file an annotation is kept in: one Arrow batch, as of vectors; Parquet integers."""
+"""The kinds of file an annotation is kept in: vectors in Arrow, integers in Parquet."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from jaxtyping import Float
 
 from sentemb_core import schemas
-
-
-def write_arrow(path: Path, columns: list[Any], schema: Any) -> None:
-    with ipc.new_file(path, schema) as file:
-        file.write_batch(pa.record_batch(columns, schema=schema))
-
-
-def read_arrow(path: Path) -> Any:
-    """The one record batch of a file, memory-mapped."""
-    with pa.memory_map(str(path)) as file:
-        return ipc.open_file(file).get_batch(0)
+from sentemb_core.arrow_files import read_arrow, write_arrow
 
 
 def write_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
@@ -28,7 +17,7 @@ def write_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
     dim = vectors.shape[1]
     kind: Any = pa.from_numpy_dtype(vectors.dtype)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
-    write_arrow(path, [column], schemas.embeddings(dim, kind))
+    write_arrow(path, pa.record_batch([column], schema=schemas.embeddings(dim, kind)))
 
 
 def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import FreshVectors, Vectors
-from sentemb_core.annotation.files import read_arrow, write_arrow
+from sentemb_core.arrow_files import read_arrow, write_arrow
 from sentemb_core.encoder.batching import naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heap import steady_heap
@@ -51,7 +51,7 @@ def write_edges(graph: Path, top_k: int, mutual: bool, out: Path) -> None:
     for k in range(len(stored)):
         edges = prune_to_top_k(stored.shard(k), top_k, mutual=mutual)
         columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
-        write_arrow(out / f"edges-{k:05d}.arrow", columns, schemas.EDGES)
+        write_arrow(out / f"edges-{k:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES))
 
 
 @dataclass(frozen=True)
@@ -113,4 +113,4 @@ def _write_neighbours(near: Neighbours, path: Path) -> None:
         pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), degree)
         for column in (near.index, near.weight)
     ]
-    write_arrow(path, columns, schema)
+    write_arrow(path, pa.record_batch(columns, schema=schema))

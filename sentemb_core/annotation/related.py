@@ -10,8 +10,8 @@ from jaxtyping import Float32
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.files import write_arrow
 from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.arrow_files import write_arrow
 from sentemb_core.idc.pairs import Chunk
 from sentemb_core.idc.pruning import Edges
 from sentemb_core.idc.relatedness import (
@@ -50,7 +50,9 @@ def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, o
         weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
         both = united(kept, Edges(i, j, weight))
         columns = [pa.array(both.i), pa.array(both.j), pa.array(both.weight)]
-        write_arrow(out / f"edges-{shard.index:05d}.arrow", columns, schemas.EDGES)
+        write_arrow(
+            out / f"edges-{shard.index:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES)
+        )
 
 
 def estimated(corpus: Corpus, vectors: Embeddings, rng: np.random.Generator) -> Relatedness:

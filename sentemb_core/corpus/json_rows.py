@@ -32,10 +32,10 @@ def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         yield from rows_of(config, records(config, file))
 
 
-Record = tuple[str, int, dict[str, object]]
+JsonRow = tuple[str, int, dict[str, object]]
 
 
-def rows_of(config: CorpusConfig, records: Iterator[Record | BadRow]) -> Iterator[Row | BadRow]:
+def rows_of(config: CorpusConfig, records: Iterator[JsonRow | BadRow]) -> Iterator[Row | BadRow]:
     """Rows of records whose columns are the keys of the first ones."""
     head = list(islice(records, PEEK_ROWS))
     objects = [record[2] for record in head if not isinstance(record, BadRow)]
@@ -48,7 +48,7 @@ def rows_of(config: CorpusConfig, records: Iterator[Record | BadRow]) -> Iterato
             yield columns.row(*record)
 
 
-def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[Record | BadRow]:
+def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
     name = Path(config.source).name
     decode = json.JSONDecoder(strict=False).decode  # a raw NUL or tab in a string is our business
     offset = 0
@@ -82,7 +82,7 @@ def _skip_line(file: BufferedReader) -> int:
     return skipped
 
 
-def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[Record | BadRow]:
+def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
     """Elements of one JSON array, decoded one at a time out of a window over the file."""
     name = Path(config.source).name
     window = _Window(config, file)
@@ -97,7 +97,7 @@ def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[Record |
         yield _record(f"{name}, element {number}{place}", number, element)
 
 
-def _record(where: str, number: int, value: Any) -> Record | BadRow:
+def _record(where: str, number: int, value: Any) -> JsonRow | BadRow:
     is_object = isinstance(value, dict)
     return (where, number, value) if is_object else BadRow(where, number, "broken-row", value)
 

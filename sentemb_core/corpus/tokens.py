@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64, Integer
 from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
 from sentemb_core import schemas
+from sentemb_core.arrow_files import read_arrow, write_arrow
 from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
 from sentemb_core.corpus.shards import by_shard
@@ -224,8 +224,7 @@ class _ShardWriter:
             return
         path = self._out / f"sentences-{self._shards:05d}.arrow"
         pa.default_memory_pool().release_unused()  # before a shard exists twice
-        with ipc.new_file(path, self._schema) as file:
-            file.write_batch(pa.concat_batches(self._sentences))
+        write_arrow(path, pa.concat_batches(self._sentences))
         self._sentences = []
         self._shards += 1
 
@@ -340,14 +339,14 @@ class TokenCorpus:
     def text_hashes(self) -> Int64[np.ndarray, " sentences"]:
         """Equal for two sentences exactly when their token ids are (64-bit hash)."""
         return np.concatenate(
-            [_mapped(file).column("text_hash").to_numpy() for file in self._files]
+            [read_arrow(file).column("text_hash").to_numpy() for file in self._files]
         )
 
     def text_hashes_of(self, sentences: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         """`text_hashes` of these sentences alone."""
         found = np.empty(len(sentences), np.int64)
         for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
-            hashes = _mapped(self._files[shard]).column("text_hash").to_numpy()
+            hashes = read_arrow(self._files[shard]).column("text_hash").to_numpy()
             found[places] = hashes[sentences[places] - self._starts[shard]]
         return found
 
@@ -366,12 +365,12 @@ class TokenCorpus:
 
     def shard_tokens(self, k: int) -> list[Int64[np.ndarray, " tokens"]]:
         """Token ids of all sentences of a shard; its pages leave memory with the call."""
-        batch = _mapped(self._files[k])
+        batch = read_arrow(self._files[k])
         return _taken_tokens(batch, "tokens", np.arange(len(batch)))
 
     def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]:
         """First sentences of the shard's documents, and its end."""
-        documents = _mapped(self._files[k]).column("document").to_numpy()
+        documents = read_arrow(self._files[k]).column("document").to_numpy()
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         return np.append(starts, len(documents)) + self._starts[k]
 
@@ -434,7 +433,7 @@ class TokenCorpus:
         found = [""] * len(wanted)
         for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
             rows = pa.array(wanted[places] - self._starts[shard])
-            texts = _mapped(self._files[shard]).column("text").take(rows).to_pylist()
+            texts = read_arrow(self._files[shard]).column("text").take(rows).to_pylist()
             for place, text in zip(places.tolist(), texts, strict=True):
                 found[place] = text
         return found
@@ -455,11 +454,11 @@ class TokenCorpus:
         if shard not in self._kept:
             if len(self._kept) == AT_ONCE:
                 del self._kept[next(iter(self._kept))]
-            self._kept[shard] = _mapped(self._files[shard])
+            self._kept[shard] = read_arrow(self._files[shard])
         return self._kept[shard]
 
     def _lengths_of(self, column: str) -> Int32[np.ndarray, " sentences"]:
-        bounds = (_token_bounds(_mapped(file), column) for file in self._files)
+        bounds = (_token_bounds(read_arrow(file), column) for file in self._files)
         return np.concatenate([np.diff(bound).astype(np.int32) for bound in bounds])
 
     @cached_property
@@ -481,14 +480,14 @@ def _shards(files: Sequence[Path]) -> Iterator[Shard]:
     for k, file in enumerate(files):
         rows = _documents_in(file)
         documents = slice(document, document + rows.stop - rows.start)
-        sentences = slice(sentence, sentence + len(_mapped(file)))
+        sentences = slice(sentence, sentence + len(read_arrow(file)))
         yield Shard(k, documents, sentences)
         document, sentence = documents.stop, sentences.stop
 
 
 def _documents_in(file: Path) -> slice:
     """The documents of a shard, by their places in the whole corpus."""
-    documents = _mapped(file).column("document")
+    documents = read_arrow(file).column("document")
     return slice(documents[0].as_py(), documents[-1].as_py() + 1)
 
 
@@ -508,9 +507,3 @@ def _taken_tokens(
 def _token_bounds(batch: Any, column: str) -> Int32[np.ndarray, " bounds"]:
     """Where the tokens of each sentence of a shard begin; last, where they end."""
     return cast(np.ndarray, batch.column(column).offsets.to_numpy())
-
-
-def _mapped(path: Path) -> Any:
-    """The one record batch of a shard; its buffers keep the map alive, the file is closed."""
-    with pa.memory_map(str(path)) as file:
-        return ipc.open_file(file).get_batch(0)

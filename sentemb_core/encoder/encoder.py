@@ -168,8 +168,8 @@ class Encoder(nn.Module):
         if mask is None or not self.packs:
             return self.read(ids, mask).pooled
         batch = packed(ids, mask, self.pad_id)
-        runs = read_packed(self.backbone, batch, layers=self.pooling in TWO_LAYERS)
-        pooled = torch.cat([self._pooled(states, None) for states in runs])
+        stretches = read_packed(self.backbone, batch, layers=self.pooling in TWO_LAYERS)
+        pooled = torch.cat([self._pooled(states, None) for states in stretches])
         return self.finished(pooled[batch.rows.argsort()])
 
     def read(

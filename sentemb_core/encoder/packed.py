@@ -32,7 +32,7 @@ NAME = "sentemb_packed"
 
 
 @dataclass(frozen=True)
-class Run:
+class Stretch:
     """Neighbouring texts of one length."""
 
     texts: int
@@ -46,20 +46,20 @@ class Packed:
     Attributes:
         ids: All tokens, texts by rising length; behind them the filling, which means nothing.
         places: Of every token in its text.
-        runs: Texts of one length each; the last is the filling, texts of one token.
+        stretches: Texts of one length each; the last is the filling, texts of one token.
         rows: Which row of the batch every text is.
     """
 
     ids: Int[Tensor, "1 tokens"]
     places: Int[Tensor, "1 tokens"]
-    runs: Sequence[Run]
+    stretches: Sequence[Stretch]
     rows: Int[Tensor, " texts"]
 
     def split(self, all_tokens: Shaped[Tensor, "tokens ..."]) -> list[Tensor]:
-        """Run by run, each [texts, time, ...]."""
-        parts = all_tokens.split([run.texts * run.length for run in self.runs])
-        apart = zip(self.runs, parts, strict=True)
-        return [part.unflatten(0, (run.texts, run.length)) for run, part in apart]
+        """Stretch by stretch, each [texts, time, ...]."""
+        parts = all_tokens.split([stretch.texts * stretch.length for stretch in self.stretches])
+        apart = zip(self.stretches, parts, strict=True)
+        return [part.unflatten(0, (stretch.texts, stretch.length)) for stretch, part in apart]
 
 
 def packs(backbone: nn.Module) -> bool:
@@ -78,11 +78,11 @@ def packed(ids: Int[Tensor, "rows time"], mask: Int[Tensor, "rows time"], pad_id
     real = mask[rows].bool()
     places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
     known, counts = torch.unique_consecutive(lengths[rows], return_counts=True)
-    filling = Run(ROUND - int(real.sum()) % ROUND, 1)
+    filling = Stretch(ROUND - int(real.sum()) % ROUND, 1)
     return Packed(
         ids=F.pad(ids[rows][real], (0, filling.texts), value=pad_id)[None],
         places=F.pad(places[real], (0, filling.texts))[None],
-        runs=[*map(Run, counts.tolist(), known.tolist()), filling],
+        stretches=[*map(Stretch, counts.tolist(), known.tolist()), filling],
         rows=rows,
     )
 
@@ -90,7 +90,7 @@ def packed(ids: Int[Tensor, "rows time"], mask: Int[Tensor, "rows time"], pad_id
 def read_packed(
     backbone: nn.Module, batch: Packed, *, layers: bool
 ) -> "list[BaseModelOutputWithPooling]":
-    """What the backbone says of each run but the filling, in its own words.
+    """What the backbone says of each stretch but the filling, in its own words.
 
     Args:
         backbone: One that `packs`.
@@ -107,15 +107,15 @@ def read_packed(
             packed=batch,
         )
     hidden = states.hidden_states if layers else (states.last_hidden_state,)
-    runs = list(zip(*(batch.split(each[0]) for each in hidden), strict=True))
+    stretches = list(zip(*(batch.split(each[0]) for each in hidden), strict=True))
     pooler: Any = getattr(backbone, "pooler", None)
     return [
         BaseModelOutputWithPooling(
-            last_hidden_state=run[-1],
-            pooler_output=pooler(run[-1]) if pooler else None,
-            hidden_states=run,
+            last_hidden_state=stretch[-1],
+            pooler_output=pooler(stretch[-1]) if pooler else None,
+            hidden_states=stretch,
         )
-        for run in runs[:-1]
+        for stretch in stretches[:-1]
     ]
 
 
@@ -134,8 +134,8 @@ def attention(
     """Every text looks at its own tokens: an attention function as transformers registers them."""
     apart = (packed.split(states[0].transpose(0, 1)) for states in (query, key, value))
     mixed: list[Tensor] = []
-    for run in zip(*apart, strict=True):
-        q, k, v = (states.transpose(1, 2) for states in run)  # texts, heads, time, width
+    for stretch in zip(*apart, strict=True):
+        q, k, v = (states.transpose(1, 2) for states in stretch)  # texts, heads, time, width
         seen = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, scale=scaling)
         mixed.append(seen.transpose(1, 2).flatten(0, 1))
     return torch.cat(mixed)[None], None

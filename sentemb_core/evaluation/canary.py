@@ -40,7 +40,7 @@ class Canaries:
     vectors: Float32[np.ndarray, "canaries dim"]
 
 
-class Comparison(BaseModel):
+class Match(BaseModel):
     """Whether an index was built with the canaries' encoder, and what that rests on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,7 +76,7 @@ def read_canaries(path: Path) -> Canaries:
     return Canaries(table["sentence"].to_pylist(), vectors_in(table))
 
 
-def compare(canaries: Canaries, index: Path) -> Comparison:
+def compare(canaries: Canaries, index: Path) -> Match:
     """Look for the canaries in an index of sentences and compare their vectors.
 
     Args:
@@ -98,7 +98,7 @@ def compare(canaries: Canaries, index: Path) -> Comparison:
     return compared(canaries, table["sentence"].to_pylist(), vectors_in(table))
 
 
-def compare_encoder(encoder: "Encoder", index: Path) -> Comparison:
+def compare_encoder(encoder: "Encoder", index: Path) -> Match:
     """Encode sentences from all over an index and compare their vectors with those in it.
 
     Raises:
@@ -135,20 +135,20 @@ def taken(file: pq.ParquetFile, rows: Int64[np.ndarray, " rows"]) -> Any:
 
 def compared(
     canaries: Canaries, sentences: Sequence[str], vectors: Float32[np.ndarray, "found dim"]
-) -> Comparison:
+) -> Match:
     """What `compare` tells, of vectors at hand whose sentences are canaries."""
     place = {sentence: row for row, sentence in enumerate(canaries.sentences)}
     rows = [place[sentence] for sentence in sentences]
     expected, dim = canaries.vectors.shape[1], vectors.shape[1]
     if expected != dim:
         reason = f"Another encoder: {counted(expected, 'dimension')} expected, {dim} found."
-        return Comparison(same=False, found=len(rows), least_cosine=None, reason=reason)
+        return Match(same=False, found=len(rows), least_cosine=None, reason=reason)
     stored, now = directions(canaries.vectors[rows]), directions(vectors)
     neither = ~(stored.any(axis=1) | now.any(axis=1))  # no known word, to one as to the other
     cosines = np.where(neither, 1, (stored * now).sum(axis=1))
     least = float(cosines.min())
     looked_at = counted(len(set(rows)), "canary")
-    return Comparison(
+    return Match(
         same=least >= SAME,
         found=len(rows),
         least_cosine=least,

@@ -8,8 +8,8 @@ import pyarrow as pa
 from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
-from sentemb_core.annotation.files import write_arrow
 from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.arrow_files import write_arrow
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
@@ -46,10 +46,10 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
 
     alone = config.model_copy(update={"positives": "edge"})
     columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
-    write_arrow(tmp_path / "edges-00000.arrow", columns, schemas.EDGES)
+    write_arrow(tmp_path / "edges-00000.arrow", pa.record_batch(columns, schema=schemas.EDGES))
     assert pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone) == 0
     half = [column[::2] for column in columns]
-    write_arrow(tmp_path / "edges-00000.arrow", half, schemas.EDGES)
+    write_arrow(tmp_path / "edges-00000.arrow", pa.record_batch(half, schema=schemas.EDGES))
     lost = len(edges.i) - len(half[0])
     drift = pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone)
     assert drift == lost / len(edges.i), "chains of edges have more pairs in their clusters"

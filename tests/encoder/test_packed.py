@@ -45,13 +45,13 @@ def test_every_text_sees_itself_alone(family):
     ids, mask = rows_of(LENGTHS, model.config.pad_token_id)
     batch = packed(ids, mask, model.config.pad_token_id)
     expected = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-    runs = read_packed(model, batch, layers=True)
-    texts = [text for run in runs for text in zip(*run.hidden_states, strict=True)]
+    stretches = read_packed(model, batch, layers=True)
+    texts = [text for stretch in stretches for text in zip(*stretch.hidden_states, strict=True)]
     for row, found in zip(batch.rows.tolist(), texts, strict=True):
         for states, padded_states in zip(found, expected.hidden_states, strict=True):
             torch.testing.assert_close(states, padded_states[row, : LENGTHS[row]])
-    if runs[0].pooler_output is not None:
-        heads = torch.cat([run.pooler_output for run in runs])
+    if stretches[0].pooler_output is not None:
+        heads = torch.cat([stretch.pooler_output for stretch in stretches])
         torch.testing.assert_close(heads, expected.pooler_output[batch.rows])
 
 
@@ -70,8 +70,8 @@ def test_no_token_is_lost_and_none_is_moved(lengths):
     mask = torch.ones_like(ids) if mask is None else mask
     batch = packed(ids, mask, pad_id=0)
     assert batch.ids.shape[1] % ROUND == 0
-    texts = [text for run in batch.split(batch.ids[0])[:-1] for text in run]
-    places = [text.tolist() for run in batch.split(batch.places[0])[:-1] for text in run]
+    texts = [text for stretch in batch.split(batch.ids[0])[:-1] for text in stretch]
+    places = [text.tolist() for stretch in batch.split(batch.places[0])[:-1] for text in stretch]
     for row, text, place in zip(batch.rows.tolist(), texts, places, strict=True):
         assert text.tolist() == ids[row, : lengths[row]].tolist()
         assert place == list(range(lengths[row]))

@@ -19,7 +19,7 @@ from httpx import ConnectError
 from flows import benchmark
 from flows.__main__ import app
 from flows.benchmark import compare, encoder_of, scoreboard
-from flows.benchmark_settings import Benchmark
+from flows.benchmark_settings import BenchmarkSettings
 from flows.scoring import result_on
 from flows.settings import checked_as
 from flows.short_names import labelled
@@ -83,28 +83,28 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def asked(files: Path, *models: str, **changes: object) -> Benchmark:
+def asked(files: Path, *models: str, **changes: object) -> BenchmarkSettings:
     settings = {
         "models": [str(files / name) for name in models or MODELS],
         "data": str(files / "data"),
         "tasks": TASKS,
     }
-    return checked_as(Benchmark, settings | changes)
+    return checked_as(BenchmarkSettings, settings | changes)
 
 
-def board_of(config: Benchmark) -> Scoreboard:
+def board_of(config: BenchmarkSettings) -> Scoreboard:
     with without_prefect(Store.default()):
         return scoreboard(config, "a-run")
 
 
-def ran(config: Benchmark) -> list[str]:
+def ran(config: BenchmarkSettings) -> list[str]:
     """Stages whose bodies a benchmark runs."""
     with recording(Store.default(), "probe", [], {}) as log:
         board_of(config)
     return [used.stage for used in log.run.stages if not used.hit]
 
 
-def duel_of(config: Benchmark) -> Duel:
+def duel_of(config: BenchmarkSettings) -> Duel:
     with without_prefect(Store.default()):
         return compare.fn(config)
 

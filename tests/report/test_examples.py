@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from sentemb_core import schemas
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.files import write_arrow
+from sentemb_core.annotation.files import write_vectors
 from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.idc.components import clusters
@@ -17,12 +15,7 @@ from sentemb_core.report.examples import first_and_best, partition_by
 
 
 def stored(folder: Path, vectors: np.ndarray) -> Embeddings:
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    write_arrow(
-        folder / "embeddings-00000.arrow",
-        [column],
-        schemas.embeddings(vectors.shape[1], pa.float32()),
-    )
+    write_vectors(folder / "embeddings-00000.arrow", vectors)
     return Embeddings(folder)
 
 
