@@ -20,7 +20,7 @@ from deployments.server import (
 )
 from sentemb_core import console
 from sentemb_core.errors import UsageError
-from sentemb_core.store.locks import file_lock, is_locked
+from sentemb_core.store.locks import lock_if_free
 from tasks.mlflow_client import mlflow_client, tracking_uri
 
 MLFLOW_PORT = 5000
@@ -121,10 +121,10 @@ def watch(started: Children, seconds: float | None) -> None:
 def alone(home: Path) -> Generator[None, None, None]:
     """One service a home: two workers would each take the other's runs for orphans."""
     path, note = home / "locks" / "serve.lock", home / "server.url"
-    if is_locked(path):
-        url = note.read_text().strip() if note.exists() else "an address that it did not tell yet"
-        raise UsageError(f"{home} is served already, at {url}: use that, or end it first.")
-    with file_lock(path):
+    with lock_if_free(path) as free:
+        if not free:
+            url = note.read_text().strip() if note.exists() else "an address it did not tell yet"
+            raise UsageError(f"{home} is served already, at {url}: use that, or end it first.")
         yield
 
 

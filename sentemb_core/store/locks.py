@@ -30,10 +30,24 @@ def file_lock(path: Path) -> Generator[None, None, None]:
         os.close(descriptor)
 
 
-def _waited_for(path: Path) -> int:
+@contextmanager
+def lock_if_free(path: Path) -> Generator[bool, None, None]:
+    """Whether nobody else holds `path`; if so, it is held as by `file_lock`, without a wait."""
+    descriptor = _made(path)
+    try:
+        yield _locked(descriptor) and not _was_removed(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _made(path: Path) -> int:
     if not path.is_dir():
         disk.make_folder(path.parent)
-    descriptor = _opened(path, os.O_CREAT)
+    return _opened(path, os.O_CREAT)
+
+
+def _waited_for(path: Path) -> int:
+    descriptor = _made(path)
     try:
         if not _locked(descriptor):
             log.info("Waiting for another process that holds %s.", path)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -125,6 +126,27 @@ def test_a_home_that_is_served_is_told_before_its_port(tmp_path):
         pytest.raises(UsageError, match=r"is served already, at .*: use that, or end it first"),
     ):
         local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
+
+
+def test_of_two_services_that_start_at_once_one_is_refused_and_none_waits(tmp_path):
+    told, refused = threading.Barrier(2), []
+
+    def start() -> None:
+        told.wait(LONG)
+        try:
+            with local.alone(tmp_path):
+                told.wait(LONG)
+        except UsageError as error:
+            refused.append(str(error))
+            told.wait(LONG)
+
+    starts = [threading.Thread(target=start) for _ in range(2)]
+    for each in starts:
+        each.start()
+    for each in starts:
+        each.join()
+    assert len(refused) == 1, "a barrier breaks where the second waits for the first"
+    assert "is served already" in refused[0]
 
 
 def triggered(api, deployment, body):
