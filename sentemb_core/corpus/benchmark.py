@@ -3,7 +3,7 @@
 import hashlib
 import heapq
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,17 +126,21 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
 
 
 def _repeated(documents: Path, pool: Collection[int]) -> list[int]:
-    """Documents outside the pool that have all sentences of one in it, in its order."""
-    known = {
-        digest(*found.sentences)
-        for row, found in enumerate(read_documents(documents))
-        if row in pool
-    }
-    return [
-        row
-        for row, found in enumerate(read_documents(documents))
-        if row not in pool and digest(*found.sentences) in known
-    ]
+    """Documents outside the pool that have all sentences of one in it, and maybe more.
+
+    Each of the pool is met at its longest sentence, which few share.
+    """
+    known: defaultdict[bytes, list[frozenset[bytes]]] = defaultdict(list)
+    for row, found in enumerate(read_documents(documents)):
+        if row in pool:
+            longest = digest(max(found.sentences, key=len))
+            known[longest].append(frozenset(map(digest, found.sentences)))
+    repeated: list[int] = []
+    for row, found in enumerate(read_documents(documents)):
+        said = set() if row in pool else set(map(digest, found.sentences))
+        if any(all_of_one <= said for each in said for all_of_one in known.get(each, ())):
+            repeated.append(row)
+    return repeated
 
 
 def _said(documents: Path, texts: list[str]) -> int:

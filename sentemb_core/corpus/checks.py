@@ -9,15 +9,22 @@ from sentemb_core.corpus.quarantine import RefusedError
 from sentemb_core.corpus.sentences import Splitter, same_text
 from sentemb_core.corpus.table import Document
 
+END_MARKS = ".!?:…。！？ "  # noqa: RUF001
+"""Behind a title that stands in the text as its first line."""
+
 
 def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[str]) -> Document:
     """The document of a row, or RefusedError with the reason.
 
     Ready sentences win over running text. Repeated sentences and those equal to the counterpart
-    are dropped and counted, so that a title never reaches the training text.
+    are dropped and counted, as is a first line of running text that is the counterpart, with an
+    end mark or without: a document shall not find its title by reading it.
     """
     doc_id = _doc_id(row.doc_id)
     counterpart = usable_counterpart(row.counterpart)
+    if counterpart is not None and (body := _below_title(row, counterpart)) is not None:
+        row = row._replace(text=body)
+        counts["counterpart_sentences"] += 1
     found = _sentences(row, config, split)
     sentences = list(dict.fromkeys(found))
     counts["duplicate_sentences"] += len(found) - len(sentences)
@@ -28,6 +35,16 @@ def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[st
     if not sentences:
         raise RefusedError("empty", counterpart or "")
     return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
+
+
+def _below_title(row: Row, title: str) -> str | None:
+    """What follows a first line that is the title; none where the text begins otherwise."""
+    text, ready = row.text, row.sentences is not None
+    if ready or not isinstance(text, str):
+        return None
+    line, _, body = text.lstrip().partition("\n")
+    is_title = same_text(line).rstrip(END_MARKS) == same_text(title).rstrip(END_MARKS)
+    return body if is_title and body.strip() else None
 
 
 def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:

@@ -83,7 +83,7 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
             log.info("ids: %s", _ids(columns, found))
         return columns
     for name in SENTENCE_COLUMNS + TEXT_COLUMNS:
-        if name in found and name != columns.counterpart:
+        if name in found and name not in (columns.counterpart, columns.doc_id):
             field = "sentences" if name in SENTENCE_COLUMNS else "text"
             guessed = columns._replace(**{field: name})
             log.info("%s", _told(guessed, name, found))

@@ -24,7 +24,7 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     with open_bytes(config) as file:
         text = _Text(file, config.encoding)
         found = iter(text)
-        first = next(found, "")
+        first = next((line for line in found if line.strip()), "")
         reader = csv.reader(chain([first], found), delimiter="\t" if tabs else separator(first))
         header = next(reader, [])
         if (offset := text.bad_byte()) is not None:
@@ -70,11 +70,17 @@ def separator(header: str) -> str:
 
 
 def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:
-    """Cells of each row, or why the csv module gives the row up; it goes on with the next line."""
+    """Cells of each row, or why the csv module gives the row up; it goes on with the next line.
+
+    No cell at all where a stray quote drew the rows behind it into one: these are read again.
+    """
     while True:
         text.begin_row()
         try:
             if cells := next(reader):
+                if text.glued(reader.dialect.delimiter):
+                    text.give_back()
+                    cells = []  # as wide as no header
                 yield cells
         except StopIteration:
             return
@@ -130,17 +136,39 @@ class _Text:
         self._bad: int | None = None
         self._read = 0
         self._row: list[str] = []
+        self._raw: list[bytes] = []
         self.row_line = 1
         """Where the row begins, counted from 1."""
 
     def begin_row(self) -> None:
         """What is read from now on is of another row."""
-        self._row = []
+        self._row, self._raw = [], []
         self.row_line = self._read + 1
 
     def row_start(self) -> str:
         """How the row begins, as it stands in the file."""
         return self._row[0] if self._row else ""
+
+    def glued(self, delimiter: str) -> bool:
+        """Whether the row has several lines, and text behind a quote that closes a cell.
+
+        Such a quote opens another cell: one that stood before was stray, or was never closed.
+        """
+        quoted: bool | None = False
+        for line in self._row if len(self._row) > 1 else ():
+            quoted = _quoted_after(line, quoted, delimiter)
+            if quoted is None:
+                return True
+        return False
+
+    def give_back(self) -> None:
+        """The lines behind the row's first are of rows to come."""
+        again = self._raw[1:]
+        self._lines = chain(again, self._lines)
+        self._offset -= sum(map(len, again))
+        self._read -= len(again)
+        if self._bad is not None and self._bad >= self._offset:
+            self._bad = None
 
     def skip_row(self, delimiter: str) -> None:
         """Go to the end of a row with a field over the limit.
@@ -182,4 +210,5 @@ class _Text:
             self._offset += len(line)
             self._read += 1
             self._row.append(text)
+            self._raw.append(line)
             yield text

@@ -89,6 +89,8 @@ def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow 
     window.skip("[")
     for number in count():
         if window.next_is("]"):
+            window.skip("]")
+            window.end()
             return
         if number:
             window.skip(",")
@@ -147,6 +149,12 @@ class _Window:
         if not self.next_is(mark):
             raise self._broken(f"expected {mark!r}")
         self._at += 1
+
+    def end(self) -> None:
+        """Nothing but white space follows."""
+        self.next_is("")
+        if self._at < len(self._text):
+            raise self._broken("more follows its end")
 
     def element(self, number: int) -> object:
         """The next value; the window doubles until it holds the value and what follows it."""

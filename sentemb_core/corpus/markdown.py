@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A---\n(?=[\"']?[\w-]+[\"']?\s*:).*?\n---\n", re.DOTALL)
+_BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 _COMMENT = "<!--", "-->"
 
@@ -35,6 +36,8 @@ def _words(block: "Token") -> str:
 def _inline(token: "Token") -> str:
     if token.type in ("softbreak", "hardbreak"):
         return "\n"
+    if token.type == "html_inline":
+        return "\n" if _BREAK.fullmatch(token.content) else ""
     return token.content if token.type in ("text", "code_inline") else ""
 
 

@@ -48,6 +48,8 @@ def way_out(error: Exception) -> str:
             return "Let this user read it."
         case ConnectionError() | TimeoutError():
             return "The network broke off: run it again."
+        case csv.Error():
+            return "Save it with one line end a row, \\n or \\r\\n."
         case _:
             return "The file is damaged or incomplete: fetch it again."
 

@@ -57,7 +57,7 @@ def text_files(folder: Path) -> Iterator[Path]:
 
     Hidden names and symbolic links are left out: a link could lead outside the folder.
     """
-    for root, folders, names in os.walk(folder, followlinks=False):
+    for root, folders, names in os.walk(folder, followlinks=False, onerror=_refuse_folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(root, name)
@@ -98,11 +98,22 @@ def _folder_format(path: Path) -> Format:
         return "saved"
     if next(text_files(path), None) is not None:
         return "folder"
-    found = sorted({file.suffix or file.name for file in path.iterdir() if file.is_file()})
+    files = [file for file in path.iterdir() if file.is_file()]
+    found = sorted({file.suffix or file.name for file in files})
+    links = sum(file.is_symlink() for file in files)
     raise UnreadableSourceError(
         f"A corpus folder holds .txt or .md files, or is a saved data set; in {path} there are "
-        f"{', '.join(found[:5]) or 'no files'}. Give one file, or another folder."
+        f"{', '.join(found[:5]) or 'no files'}"
+        f"{f' ({links} are links, which are not followed)' if links else ''}. Give one file, or "
+        "another folder."
     )
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise UnreadableSourceError(
+        f"Every folder of a corpus is read; {error.filename} is not: {error.strerror}. Let this "
+        "user read it, or move it elsewhere."
+    ) from error
 
 
 def _is_text(path: Path) -> bool:

@@ -5,12 +5,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64, Integer
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,6 +32,11 @@ SHARD_SENTENCES = 65_536
 SHARD_BYTES = 32 << 20
 """Of texts: long sentences close a shard earlier, so that a shard fits in memory. Tokens do not
 count: whatever encoder reads a corpus, its shards are the same."""
+
+PIECE = 4 << 20
+SENTENCE_BYTES = 64
+"""Text tokenised at once, and what a sentence counts beside its letters: 50 bytes of memory a byte
+of text (measured with MiniLM's tokenizer on documents of 1 MB)."""
 
 AT_ONCE = 16
 """Shards that training reads at a time: a million sentences, whose pairs take some hundred
@@ -93,7 +99,8 @@ def write_tokens(
         add_special_tokens: True for transformers, False for static encoders. Without them a
             sentence of which the tokenizer leaves nothing becomes one unknown token.
 
-    Streams: memory holds one shard, whatever the size of the corpus.
+    Streams: memory holds one shard, and what its last documents take while they are tokenised
+    (`PIECE`), whatever the size of the corpus.
 
     Raises:
         StorageError: not even the texts, which the cache holds beside, would fit the disk.
@@ -103,7 +110,8 @@ def write_tokens(
     encode = _Encode(tokenizer_json, max_length, add_special_tokens)
     held_out = Benchmark.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:
-        for batch in document_batches(documents, ["doc_id", "sentences"]):
+        batches = document_batches(documents, ["doc_id", "sentences"])
+        for batch in chain.from_iterable(map(_pieces, batches)):
             sentences = batch.column("sentences")
             texts = sentences.flatten()
             counts = sentences.value_lengths().to_numpy().astype(np.int64)
@@ -122,6 +130,18 @@ def write_tokens(
     (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
+
+
+def _pieces(batch: Any) -> Iterator[Any]:
+    """Its documents, as many at a time as `PIECE` allows, or one."""
+    sentences = batch.column("sentences")
+    ends = sentences.value_lengths().to_numpy().cumsum()
+    arrow: Any = pc
+    sizes = arrow.binary_length(sentences.flatten()).to_numpy() + SENTENCE_BYTES
+    piece = np.append(0, sizes.cumsum(dtype=np.int64))[ends] // PIECE
+    starts = np.flatnonzero(np.diff(piece, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), len(batch)]):
+        yield batch.slice(start, stop - start)
 
 
 @dataclass(frozen=True)

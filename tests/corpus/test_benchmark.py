@@ -86,6 +86,18 @@ def test_what_repeats_a_held_out_document_is_held_out_too(tmp_path: Path) -> Non
     assert learnt.isdisjoint(tuple(rows[k].sentences) for k in held_out)
 
 
+def test_a_copy_with_more_sentences_is_held_out_too(tmp_path: Path) -> None:
+    once = [Document(f"d{k}", [f"It is {k}.", f"It was {k}."], None, k) for k in range(60)]
+    more = [
+        Document(f"e{k}", ["Updated.", *sentences[::-1], "Bye."], None, 60 + k)
+        for k, (_, sentences, *_) in enumerate(once)
+    ]
+    held_out = drawn(tmp_path, [*once, *more]).held_out_documents.tolist()
+    copied = [row for row in held_out if row < 60]
+    assert copied
+    assert {row + 60 for row in copied} <= {*held_out}
+
+
 def test_the_splits_have_the_shares_asked_for(tmp_path: Path) -> None:
     benchmark = drawn(tmp_path, documents(2_000), validation_share=0.5, gate_share=0.3)
     sizes = [len(benchmark.queries(split)) for split in ("validation", "gate", "test")]

@@ -45,6 +45,19 @@ def test_no_counterpart_is_among_its_sentences(tmp_path: Path) -> None:
         assert same_text(document.counterpart) not in map(same_text, document.sentences)
 
 
+@pytest.mark.parametrize("end", ["", ".", "!"])
+def test_a_title_on_the_first_line_is_no_part_of_the_text(tmp_path: Path, end: str) -> None:
+    rows = [
+        {"title": "Cats sleep", "text": f" cats  sleep{end}\nThey sleep all day. And all night."},
+        {"title": "Cats sleep", "text": "Cats sleep a lot\nThey sleep all day."},
+        {"title": "Cats sleep", "text": "Cats sleep.\n"},
+    ]
+    report, documents, _ = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")
+    assert documents[0].sentences == ["They sleep all day.", "And all night."]
+    assert documents[1].sentences == ["Cats sleep a lot They sleep all day."]
+    assert report.counterpart_sentences == 1
+
+
 def test_empty_counterparts_are_none(tmp_path: Path) -> None:
     rows = [{"text": "A b. C d.", "title": title} for title in (None, "", "  ", "T")]
     report, documents, _ = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")

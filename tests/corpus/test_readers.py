@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -212,6 +213,12 @@ def test_markdown_is_read_as_its_readers_see_it() -> None:
     ]
 
 
+def test_a_break_parts_words_and_a_rule_at_the_top_is_no_front_matter() -> None:
+    assert plain_text("foo<br>bar<BR />baz").split() == ["foo", "bar", "baz"]
+    assert plain_text("---\n\nThe first.\n\n---\n\nThe second.\n") == "The first.\n\nThe second."
+    assert plain_text("---\n# A slide\n---\nIts text.\n") == "A slide\n\nIts text."
+
+
 @pytest.mark.parametrize("mark", ["<!-- ", "![", "[a](", "**a ", "> ", "a <!-- b\n"])
 def test_markdown_of_marks_that_never_end_is_read_in_one_pass(mark: str) -> None:
     """By patterns that look for each one's end, this took minutes."""
@@ -376,6 +383,8 @@ def test_text_files_have_no_columns_to_name(tmp_path: Path) -> None:
         ("a.jsonl.gz", gzip.compress(b'{"text": "One. Two."}\n' * 9_999)[:-20], "damaged"),
         ("a.json", b'[{"text": "One. Two."}, {"text": ', "array .* breaks: element 1"),
         ("a.json", b'[{"text": "One. Two."} {"text": 1}]', "expected ','"),
+        ("a.json", b'[{"text": "One. Two."}]\n[{"text": "Three."}]', "more follows its end"),
+        ("a.csv", b"id,text\r1,One. Two.\r", "Save it with one line end a row"),
         ("a.csv", b"te\xffxt\nOne. Two.\n", "header of a.csv .* byte 2"),
         ("a.csv", "text\r\nOne. Two.\r\n".encode("utf-16"), "mark of UTF-16"),
         ("a.jsonl", '{"text": "One. Two."}\n'.encode("utf-16"), "mark of UTF-16"),
@@ -564,6 +573,62 @@ def test_an_open_quote_that_a_later_cell_seems_to_close_hides_nothing(tmp_path: 
     assert report.quarantined == {"over-long": 1}
     assert documents[-1].sentences == ["Five.", "Six."]
     assert len(documents) > 5_000
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_stray_quote_that_a_later_one_seems_to_close_costs_its_row_alone(
+    tmp_path: Path, name: str
+) -> None:
+    mark = "\t" if name == "a.tsv" else ","
+    rows = [("id", "text"), ("1", "One. Two."), ("2", '"We won. It was late.'), ("3", "Three."),
+            ("4", 'They call it "art" now.'), ("5", '"Five'), ("\xff", 'He said "hi". So.'),
+            ("7", '"Seven, ""quoted"".\nIt goes on."')]  # fmt: skip
+    (tmp_path / name).write_bytes("".join(f"{mark.join(row)}\n" for row in rows).encode("latin-1"))
+    report, documents, out = read(tmp_path / name, id_column="id")
+    assert report.quarantined == {"broken-row": 2, "encoding": 1}
+    assert [found.doc_id for found in documents] == ["1", "3", "4", "7"]
+    assert documents[-1].sentences == ['Seven, "quoted".', "It goes on."]
+    assert [row["where"] for row in quarantined(out)][:2] == [f"{name}, line 3", f"{name}, line 6"]
+
+
+def test_blank_lines_above_a_header_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\n \nid,text\n1,One. Two.\n")
+    _, documents, _ = read(tmp_path / "a.csv", id_column="id")
+    assert [found.doc_id for found in documents] == ["1"]
+
+
+def test_ids_are_not_taken_for_the_text(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", [{"document": "d1", "abstract": "One. Two."}])
+    _, documents, _ = read(source, id_column="document")
+    assert documents[0].sentences == ["One.", "Two."]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.txt", "b/b.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("One. Two.")
+    listed = os.scandir
+
+    def refused(path: str) -> object:
+        if str(path).endswith("b"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(
+        UnreadableSourceError, match=r"/b is not: Permission denied\. Let this user"
+    ):
+        list(readers.rows(CorpusConfig(source=str(tmp_path))))
+
+
+def test_a_folder_of_links_says_that_they_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "a.txt").write_text("One. Two.")
+    (tmp_path / "texts/a.txt").symlink_to(tmp_path / "a.txt")
+    with pytest.raises(UnreadableSourceError, match=r"\.txt \(1 are links, which are not followed"):
+        list(readers.rows(CorpusConfig(source=str(tmp_path / "texts"))))
 
 
 def test_parquet_strings_that_are_no_text_cost_only_their_row(tmp_path: Path) -> None:

@@ -278,6 +278,22 @@ def test_shards_say_which_of_their_documents_are_held_out(tmp_path: Path) -> Non
     assert corpus.part([1, 3]).held_out.tolist() == [*parts[1], *parts[3]]
 
 
+def test_long_documents_are_tokenised_a_few_at_a_time(tmp_path: Path, monkeypatch) -> None:
+    texts = [["A B C D"] * count for count in (3, 1, 40, 2, 2, 2, 1, 9)]
+    monkeypatch.setattr("sentemb_core.corpus.tokens.PIECE", 10 * (64 + 7))
+    once: list[int] = []
+    encoded = tokens_module._Encode.__call__
+
+    def noted(self, batch: list[str]) -> object:
+        once.append(len(batch))
+        return encoded(self, batch)
+
+    monkeypatch.setattr(tokens_module._Encode, "__call__", noted)
+    _, corpus = cache(tmp_path, texts)
+    assert once == [4, 44, 3, 9]
+    assert np.diff(corpus.offsets).tolist() == [len(each) for each in texts]
+
+
 @pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])
 def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
     words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
