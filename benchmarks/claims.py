@@ -45,6 +45,8 @@ def rows_of(table: Json) -> Iterator[Sequence[str]]:
                 f"{closest[name]:+.{digits}f}" for name in ("low", "difference", "high")
             )
             found = f"{difference} ({low} to {high}), {closest['better_in']} of {closest['seeds']}"
+            if closest.get("units") is None and not closest.get("unkept"):
+                found += "; the range over the seeds, of the rival less the better"
             yield table["experiment"], claim["text"], f"**{claim['fate']}**", found
 
 

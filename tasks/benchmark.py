@@ -263,9 +263,9 @@ def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
 
 
 def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
-    """Of each set of texts with the one of several corpora that has most of its runs of words."""
+    """Of each set of texts with the one of several corpora that has most of it."""
     found = [one for artifact in artifacts for one in overlaps_of(artifact).items()]
-    return dict(sorted(found, key=lambda pair: pair[1].runs or 0.0))
+    return dict(sorted(found, key=lambda pair: (pair[1].runs or 0.0, pair[1].exact)))
 
 
 def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, BenchmarkReport]":

@@ -181,7 +181,7 @@ FEW_SHOT = Experiment(
     columns=COLUMNS,
     claims=tuple(
         Claim(
-            text=f"With {count:,} labels, InfoCSE-IDC's encoder stays the best start",
+            text=f"With {count:,} labels, InfoCSE-IDC's stay the best word vectors to start from",
             better=f"infocse_idc, {count:,} labels",
             than=tuple(f"{name}, {count:,} labels" for name in ("start encoder", *FOR_WORDS)),
         )

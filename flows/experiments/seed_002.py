@@ -215,11 +215,14 @@ def domains(id: str, title: str, base: Base, read: str) -> Experiment:
             for label, corpus in TEXTS.items()
         ),
         claims=(
-            Claim(
-                text="On titles, decoders teach more than SimCSE",
-                better="mlm_autoencoder",
-                than=("simcse",),
-                columns=("eBay titles",),
+            *(
+                Claim(
+                    text=f"On titles, {decoder} teaches more than SimCSE",
+                    better=decoder,
+                    than=("simcse",),
+                    columns=("eBay titles",),
+                )
+                for decoder in DECODERS
             ),
             Claim(
                 text="On other texts, SimCSE teaches more than decoders",
@@ -261,10 +264,13 @@ MULTI_TASK = Experiment(
     ),
     columns=PRODUCTS,
     claims=(
-        Claim(
-            text="Each decoder alone teaches more than SimCSE",
-            better="clm_autoencoder",
-            than=("simcse",),
+        *(
+            Claim(
+                text=f"{decoder} alone teaches more than SimCSE",
+                better=decoder,
+                than=("simcse",),
+            )
+            for decoder in DECODERS
         ),
         Claim(
             text="Masked words teach more than the next ones",

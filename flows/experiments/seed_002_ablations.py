@@ -1,5 +1,7 @@
 """Seed 002, a thesis on product search: what it asks beside its five experiments."""
 
+from collections.abc import Mapping
+
 from flows.experiments.seed_002 import (
     DEV,
     FIXED,
@@ -37,8 +39,10 @@ POOLS = (
 LOSSES = (Arm(label="bce", steps=(Train(method=BCE()),)), SIMCSE)
 
 
-def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
-    """Two losses on the same pairs of views."""
+def binary(
+    id: str, title: str, columns: tuple[Column, ...], judged: tuple[str, ...] = ()
+) -> Experiment:
+    """Two losses on the same pairs of views; the claim is of the columns `judged`, or of all."""
     return Experiment(
         id=id,
         title=f"Binary cross-entropy against InfoNCE, {title}",
@@ -49,6 +53,7 @@ def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
                 text="InfoNCE teaches more than binary cross-entropy",
                 better="simcse",
                 than=("bce",),
+                columns=judged,
             ),
         ),
         small=small("Open sentences in place of a million of OpenWebText"),
@@ -58,9 +63,21 @@ def binary(id: str, title: str, columns: tuple[Column, ...]) -> Experiment:
     )
 
 
-def beir(name: str, label: str) -> Column:
-    """A BEIR folder of the user's."""
-    return Column(label=label, judge=f"{BEIR}{name}", measure="R@100")
+def in_beir(id: str, title: str, folders: Mapping[str, str]) -> Experiment:
+    """By BEIR folders of the user's: the paper's R@100, and nDCG@10, whose single values are kept.
+
+    Args:
+        id: Of the experiment.
+        title: Of its data.
+        folders: Label -> path.
+    """
+    columns = [
+        Column(label=f"{label}, {measure}", judge=f"{BEIR}{path}", measure=measure)
+        for label, path in folders.items()
+        for measure in ("R@100", "nDCG@10")
+    ]
+    judged = tuple(column.label for column in columns if column.measure == "nDCG@10")
+    return binary(id, title, tuple(columns), judged)
 
 
 FORUMS = (
@@ -80,11 +97,11 @@ BINARY = (
         "documents that look for their titles",
         POOLS,
     ),
-    binary("s002.bce_quora", "Quora", (beir("quora", "Quora"),)),
-    binary(
+    in_beir("s002.bce_quora", "Quora", {"Quora": "quora"}),
+    in_beir(
         "s002.bce_cqadupstack",
         "CQADupStack",
-        tuple(beir(f"cqadupstack/{forum}", forum) for forum in FORUMS),
+        {forum: f"cqadupstack/{forum}" for forum in FORUMS},
     ),
 )
 

@@ -39,6 +39,11 @@ CONVOLUTIONS = (
 )
 
 
+CUT = "Encoders read 32 tokens of a text, of one that judges, too; the papers judge whole texts."
+
+WORDS_CUT = "Word vectors read 512."
+
+
 def with_shared(what: Experiment) -> Experiment:
     """The experiment, what it shares with others told behind its own differences."""
     differs = " ".join(filter(None, (what.differs, *shared(what))))
@@ -48,6 +53,10 @@ def with_shared(what: Experiment) -> Experiment:
 def shared(what: Experiment) -> Iterator[str]:
     """Sentences that its arms and columns ask for."""
     asked = {column.judge for column in what.columns}
+    if what.small.base.encoder.max_length is None and asked & {task.name for task in SUITE}:
+        yield CUT
+        if any(arm.system == "word vectors" for arm in what.arms):
+            yield WORDS_CUT
     yield from (told for told, judges in OF_JUDGES.items() if asked & judges)
     methods = [step.method for arm in what.arms for step in arm.steps if isinstance(step, Train)]
     kinds = {type(comparing(method)) for method in methods}

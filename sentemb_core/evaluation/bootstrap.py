@@ -100,12 +100,7 @@ def resampled_means(
     Raises:
         BadDataError: no value, or one that is not finite.
     """
-    if len(values) == 0 or not np.isfinite(values).all():
-        bad = int((~np.isfinite(values)).sum())
-        raise BadDataError(
-            f"A bootstrap needs at least one query and finite values, found {len(values)} queries "
-            f"of which {bad} are not finite: enlarge the split or check the metric."
-        )
+    require_finite(values)
     side = -1.0 if values.mean() < 0 else 1.0
     distinct, counts = np.unique(side * values, return_counts=True)
     rng = np.random.default_rng(seed)
@@ -114,6 +109,35 @@ def resampled_means(
     shares = counts / len(values)
     draws = (rng.multinomial(len(values), shares, size=size) @ distinct for size in sizes)
     return side * np.concatenate(list(draws)) / len(values)
+
+
+def means_of_draws(
+    values: Float64[np.ndarray, " queries"], seed: int
+) -> Float64[np.ndarray, " resamples"]:
+    """As `resampled_means`, of the very draws in which `resampled_spearman` sees as many pairs.
+
+    It costs a number for every value and resample, and ties what is measured on the same examples.
+
+    Raises:
+        BadDataError: no value, or one that is not finite.
+    """
+    require_finite(values)
+    drawn = (values @ counts for counts in _drawn_counts(len(values), seed))
+    return np.concatenate(list(drawn)) / len(values)
+
+
+def require_finite(values: Float64[np.ndarray, " queries"]) -> None:
+    """A mean can be drawn of them.
+
+    Raises:
+        BadDataError: no value, or one that is not finite.
+    """
+    if len(values) == 0 or not np.isfinite(values).all():
+        bad = int((~np.isfinite(values)).sum())
+        raise BadDataError(
+            f"A bootstrap needs at least one query and finite values, found {len(values)} queries "
+            f"of which {bad} are not finite: enlarge the split or check the metric."
+        )
 
 
 def resampled_spearman(

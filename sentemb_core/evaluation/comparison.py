@@ -1,5 +1,6 @@
 """How sure a task's number is, and which of two encoders is better: bootstraps over its units."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -13,6 +14,7 @@ from sentemb_core.evaluation.bootstrap import (
     Interval,
     difference_of,
     interval_of,
+    means_of_draws,
     resampled_means,
     resampled_spearman,
 )
@@ -68,10 +70,11 @@ def comparison(first: TaskResult, second: TaskResult) -> Comparison:
 def average_comparison(name: str, results: Sequence[tuple[TaskResult, TaskResult]]) -> Comparison:
     """The difference of the plain averages over tasks, whose units are drawn task by task.
 
-    The interval tells what other units of the same tasks would give, not other tasks.
+    Tasks of as many units share their draws, as in `seeds_interval`. The interval tells what other
+    units of the same tasks would give, not other tasks.
     """
     firsts, seconds = (float(np.mean([pair[side].value for pair in results])) for side in range(2))
-    gains = [_resampled_gains([pair], SEED + place) for place, pair in enumerate(results)]
+    gains = _gains_of_tasks([[pair] for pair in results])
     units = sum(len(first.units) for first, _ in results)
     gain = difference_of(firsts - seconds, np.mean(gains, axis=0), units)
     return _comparison(name, "average", firsts, seconds, gain, units)
@@ -81,8 +84,11 @@ def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> 
     """The mean difference of two ways to train, and its 95 % interval.
 
     All pairs of a task are of the same units and share every draw of them; tasks draw by
-    themselves. So the interval is of other units, not of other seeds: how many seeds agree has to
-    be told beside it.
+    themselves, but those of as many units share their draws: some are of the same examples
+    (STS-B's pairs by cosine and by regression), which count once, and others are not tied by it.
+    Sets that share a part of their examples (STS-B and STS12 to 16) are drawn as if they shared
+    none. So the interval is of other units, not of other seeds: how many seeds agree has to be
+    told beside it.
 
     Args:
         tasks: Task by task, its pairs of results: one a seed, and one a corpus to train on where
@@ -91,7 +97,7 @@ def seeds_interval(tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]]) -> 
     Raises:
         BadDataError: pairs of a task were not measured on the same units by the same measure.
     """
-    gains = [_resampled_gains(pairs, SEED + place) for place, pairs in enumerate(tasks)]
+    gains = _gains_of_tasks(tasks)
     resampled = np.average(gains, axis=0, weights=[len(pairs) for pairs in tasks])
     differences = [one.value - other.value for pairs in tasks for one, other in pairs]
     return difference_of(float(np.mean(differences)), resampled, units_in(tasks))
@@ -124,8 +130,20 @@ def _resampled(result: TaskResult) -> Float64[np.ndarray, " resamples"]:
     return resampled_spearman(result.units[:, :1], result.units[:, 1], SEED)[:, 0]
 
 
+def _gains_of_tasks(
+    tasks: Sequence[Sequence[tuple[TaskResult, TaskResult]]],
+) -> list[Float64[np.ndarray, " resamples"]]:
+    """Task by task; tasks of as many units share their draws."""
+    sizes = [len(first.units) for ((first, _), *_) in tasks]
+    sharing = Counter(sizes)
+    return [
+        _resampled_gains(pairs, SEED + sizes.index(size), shared=sharing[size] > 1)
+        for pairs, size in zip(tasks, sizes, strict=True)
+    ]
+
+
 def _resampled_gains(
-    pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int
+    pairs: Sequence[tuple[TaskResult, TaskResult]], seed: int, *, shared: bool = False
 ) -> Float64[np.ndarray, " resamples"]:
     """First less second in the mean of pairs on the same units, which share the draws."""
     firsts, seconds = zip(*pairs, strict=True)
@@ -135,7 +153,8 @@ def _resampled_gains(
     values = np.stack([result.units[:, 0] for result in results], axis=1)
     signs = np.repeat([1.0, -1.0], len(pairs))
     if results[0].statistic == "mean":
-        return resampled_means(values @ signs / len(pairs), seed)
+        means = means_of_draws if shared else resampled_means
+        return means(values @ signs / len(pairs), seed)
     return resampled_spearman(values, results[0].units[:, 1], seed) @ signs / len(pairs)
 
 

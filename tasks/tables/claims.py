@@ -215,7 +215,7 @@ def result_ref(finding: Finding) -> ArtifactRef:
     return finding.result
 
 
-@stage("claim_interval", version=2)
+@stage("claim_interval", version=3)
 def claim_interval(contests: list[Contest]) -> ArtifactRef:
     """95 % of two arms' mean difference, over the queries, pairs or examples of all columns."""
     from sentemb_core.evaluation.comparison import seeds_interval, units_in

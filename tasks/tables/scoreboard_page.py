@@ -11,6 +11,7 @@ from tasks.tables.scoreboard import (
     ScoreCell,
     absences,
     agreements,
+    averaged_tasks,
     averages,
     averages_notes,
     lengths_note,
@@ -82,7 +83,7 @@ def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> 
         TITLES[group],
         subset_lines(own),
         head=["task", "measure", *systems],
-        rows=[*rows, mean_row] if len(rows) > 1 and means else rows,
+        rows=[*rows, mean_row] if len(averaged_tasks(board.tasks, group)) > 1 and means else rows,
         caption="Times 100, with the 95 % interval over the task's units",
     )
 

@@ -15,7 +15,7 @@ SEEN = 0.001
 def overlap_notes(
     overlaps: "Mapping[str, Overlap]", unmeasured: Mapping[str, str] = MappingProxyType({})
 ) -> list[str]:
-    """Of sets of texts, by their names: those of .1 % and more by name.
+    """Of sets of texts, by their names: those of .1 % and more by name, by runs and by whole texts.
 
     Args:
         overlaps: Set of texts -> what of it was read.
@@ -25,15 +25,24 @@ def overlap_notes(
         f"What training read of the judges' texts in {corpus} is not known: {error.splitlines()[0]}"
         for corpus, error in unmeasured.items()
     ]
-    runs = {name: one.runs or 0.0 for name, one in overlaps.items()}
-    if not runs:
+    if not overlaps:
         return unknown
-    seen = [f"{name} {100 * share:.1f} %" for name, share in runs.items() if share >= SEEN]
-    rest = "all others below" if seen else "all below"
-    told = [*seen, *([f"{rest} {100 * SEEN:g} %"] if len(seen) < len(runs) else [])]
     where = " elsewhere" if unknown else ""
-    said = f"Runs of eight words of the judges' texts that training read{where}"
-    return [*unknown, f"{said}: {', '.join(told)}."]
+    texts = {name: one.exact for name, one in overlaps.items()}
+    runs = {name: one.runs for name, one in overlaps.items() if one.runs is not None}
+    return [
+        *unknown,
+        *shares(f"Runs of eight words of the judges' texts that training read{where}", runs),
+        *shares(f"Judges' texts that training read as a whole{where}", texts),
+    ]
+
+
+def shares(what: str, of: Mapping[str, float]) -> list[str]:
+    """A sentence that names those of `SEEN` and more; none where there is nothing to name."""
+    seen = [f"{name} {100 * share:.1f} %" for name, share in of.items() if share >= SEEN]
+    rest = "all others below" if seen else "all below"
+    told = [*seen, *([f"{rest} {100 * SEEN:g} %"] if len(seen) < len(of) else [])]
+    return [f"{what}: {', '.join(told)}."] if of else []
 
 
 def pool_notes(pools: "Mapping[str, BenchmarkReport]") -> list[str]:

@@ -86,12 +86,37 @@ def test_the_average_weighs_tasks_alike_and_is_surer_than_its_tasks():
     assert (found.units, found.task) == (1_000, "average")
 
 
-def test_two_tasks_of_equal_units_are_drawn_apart():
-    pair = hits(0.6), hits(0.4, seed=1)
-    one, both = comparison(*pair), average_comparison("both", [pair] * 2)
-    seeds = seeds_interval([[pair]] * 2)
-    for found in (both, seeds):
+def averaged(pairs: list[tuple[TaskResult, TaskResult]]) -> list[Interval | Comparison]:
+    return [average_comparison("both", pairs), seeds_interval([[pair] for pair in pairs])]
+
+
+@pytest.mark.parametrize(
+    "pair", [(hits(0.6), hits(0.4, seed=1)), (similarities(1.0), similarities(2.0, seed=1))]
+)
+def test_two_tasks_of_the_same_examples_count_once(pair: tuple[TaskResult, TaskResult]):
+    one = comparison(*pair)
+    for found in averaged([pair] * 2):
+        assert found.high - found.low == pytest.approx(one.high - one.low, rel=0.1)
+
+
+def test_two_tasks_of_as_many_other_examples_count_twice():
+    pairs = [(hits(0.6, seed=k), hits(0.4, seed=9 + k)) for k in (0, 1)]
+    one = comparison(*pairs[0])
+    for found in averaged(pairs):
         assert found.high - found.low == pytest.approx((one.high - one.low) / 2**0.5, rel=0.1)
+
+
+def test_a_share_and_a_correlation_of_the_same_examples_are_drawn_together():
+    """A unit's gain in both at once makes the mean less sure than two that are drawn apart."""
+    first, second = similarities(1.0), similarities(2.0, seed=1)
+    errors = [np.diff(one.units, axis=1) ** 2 / one.units[:, 0].var() for one in (second, first)]
+    worth = (errors[0] - errors[1]) / np.std(errors[0] - errors[1])
+    alike = TaskResult("t", "R@5", {"R@5": float(worth.mean())}, worth)
+    shuffled = replace(alike, units=np.random.default_rng(0).permutation(worth))
+    nothing = replace(alike, units=np.zeros_like(worth), measures={"R@5": 0.0})
+    pairs = [(first, second), (alike, nothing)], [(first, second), (shuffled, nothing)]
+    for tied, apart in zip(*map(averaged, pairs), strict=True):
+        assert tied.high - tied.low > 1.03 * (apart.high - apart.low)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from flows.experiments.seed_004 import OF_BASE_ALONE
 from flows.experiments.shared_differences import (
     AT_MASK,
     CONVOLUTIONS,
+    CUT,
     PAIRS,
     PROBE,
     REGRESSION,
@@ -649,7 +650,7 @@ def test_where_a_base_method_stands_beside_hicl_it_is_said_to_read_sentences():
 def test_hicl_over_sncse_is_judged_by_a_vector_that_it_did_not_train():
     arm = Arm(label="a", steps=(Train(method=HiCL(base=SNCSE())),))
     what = WHOLE.model_copy(update={"arms": (arm,)})
-    assert list(shared(what)) == [AT_MASK]
+    assert list(shared(what)) == [CUT, AT_MASK]
 
 
 def test_with_the_papers_preset_documents_are_whole(data: str):

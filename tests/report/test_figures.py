@@ -39,6 +39,13 @@ def test_an_empty_report_draws_nothing():
     assert draw(RunReport(title="t", verdict="v", command="c")) == {}
 
 
+def test_a_loss_below_0_is_inside_the_figure():
+    curve = Curve(label="is_bert", step=[1, 2], loss=[-0.1, -0.5], learning_rate=[1e-5, 1e-5])
+    (axes,) = training([curve], "loss").axes
+    low, high = axes.get_ylim()
+    assert low < -0.5 < -0.1 < high
+
+
 def test_small_multiples_share_their_scales(drawings):
     for panel in ("cluster_sizes", "similarities", "overlap", "projection"):
         axes = [drawing.figure.axes[0] for drawing in drawings[panel]]

@@ -161,11 +161,11 @@ def training(curves: Sequence[Curve], column: Literal["loss", "learning_rate"]) 
     for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
         values = np.array(getattr(curve, column), dtype=float)
         axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
-    highest = max((value or 0.0 for curve in curves for value in getattr(curve, column)), default=0)
-    if column == "loss" and highest > LINEAR_LOSS:
+    drawn = [value or 0.0 for curve in curves for value in getattr(curve, column)]
+    if column == "loss" and max(drawn, default=0) > LINEAR_LOSS:
         axes.set_yscale("symlog", linthresh=LINEAR_LOSS)
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(bottom=1.05 * min(0.0, *drawn))  # IS-BERT's loss is below 0
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("step")
     figure.legend(loc="outside lower left", ncols=2, fontsize=8)
