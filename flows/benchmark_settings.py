@@ -68,8 +68,10 @@ class BenchmarkSettings(Config):
 
         One that is named among them is there by its folder: alone, if no other is.
 
+        Without a folder of the suite's files BEIR folders stand alone, unless tasks are asked for.
+
         Raises:
-            UsageError: a task that the suite does not have.
+            UsageError: a task that the suite does not have, or that has no folder to lie in.
             UnreadableSourceError: E103, as `split_of`.
         """
         folders = list(dict.fromkeys(str(Path(one).resolve()) for one in self.beir))
@@ -78,6 +80,8 @@ class BenchmarkSettings(Config):
         suites = {task.name for task in SUITE} - beir.keys()
         named = [name for name in self.tasks if name in suites or name.lower() not in own]
         tasks = chosen(named, beside=beir)
+        if tasks and not self.data and not (beir and self.tasks == USUAL):
+            raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
         suite = [(task, Path(self.data)) for task in tasks] if self.data else []
         return [
             *suite,
@@ -113,8 +117,6 @@ class BenchmarkSettings(Config):
                 "named: name it with --beir FOLDER, or leave --beir-split out."
             )
         places = self.places()
-        if not places:
-            raise UsageError("Name the folder of the tasks: --data FOLDER, or set $SENTEMB_DATA.")
         if self.fusion and not any(isinstance(task, RetrievalTask) for task, _ in places):
             raise UsageError(
                 "--fusion joins words and vectors where queries look for documents, and no task of "

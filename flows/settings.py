@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,17 +51,20 @@ def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
 def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[str]) -> AnyRun:
     """Preset of the start encoder, file, options, `--set a.b=value`: the later one wins.
 
-    A method's preset, if `preset` names one, comes second. The method says which kind of run it is.
+    A method's preset, if `preset` names one, comes second, behind the file where an option names
+    it: a run's own config.json says every setting. The method says which kind of run it is.
     `initialiser.method = none` leaves the initialiser out. A run without a name has its corpus's.
 
     Raises:
         UsageError: an unreadable file, an unknown or a wrong setting (with its path).
     """
-    given = read_settings(file) if file else {}
+    written = read_settings(file) if file else {}
     asked = {path: value for path, value in options.items() if value is not None}
     own = dict(map(override, overrides))
+    given, spoken = deepcopy(written), dict[str, Any]()
     for path, value in (*asked.items(), *own.items()):
         plant(given, path, value)
+        plant(spoken, path, value)
     encoder = given.get("encoder")
     name = str(encoder.get("name", "static")) if isinstance(encoder, dict) else "static"
     named, seed = given.pop("preset", None), given.pop("seed", None)
@@ -70,7 +74,11 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     if named is None or not isinstance(method_of(given), str):  # which is told as such
         tree = merged(base, given)
     else:
-        tree = alike(merged(merged(base, named_preset(method_of(given), str(named))), given))
+        below, above = (written, spoken) if "preset" in spoken else ({}, given)
+        plant(above, "training.method.name", method_of(given))
+        of_preset = named_preset(method_of(given), str(named))
+        tree = alike(merged(merged(merged(base, below), of_preset), above))
+        tree = {part: value for part, value in tree.items() if part not in ("preset", "seed")}
     if table_at(tree, "initialiser").get("method") == "none":
         tree["initialiser"] = None
     require_initialiser(tree, given, name)

@@ -43,8 +43,10 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
-    shipped = str(SHIPPED.parent) if name == FewShotTable.title else ""
-    asked.setdefault("data", os.environ.get("SENTEMB_DATA", shipped))
+    folder = os.environ.get("SENTEMB_DATA", "")
+    if name == FewShotTable.title and not (folder and (Path(folder) / SHIPPED.name).is_file()):
+        folder = str(SHIPPED.parent)
+    asked.setdefault("data", folder)
     asked["data"] = whole(asked["data"])
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)

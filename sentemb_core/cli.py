@@ -170,12 +170,14 @@ def annotate(
     sentences = sentences_of(checked_source(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
+    from sentemb_core.store.disk import storage_errors
 
     with opened_encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
     graph, clusters = annotated_document(vectors, top_k, mutual=mutual)
     if picture:
-        draw_document(graph, clusters, sentences, picture)
+        with storage_errors(picture.parent):
+            draw_document(graph, clusters, sentences, picture)
     if json:
         console.emit({"document": document, "sentences": sentences, "clusters": clusters})
     else:

@@ -2,14 +2,15 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sentemb_core.errors import StorageError
 
 CACHE_KIB = 4_096  # of SQLite's pages in memory
+CREATE = "CREATE TABLE seen (key BLOB PRIMARY KEY, row INTEGER) WITHOUT ROWID"
 LOOK_UP = 512  # keys a query: below SQLite's smallest limit of variables
 QUERY = f"SELECT key, row FROM seen WHERE key IN ({','.join('?' * LOOK_UP)})"
 
@@ -29,7 +30,12 @@ class FirstSeen:
         self._db = sqlite3.connect(Path(self._folder.name) / "seen.sqlite", isolation_level=None)
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}"):
             self._db.execute(f"PRAGMA {pragma}").close()
-        self._db.execute("CREATE TABLE seen (key BLOB PRIMARY KEY, row INTEGER) WITHOUT ROWID")
+        try:
+            with self._on_disk():
+                self._db.execute(CREATE)
+        except StorageError:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> "FirstSeen":
         return self
@@ -50,10 +56,15 @@ class FirstSeen:
         return [known[key] for key in keys]
 
     def _insert(self, new: dict[bytes, int]) -> None:
-        try:
+        with self._on_disk():
             self._db.execute("BEGIN")
             self._db.executemany("INSERT INTO seen VALUES (?, ?)", sorted(new.items()))
             self._db.execute("COMMIT")
+
+    @contextmanager
+    def _on_disk(self) -> Generator[None, None, None]:
+        try:
+            yield
         except sqlite3.OperationalError as error:
             raise StorageError(
                 f"The table of seen ids needs disk in {self._folder.name}: {error}. Free some, or "

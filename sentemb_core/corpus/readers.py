@@ -31,6 +31,11 @@ def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         MissingColumnError: E104, a named column is not among those found.
     """
     kind = source_format(config.source)
+    if config.split and kind not in ("saved", "hub"):
+        raise MissingColumnError(
+            f"Splits are of data sets of `datasets`; {config.source} has none, and split "
+            f"{config.split!r} is asked for: leave --split out."
+        )
     try:
         yield from READERS[kind](config)
     except (pa.ArrowException, csv.Error, EOFError, zlib.error, OSError) as error:
@@ -114,10 +119,11 @@ def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """One document a .txt or .md file; its id is the path inside the folder."""
     require_encoding(config.encoding)
     folder = Path(config.source)
-    if config.id_column or config.counterpart_column:
+    if any((config.id_column, config.text_column, config.sentences_column,
+            config.counterpart_column)):  # fmt: skip
         raise MissingColumnError(
-            f"Text files have no columns, but --id-column or --counterpart-column names one: "
-            f"{config.source} is a folder. Leave the option out, or give a table."
+            f"Text files have no columns, and an option names one: {config.source} is a folder of "
+            "them. Leave it out (--id-column, --text-column, ...), or give a table."
         )
     for number, path in enumerate(text_files(folder)):
         where = path.relative_to(folder).as_posix()

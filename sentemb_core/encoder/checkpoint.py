@@ -140,11 +140,15 @@ def _after_lowercasing(normalizer: Any) -> Any:
 
 
 def tokenizer_settings(tokenizer: Any) -> Json:
-    """What AutoTokenizer must know to read tokenizer.json as it is, and for the same models."""
+    """What AutoTokenizer must know to read tokenizer.json as it is, and for the same models.
+
+    `Encoder` hands over no token types, so nobody else shall: XLNet's tokenizer has others than 0.
+    """
+    names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     special: Json = dict(sorted(tokenizer.special_tokens_map.items()))
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",  # a model's own class rebuilds its pipeline
-        "model_input_names": tokenizer.model_input_names,
+        "model_input_names": names,
         **{name: str(token) for name, token in special.items() if isinstance(token, str)},
     }
 

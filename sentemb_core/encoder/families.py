@@ -48,7 +48,16 @@ def _decoder(kind: str, config: dict[str, Any]) -> str | None:
 
 def is_t5(backbone: nn.Module) -> bool:
     """Whether a backbone is the encoder half of a T5: no [CLS], and no layer of embeddings."""
-    return getattr(getattr(backbone, "config", None), "model_type", None) in T5_FAMILY
+    return _type_of(backbone) in T5_FAMILY
+
+
+def begins_with_a_word(backbone: nn.Module) -> bool:
+    """Whether no token in front stands for the sentence: a T5 has none, XLNet's comes last."""
+    return _type_of(backbone) in T5_FAMILY | {"xlnet"}
+
+
+def _type_of(backbone: nn.Module) -> str | None:
+    return getattr(getattr(backbone, "config", None), "model_type", None)
 
 
 def keep_table_once(backbone: nn.Module) -> None:

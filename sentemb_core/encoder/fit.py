@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sentemb_core.encoder.families import is_t5
+from sentemb_core.encoder.families import begins_with_a_word
 from sentemb_core.encoder.modules import Settings
 from sentemb_core.encoder.positions import positions_of
 from sentemb_core.encoder.static import StaticTable
@@ -34,10 +34,11 @@ def require_pooling(backbone: Any, pooling: Pooling) -> None:
     """
     if isinstance(backbone, StaticTable) and pooling != "mean":
         raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
-    if is_t5(backbone) and pooling in ("cls", "cls_before_pooler"):
+    if begins_with_a_word(backbone) and pooling in ("cls", "cls_before_pooler"):
         raise UsageError(
-            f"Pooling {pooling!r} reads a first token that stands for the sentence, and a T5 has "
-            "none: it begins with the first word. Take 'mean' or one of two layers."
+            f"Pooling {pooling!r} reads a first token that stands for the sentence, and "
+            f"{type(backbone).__name__} has none: it begins with the first word. Take 'mean' or "
+            "one of two layers."
         )
     if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
         raise UsageError(

@@ -9,7 +9,12 @@ from sentemb_core.method_settings import CLMAutoencoder, MLMAutoencoder
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method, SampleTerm
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.words import begins_word, masking, require_transformer
+from sentemb_core.methods.words import (
+    begins_word,
+    masking,
+    require_positions,
+    require_transformer,
+)
 from sentemb_core.pairs import sources
 from sentemb_core.views.autoencoding import deleted, reconstructed
 from sentemb_core.views.masked import with_masked_inputs
@@ -42,6 +47,7 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
 def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
     """The decoder fills masks of the bare embeddings."""
     require_transformer(encoder, "mlm_autoencoder")
+    require_positions(encoder, "mlm_autoencoder's decoder")
     require_table(encoder)
     method = Method(
         name="mlm_autoencoder",

@@ -5,7 +5,11 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.method_settings import Augmentation, ConSERT
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.method import AtOnce, Method, Reader
-from sentemb_core.methods.words import require_embedding_layer, require_transformer
+from sentemb_core.methods.words import (
+    require_embedding_layer,
+    require_positions,
+    require_transformer,
+)
 from sentemb_core.pairs import sources
 from sentemb_core.readers.adversarial import adversarial
 from sentemb_core.readers.perturbed import (
@@ -28,6 +32,8 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
     require_transformer(encoder, "consert")
     if settings.first or settings.second:
         require_embedding_layer(encoder, "consert")
+    if "shuffle" in (*settings.first, *settings.second):
+        require_positions(encoder, "consert's shuffle")
     term = all_pairs(
         "anchor", "positive", settings.temperature, encoder.similarity, reduction="two_means"
     )

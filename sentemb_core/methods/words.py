@@ -43,6 +43,20 @@ def require_embedding_layer(encoder: Encoder, method: str) -> None:
         )
 
 
+def require_positions(encoder: Encoder, method: str) -> None:
+    """That the layer of embeddings adds positions, which tell the order of what it hands on.
+
+    Raises:
+        RecipeError: they lie in the attention, as DeBERTa's.
+    """
+    if not getattr(encoder.backbone.config, "position_biased_input", True):
+        raise RecipeError(
+            f"{method} works on positions that the layer of embeddings adds; this encoder "
+            f"({type(encoder.backbone).__name__}) has them in its attention: start from one such "
+            "as 'minilm', or take simcse or infocse_idc"
+        )
+
+
 def mask_id(encoder: Encoder) -> int:
     """Of the token that hides another.
 

@@ -209,7 +209,8 @@ def _gradients_within_memory(state: TrainingState, job: GradientJob, batch: Batc
                 ) from error
             if rows == 1:
                 raise OutOfMemoryError(
-                    "Memory ran out over a single text: take a smaller encoder, shorter texts "
+                    "Memory ran out over a single text, or what a term of the loss reads at once: "
+                    "lower training.batch_size, take a smaller encoder, shorter texts "
                     "(encoder.max_length), or a machine with more memory"
                 ) from error
             state.count(chunk=rows // 2)

@@ -1,5 +1,6 @@
 """First rows on disk equal first rows in a dictionary."""
 
+import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -51,6 +52,19 @@ def test_a_full_disk_says_where_and_what_to_do() -> None:
         seen._db.execute("PRAGMA max_page_count=3").close()
         with pytest.raises(StorageError, match=r"E601 .*sentemb-seen-.*full.*TMPDIR"):
             seen.first_rows([digest(str(k)) for k in range(5_000)], range(5_000))
+
+
+def test_a_disk_that_is_full_from_the_start_is_told_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(sqlite3.Connection):
+        def execute(self, query: str, *parameters: object) -> sqlite3.Cursor:
+            if query.startswith("CREATE"):
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(query, *parameters)
+
+    opened = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *at, **how: opened(*at, factory=Full, **how))
+    with pytest.raises(StorageError, match=r"E601 .*disk is full.*TMPDIR"):
+        FirstSeen()
 
 
 def test_the_disk_table_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -365,11 +365,17 @@ def test_without_any_body_column_the_options_are_named(tmp_path: Path) -> None:
         read(path)
 
 
-def test_text_files_have_no_columns_to_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("column", ["id", "text", "sentences", "counterpart"])
+def test_text_files_have_no_columns_to_name(tmp_path: Path, column: str) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("One. Two.")
     with pytest.raises(MissingColumnError, match="have no columns"):
-        read(tmp_path / "texts", counterpart_column="title")
+        read(tmp_path / "texts", **{f"{column}_column": "title"})
+
+
+def test_a_file_has_no_splits_to_name(tmp_path: Path) -> None:
+    with pytest.raises(MissingColumnError, match=r"E104 Splits are of data sets.*'test' is asked"):
+        read(jsonl(tmp_path / "a.jsonl", ROWS), split="test")
 
 
 @pytest.mark.parametrize(

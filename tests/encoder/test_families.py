@@ -13,6 +13,8 @@ from sentence_transformers.sentence_transformer.modules import (
     Pooling,
     Transformer,
 )
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 from transformers import (
     AutoModel,
     AutoModelForTextEncoding,
@@ -26,6 +28,7 @@ from transformers import (
     MT5EncoderModel,
     PegasusConfig,
     PegasusModel,
+    PreTrainedTokenizerFast,
     T5Config,
     T5EncoderModel,
     T5ForConditionalGeneration,
@@ -33,13 +36,16 @@ from transformers import (
     UMT5Config,
     UMT5EncoderModel,
     UMT5Model,
+    XLNetConfig,
+    XLNetModel,
 )
 
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
-from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.families import refuse_decoders
+from sentemb_core.encoder.fit import require_pooling
 from sentemb_core.encoder.start import check_encoder, start_encoder
 from sentemb_core.errors import RecipeError, UsageError
 from sentemb_core.training.loop import train
@@ -121,8 +127,23 @@ def test_transformers_finds_the_whole_half_in_a_saved_folder(tmp_path):
 
 @pytest.mark.parametrize("pooling", ["cls", "cls_before_pooler"])
 def test_a_t5_has_no_token_that_stands_for_the_sentence(pooling, tmp_path):
-    with pytest.raises(UsageError, match=r"E001 Pooling 'cls.*a T5 has none.*Take 'mean'"):
+    with pytest.raises(UsageError, match=r"E001 Pooling 'cls.*T5EncoderModel has none.*Take"):
         begun(t5(tmp_path), pooling=pooling)
+
+
+def test_xlnets_token_for_the_sentence_stands_last():
+    shape = XLNetConfig(vocab_size=9, d_model=8, n_layer=1, n_head=2, d_inner=8)
+    with pytest.raises(UsageError, match="XLNetModel has none: it begins with the first word"):
+        require_pooling(XLNetModel(shape), "cls_before_pooler")
+    require_pooling(XLNetModel(shape), "mean")
+
+
+def test_nobody_hands_over_token_types_where_the_encoder_does_not():
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(WordLevel({"a": 0}, "a")),
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+    assert tokenizer_settings(tokenizer)["model_input_names"] == ["input_ids", "attention_mask"]
 
 
 @pytest.mark.parametrize("method", ["simcse", "infocse_idc", "conpono", "fine_tune", "bce", "ct"])

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from flows import presets
+from flows.benchmark_settings import BenchmarkSettings
+from flows.demo import SHIPPED
 from flows.presets import PRETRAINED, STATIC, slow_products, slow_trainings
 from flows.settings import by_path, settings
+from flows.table_commands import table_settings
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.start import start_encoder
@@ -351,3 +354,30 @@ def test_related_pairs_are_drawn_by_vectors_that_are_kept():
 def test_a_preset_that_a_method_lacks_is_answered_with_those_it_has(method: str, told: str):
     with pytest.raises(UsageError, match=f"E001 preset: .*{told}"):
         made(**by_path({"method": method, "preset": "nature"}))
+
+
+def test_a_preset_on_the_command_line_comes_above_the_settings_of_a_file(tmp_path: Path):
+    file = tmp_path / "config.json"
+    file.write_text(made().model_dump_json())
+    assert settings(file, {}, []).annotation.positives == "cluster"
+    assert settings(file, {"preset": "auto"}, []).annotation == made(preset="auto").annotation
+    assert settings(file, {}, ["preset=auto"]).annotation == made(preset="auto").annotation
+    own = settings(file, {"preset": "auto"}, ["annotation.positives=cluster"])
+    assert (own.annotation.positives, own.annotation.min_distance) == ("cluster", 2)
+
+
+def test_the_shipped_corpus_serves_few_shot_curves_where_the_data_folder_lacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SENTEMB_DATA", str(tmp_path))
+    assert table_settings("few-shot", {}).data == str(SHIPPED.parent)
+    (tmp_path / SHIPPED.name).touch()
+    assert table_settings("few-shot", {}).data == str(tmp_path)
+
+
+def test_tasks_that_are_asked_for_want_a_folder_beside_those_of_beir(tmp_path: Path):
+    asked = BenchmarkSettings(models=("minilm",), beir=(str(tmp_path / "mine"),), tasks=("sts",))
+    with pytest.raises(UsageError, match="Name the folder of the tasks"):
+        asked.places()
+    named = asked.model_copy(update={"tasks": ("mine",), "split": "test"})
+    assert [task.name for task, _ in named.places()] == ["mine"]

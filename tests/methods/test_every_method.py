@@ -687,6 +687,17 @@ def test_sg_opt_tells_an_encoder_that_starts_as_one_of_its_own_positives(caplog)
     assert "little is left to learn" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"), [("consert", {"second": ["shuffle"]}), ("mlm_autoencoder", {})]
+)
+def test_positions_in_the_attention_cannot_be_shuffled_nor_tell_a_decoder_the_order(name, settings):
+    encoder = tiny.bert()
+    encoder.backbone.config.position_biased_input = False  # DeBERTa's
+    with pytest.raises(RecipeError, match=r"E303 .* positions that the layer of embeddings adds"):
+        made(name, encoder, **settings)
+    assert made("consert", encoder, first=["token_cutoff"], second=["feature_cutoff"])
+
+
 def test_heads_that_nobody_knows_to_silence_are_refused_with_the_recipe():
     encoder = tiny.bert()
     encoder.backbone = T5EncoderModel(T5Config(vocab_size=81, d_model=16, d_kv=8, num_heads=2))
