@@ -59,7 +59,8 @@ def benchmark(config: BenchmarkSettings) -> Scoreboard:
         run_id = record.run.id
         with tracked_run("benchmark", params=settings, tags={"run": run_id}, key=run_id) as run:
             board = scoreboard(config, run_id)
-            run.log_artifact(write_board(board, folder_of(config, run_id)))
+            for file in write_board(board, folder_of(config, run_id)):
+                run.log_artifact(file)
             for cell in cells_of(board):
                 told = {f"{cell.group}/{cell.task}/{k}": v for k, v in cell.measures.items()}
                 run.child(cell.system).log_metrics(told)

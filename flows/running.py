@@ -7,7 +7,7 @@ from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
-from sentemb_core.errors import RegistryError
+from sentemb_core.errors import RegistryError, StorageError
 from sentemb_core.formats import are, counted
 from sentemb_core.store.runs import begun_here, read_run
 from tasks.checks import check_faiss
@@ -28,13 +28,13 @@ def running() -> Generator[None, None, None]:
     try:
         with logged(log), served(log.with_name("server.log")):
             yield
-    except (KeyboardInterrupt, RegistryError):  # a run registers last
+    except (KeyboardInterrupt, RegistryError, StorageError):  # a run registers last
         remark(kept_of(begun_here()[earlier:]))
         raise
 
 
 def kept_of(runs: Sequence[str]) -> str:
-    """What the last of these leaves that was interrupted, or found no registry, in a sentence."""
+    """What the last of these leaves that was interrupted, found no registry or no room."""
     from sentemb_core.store.objects import Store
 
     run = read_run(Store.default(), runs[-1]) if runs else None

@@ -29,6 +29,9 @@ ENVIRONMENT = {
     "PREFECT__SERVER_FINAL": "1",
 }
 
+STARTED_BY = "SENTEMB_STARTED_BY"
+"""Names the process that started a server: `doctor` asks whether it is still the parent."""
+
 PATIENCE = 300
 """Seconds for a start; 18 were seen for a new home, and a disk may stall for a minute."""
 
@@ -92,7 +95,7 @@ def start_server(log: Path) -> str:
         _kept.append(
             subprocess.Popen(
                 [sys.executable, "-P", __file__, str(listening.fileno())],
-                env=os.environ | ENVIRONMENT,
+                env=os.environ | ENVIRONMENT | {STARTED_BY: str(os.getpid())},
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

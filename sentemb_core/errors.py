@@ -183,7 +183,14 @@ class GateRefusedError(SentembError):
 
 
 class RegistryError(SentembError, LookupError):
-    """A registered model, version or alias that is not there, or a registry that cannot be read."""
+    """A registered model, version or alias that is not there, or cannot be what it is asked for."""
 
     code = "E702"
     exit_code = 2
+
+
+class RegistryDownError(RegistryError):
+    """A registry that cannot be used: its server or the place of its files does not answer."""
+
+    code = "E703"
+    exit_code = 5

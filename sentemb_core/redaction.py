@@ -3,18 +3,35 @@
 import os
 import re
 
-SECRET_NAME = re.compile(r"(^|_)(PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIALS?|KEY)(_|$)", re.I)
-"""Environment variables whose values are never written down."""
+SECRET_NAME = re.compile(
+    r"(PASSWORD|PASSWD|PWD|KEY|(?<![^_])(TOKEN|SECRET|CREDENTIALS?))(_|$)", re.IGNORECASE
+)
+"""Environment variables whose values are never written down (PGPASSWORD, MLFLOW_APIKEY, ...)."""
+
+FOLDERS = {"PWD", "OLDPWD"}
+"""A shell's working folders, whose names alone look secret."""
 
 SHORTEST_SECRET = 6
 """Shorter values ("1", "true") are switches, and would mangle ordinary text."""
 
-USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
+USERINFO = re.compile(r"(?<=://)([^/\s:]*:(?!\d{1,5}[/?#])\S*|[^/\s]+)@")
+"""The user part of an address, to its last @: a password may have one, and a slash, too.
+
+Where no password begins, or a port does, a slash ends it: what comes after is a path.
+"""
 
 
 def redacted(text: str) -> str:
     """The text without passwords in addresses and without values of secret-named variables."""
-    for name, value in os.environ.items():
-        if len(value) >= SHORTEST_SECRET and SECRET_NAME.search(name):
-            text = text.replace(value, "***")
+    for value in sorted(secrets(), key=len, reverse=True):  # one may begin another
+        text = text.replace(value, "***")
     return USERINFO.sub("***@", text)
+
+
+def secrets() -> set[str]:
+    """Values of this process's secret-named variables."""
+    return {
+        value
+        for name, value in os.environ.items()
+        if len(value) >= SHORTEST_SECRET and SECRET_NAME.search(name) and name not in FOLDERS
+    }

@@ -9,6 +9,7 @@ from sentemb_core.method_settings import ICT, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
 from tasks.checks import entry_of, silent
+from tasks.sources import require_unchanged
 from tasks.storing import opened, written
 from tasks.walking import PENDING
 
@@ -29,6 +30,7 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     read = working_folder()  # stays if the corpus is refused: the quarantine says why
     with silent("sentemb_core.corpus.columns"):  # `check_corpus` has told what it guessed
         write_documents(config.model_copy(update={"source": place}), read)
+    require_unchanged(place, config)
     with written("documents") as draft:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentemb_core.store.locks import file_lock, is_locked
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.spool import Event, Point, Spool, first_line
+from tasks.spool import Event, Kind, Point, Spool, first_line
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -37,6 +37,9 @@ REFUSALS = {
     "RESOURCE_DOES_NOT_EXIST",
 }
 """Codes of a tracker that will say no for ever; any other failure may pass."""
+
+PASSING = {408, 429}
+"""Statuses of a server that was too slow or too busy for a file; others of 4xx are for ever."""
 
 
 class Sender:
@@ -131,7 +134,7 @@ def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> No
             try:
                 tell(spool, home, events)
             except Exception as error:
-                if getattr(error, "error_code", None) not in REFUSALS:
+                if not is_refusal(error, events[0].kind):
                     raise
                 tell_one_by_one(spool, home, events)
             spool.mark(spool.sent.model_copy(update={"offset": offset}))
@@ -158,10 +161,22 @@ def tell_one_by_one(spool: Spool, home: Path, events: list[Event]) -> None:
         try:
             tell(spool, home, [event])
         except Exception as error:
-            if getattr(error, "error_code", None) not in REFUSALS:
+            if not is_refusal(error, event.kind):
                 raise
             log.warning("MLflow refuses %s of a run: %s", event.kind, first_line(error))
             spool.reject(event, first_line(error))
+
+
+def is_refusal(error: Exception, kind: Kind) -> bool:
+    """Whether an event of this kind fails so for ever, and would block all that come after it.
+
+    Files have ways of their own, without MLflow's codes: a proxy takes none so large (413), or the
+    place where they lie wants a library that is not here (S3 and boto3).
+    """
+    if kind != "artifact" or hasattr(error, "error_code"):
+        return getattr(error, "error_code", None) in REFUSALS
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    return isinstance(error, ImportError) or (400 <= status < 500 and status not in PASSING)
 
 
 def tell(spool: Spool, home: Path, events: list[Event]) -> None:

@@ -27,6 +27,9 @@ HASHED = 64 << 20
 EPHEMERAL = b"PREFECT__SERVER_EPHEMERAL=1"
 """What Prefect marks a short-lived server with."""
 
+STARTED_BY = "SENTEMB_STARTED_BY"
+"""Names the process that started a server (`flows.server`)."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -123,18 +126,35 @@ def server(home: Path) -> Finding:
 
 
 def orphans(home: Path, processes: Path = Path("/proc")) -> list[Finding]:
-    """Short-lived servers of this home while none of its runs goes on: they hold its database."""
+    """Short-lived servers of this home while none of its runs goes on: they hold its database.
+
+    A run files itself when its server answers, so a server whose starter lives is none of them.
+    """
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
 
     if any(run.state == "running" for run in last_runs(Store(home))):
         return []
     wanted = {f"SENTEMB_HOME={home}".encode(), EPHEMERAL}
-    left = [path.name for path in processes.glob("[0-9]*") if wanted <= environment_of(path)]
+    left = [
+        path.name
+        for path in processes.glob("[0-9]*")
+        if wanted <= (told := environment_of(path))
+        and f"{STARTED_BY}={parent_of(path)}".encode() not in told
+    ]
     return [
         Finding("Prefect server of a run that is gone", f"end it: kill {pid}", ok=False)
         for pid in sorted(left, key=int)
     ]
+
+
+def parent_of(process: Path) -> str:
+    """Id of a process's parent: another one than it started with if that is gone."""
+    try:
+        lines = (process / "status").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.split()[1] for line in lines if line.startswith("PPid:")), "")
 
 
 def environment_of(process: Path) -> set[bytes]:

@@ -3,7 +3,7 @@
 import logging
 
 from sentemb_core.configs import RunConfig
-from sentemb_core.errors import RegistryError
+from sentemb_core.errors import RegistryError, StorageError
 from tasks.artifacts import link, markdown
 from tasks.following import Following, metrics_of
 from tasks.gating import landed
@@ -52,14 +52,14 @@ def landed_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
     """With what the registry and the gate say; a registry that fails costs nobody the report.
 
     Raises:
-        RegistryError: MLflow cannot be reached. `resume` asks it again, and the report then has
-            its word, too.
+        RegistryError, StorageError: MLflow cannot be reached, or its disk is full. `resume` asks it
+            again, and the report then has its word, too.
     """
     try:
         landing = landed(config, outcome.training, outcome.encoder)
-    except RegistryError:
+    except (RegistryError, StorageError):
         note = (
-            "The encoder is not registered, for the registry did not answer: "
+            "The encoder is not registered, for the registry could not be used: "
             f"`python -m flows resume {outcome.run}` asks it again."
         )
         write_report_of(outcome, config, note)

@@ -7,6 +7,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
 from tasks.checks import learns_from_labels
 from tasks.rows import Labelled
+from tasks.sources import require_unchanged
 from tasks.storing import opened, written
 from tasks.walking import PENDING
 
@@ -24,6 +25,7 @@ def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> Art
     with written("documents") as draft:
         named = config.model_copy(update={"source": place})
         refused = write_with_labels(opened(documents), named, draft.path)
+        require_unchanged(place, config)
     if refused:
         log.warning("refused labels and why: %s", opened(draft.ref) / REJECTED)
     return draft.ref

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sentemb_core.errors import RegistryError, UnsafeModelError
+from sentemb_core.errors import (
+    RegistryDownError,
+    RegistryError,
+    SentembError,
+    UnsafeModelError,
+)
 from sentemb_core.redaction import redacted
+from sentemb_core.store.disk import storage_errors
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.mlflow_client import mlflow_client, set_environment, tracking_uri
@@ -150,14 +156,23 @@ def pages(search: Callable[..., Any]) -> Iterator[Any]:
 
 @contextmanager
 def readable(home: Path) -> "Generator[MlflowClient, None, None]":
-    """MLflow's client; what it raises becomes an error that says what cannot be reached."""
+    """MLflow's client; what it raises becomes an error that says what cannot be reached.
+
+    A server's refusal of a file is an `OSError`, a missing library of its artifacts' place (S3
+    wants boto3) an `ImportError`.
+    """
     set_environment()
     from mlflow.exceptions import MlflowException
 
     try:
-        yield mlflow_client(home)
-    except MlflowException as error:
-        raise RegistryError(
+        with storage_errors(home):
+            yield mlflow_client(home)
+    except SentembError:  # some are kinds of OSError, and say more
+        raise
+    except (MlflowException, OSError, ImportError) as error:
+        missing = isinstance(error, ImportError)
+        raise RegistryDownError(
             f"The model registry at {redacted(tracking_uri(home))} cannot be used: "
-            f"{first_line(error).rstrip('.')}. Is its server up (MLFLOW_TRACKING_URI)?"
+            f"{first_line(error).rstrip('.')}. "
+            + ("Install it here." if missing else "Is its server up (MLFLOW_TRACKING_URI)?")
         ) from error

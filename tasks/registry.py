@@ -8,10 +8,10 @@ machine: more than one that write to one server need a queue of their own.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +25,9 @@ from tasks.mlflow_client import experiment_id
 from tasks.mlflow_model import MODEL, model_ref, refuse_unsafe, upload_model
 from tasks.model_versions import NAME, ModelVersion, one_version, readable, version_of
 from tasks.tracking import dotted
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 Alias = Literal["champion", "challenger"]
 
@@ -71,7 +74,7 @@ def register(
     Raises:
         UsageError: a name that is not plain.
         UnsafeModelError: pickles, code or links in the folder.
-        RegistryError: MLflow cannot be reached.
+        RegistryDownError: MLflow cannot be reached.
     """
     if not NAME.fullmatch(name):
         raise UsageError(
@@ -90,14 +93,26 @@ def register(
         if known := client.search_model_versions(query):
             return version_of(known[0])
         run = client.create_run(experiment_id(home), run_name=f"register {name}", tags=told)
-        told |= upload_model(client, run.info.run_id, folder, canaries)
-        for key, value in dotted(metrics or {}):
-            client.log_metric(run.info.run_id, key, value)
-        client.set_terminated(run.info.run_id)
+        with terminated(client, run.info.run_id):
+            told |= upload_model(client, run.info.run_id, folder, canaries)
+            for key, value in dotted(metrics or {}):
+                client.log_metric(run.info.run_id, key, value)
         if not client.search_registered_models(f"name = '{name}'"):
             client.create_registered_model(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
         return version_of(client.create_model_version(name, source, run.info.run_id, told))
+
+
+@contextmanager
+def terminated(client: "MlflowClient", run_id: str) -> Generator[None, None, None]:
+    """A run of MLflow that is over with the block, as FAILED if the block fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # the first failure says more
+            client.set_terminated(run_id, "FAILED")
+        raise
+    client.set_terminated(run_id)
 
 
 def promote(
@@ -111,7 +126,7 @@ def promote(
             asked while the registry is locked, and must not write to it.
 
     Raises:
-        RegistryError: MLflow cannot be reached.
+        RegistryDownError: MLflow cannot be reached.
     """
     home = Store.default().root
     with writing(home), readable(home) as client:

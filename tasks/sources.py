@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from sentemb_core.configs import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
+from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store.objects import file_digest
 
 
@@ -18,6 +19,25 @@ def digest_of_labels(config: LabelsConfig) -> str:
     """Of the file of labels, as of a corpus."""
     assert config.source is not None, "a file of labels is named"
     return digest_of_corpus(CorpusConfig(source=config.source, encoding=config.encoding))
+
+
+def require_unchanged(place: str, config: CorpusConfig | LabelsConfig) -> None:
+    """Once a source is read: that its bytes are those of the digest that `config.source` is.
+
+    Files that nobody wrote to are not read again. A data set of the hub is named by its builder.
+
+    Raises:
+        UnreadableSourceError: it has become another.
+    """
+    from sentemb_core.corpus.source import source_format
+
+    if source_format(place) == "hub":
+        return
+    if digest_of_corpus(CorpusConfig(source=place)) != config.source:
+        raise UnreadableSourceError(
+            f"A source stays as it is while it is read; {place} changed, so what was read is of no "
+            "one state and is not kept. Run again when nobody writes to it, or read a copy."
+        )
 
 
 def by_bytes(config: EncoderConfig) -> EncoderConfig:

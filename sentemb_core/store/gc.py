@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.store import disk, records, runs
-from sentemb_core.store.locks import is_locked, remove_unheld
+from sentemb_core.store.locks import is_locked, lock_if_free, remove_unheld
 from sentemb_core.store.objects import NAME, Store
 from sentemb_core.store.runs import Run
 from sentemb_core.types import ArtifactRef
@@ -50,10 +50,12 @@ def collect(
     sizes = {path: size(path) for paths in found.values() for path in paths}
     gone = found
     if not dry_run:
-        gone = {"records": removed(store, found.pop("records"))}  # no run finds what they name now
-        taken = {ref.digest for run in going_on(runs.last_runs(store)) for ref in run.refs}
-        unused = (path for path in found.pop("objects") if path.name not in taken)
-        gone["objects"] = removed(store, (path for path in unused if changed(path) < began))
+        unused = still_unused(store, found.pop("objects"), began)
+        digests = {path.name for path in unused}
+        named = (path for path in found.pop("records") if names_any(path, digests))
+        gone = {"records": removed(store, named)}  # no run finds what they name now
+        gone["objects"] = removed(store, still_unused(store, unused, began))
+        gone["work"] = [path for path in found.pop("work") if remove_work(store, path)]
         gone |= {kind: removed(store, paths) for kind, paths in found.items()}
     garbage = Garbage(
         counts={kind: len(paths) for kind, paths in gone.items()},
@@ -72,6 +74,14 @@ def removed(store: Store, paths: Iterable[Path]) -> list[Path]:
         for path in paths
         if (remove_unheld(path) if path.suffix == LOCK else remove(store, path))
     ]
+
+
+def still_unused(store: Store, folders: Iterable[Path], since: float) -> list[Path]:
+    """Those of these artifacts that nobody made anew since then, and no run took up."""
+    known = runs.last_runs(store)
+    later = [run for run in known if run.finished and run.finished >= since]
+    taken = {ref.digest for run in (*going_on(known), *later) for ref in run.refs}
+    return [path for path in folders if path.name not in taken and changed(path) < since]
 
 
 def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
@@ -177,6 +187,12 @@ def size(path: Path) -> int:
 
 def children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def remove_work(store: Store, folder: Path) -> bool:
+    """Remove a working folder unless its stage goes on, or went on since the folder was found."""
+    with lock_if_free(store.lock(folder.name)) as free:
+        return free and is_abandoned(folder, WEEK) and remove(store, folder)
 
 
 def remove(store: Store, path: Path) -> bool:

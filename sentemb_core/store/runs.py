@@ -87,9 +87,13 @@ class RunLog:
             self._file(**changes)
 
     def add(self, used: Used) -> None:
-        """One more stage; the first use of a key is the one that counts."""
+        """One more stage; the first use of a key is the one that counts.
+
+        One that was made anew and came out otherwise, as a timed one does, is filed beside it.
+        """
         with self._turn:
-            before = [known for known in self.run.stages if known.key == used.key]
+            same = (used.key, used.outputs)
+            before = [known for known in self.run.stages if (known.key, known.outputs) == same]
             first = before[0] if before else used
             self.uses.append(first)
             if first not in self.used:

@@ -171,7 +171,7 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
     ]
     interval: Json = {"low": min(gains), "high": max(gains), "unkept": not timed}
     if all(has_units(one, column) for column, one, _ in first):
-        interval = told_of(claim_interval(contests(pairs)), "interval")
+        interval = told_of(claim_interval(kept_contests(contests(pairs))), "interval")
     return Rival(
         than=than,
         difference=mean(gains),
@@ -215,9 +215,18 @@ def result_ref(finding: Finding) -> ArtifactRef:
     return finding.result
 
 
+def kept_contests(found: Sequence[Contest]) -> ArtifactRef:
+    """As an artifact: a record holds some hundred references, a claim may rest on more."""
+    return kept_json("contests", {"contests": [one.model_dump(mode="json") for one in found]})
+
+
 @stage("claim_interval", version=3)
-def claim_interval(contests: list[Contest]) -> ArtifactRef:
-    """95 % of two arms' mean difference, over the queries, pairs or examples of all columns."""
+def claim_interval(contests: ArtifactRef) -> ArtifactRef:
+    """95 % of two arms' mean difference, over the queries, pairs or examples of all columns.
+
+    Args:
+        contests: What `kept_contests` wrote.
+    """
     from sentemb_core.evaluation.comparison import seeds_interval, units_in
     from sentemb_core.evaluation.results import TaskResult, read_result
     from sentemb_core.evaluation.titles import title_result
@@ -227,9 +236,10 @@ def claim_interval(contests: list[Contest]) -> ArtifactRef:
             return title_result(opened(ref), contest.measure)
         return read_result(opened(ref))
 
+    asked = [Contest.model_validate(one) for one in told_of(contests, "contests")["contests"]]
     tasks = [
         [(result(one, contest), result(other, contest)) for one, other in contest.pairs]
-        for contest in contests
+        for contest in asked
     ]
     found = seeds_interval(tasks)
     told = {"low": found.low, "high": found.high, "units": units_in(tasks)}

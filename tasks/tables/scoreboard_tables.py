@@ -62,10 +62,13 @@ COLUMNS = (
 )
 
 
-def write_board(board: Scoreboard, folder: Path) -> Path:
+def write_board(board: Scoreboard, folder: Path) -> list[Path]:
     """page.html, table.csv, table.json, scores.json with the figure's data, scores.png if any.
 
     Where words and vectors are joined, alpha.json and alpha.png, too.
+
+    Returns:
+        These files; the folder may have others.
     """
     from sentemb_core.report.drawing import Drawing
     from sentemb_core.report.experiment import experiment_figure
@@ -74,7 +77,8 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     cells = cells_of(board)
-    write_csv(board, cells, folder / "table.csv")
+    files = [folder / "table.csv"]
+    write_csv(board, cells, files[0])
     points, marks = [*points_of(cells, board.fixed), *fusion_points(board)], alpha_marks(board)
     drawings: dict[str, Drawing] = {}
     if points:
@@ -84,15 +88,17 @@ def write_board(board: Scoreboard, folder: Path) -> Path:
         figure = experiment_figure(marks, "BM25 + alpha cosine", "alpha")
         drawings["alpha"] = Drawing("alpha", "What BM25 + alpha cosine finds by alpha", figure)
     for name, drawing in drawings.items():
-        (folder / f"{name}.png").write_bytes(png(drawing.figure))
-    write_page(board, cells, drawings, folder)
+        files.append(folder / f"{name}.png")
+        files[-1].write_bytes(png(drawing.figure))
+    files.append(write_page(board, cells, drawings, folder))
     told = {"table": board_json(board), "scores": [point.model_dump() for point in points]}
     if marks:
         told["alpha"] = [mark.model_dump() for mark in marks]
     for name, value in told.items():
+        files.append(folder / f"{name}.json")
         text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-        (folder / f"{name}.json").write_text(text, encoding="utf-8")
-    return folder
+        files[-1].write_text(text, encoding="utf-8")
+    return files
 
 
 def write_csv(board: Scoreboard, cells: Sequence[ScoreCell], path: Path) -> None:

@@ -23,6 +23,7 @@ MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
 UNSEEN = {
     "tasks.benchmark.kept_json": "a value that the core computed, as JSON; what there is stays "
     "readable, or its stages take another version",
+    "tasks.benchmark.told_of": "what stands in an artifact's file, which its digest names",
     "tasks.caching.working_folder": "a killed training ends in the same bits",
     "tasks.checks.silent": "what a log leaves out changes no result",
     "tasks.following.step_logger": "MLflow is told, and nothing comes back",
@@ -30,6 +31,7 @@ UNSEEN = {
     "tasks.rows.Labelled": "a record of another shape is no hit",
     "tasks.rows.Trained": "a record of another shape is no hit",
     "tasks.rows.Value": "strict and frozen; the fields stand with the stage",
+    "tasks.sources.require_unchanged": "it refuses what is under a wrong name, or does nothing",
     "tasks.storing.opened": "where an artifact lies does not change it",
     "tasks.storing.written": "where an artifact lies does not change it",
 }

@@ -109,6 +109,12 @@ def duel_of(config: BenchmarkSettings) -> Duel:
         return compare.fn(config)
 
 
+def written(board: Scoreboard, folder: Path) -> Path:
+    """The folder, which now has the board's files and these alone."""
+    assert set(write_board(board, folder)) == set(folder.iterdir())
+    return folder
+
+
 @pytest.fixture(scope="module")
 def board(files: Path) -> Scoreboard:
     return board_of(asked(files, beir=[str(files / "beir")]))
@@ -140,7 +146,7 @@ def test_only_sets_of_the_papers_are_averaged_and_a_system_must_have_them_all(bo
 def test_a_table_with_bm25_says_which_it_is(board: Scoreboard, tmp_path: Path, capsys):
     told = "BM25: k1 1.2, b 0.75, k3 8; title and text as one field, words lowercased and not "
     assert told in shown(capsys, *scoreboard_tables(board))
-    assert told in (write_board(board, tmp_path) / "page.html").read_text("utf-8")
+    assert told in (written(board, tmp_path) / "page.html").read_text("utf-8")
 
 
 def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_path: Path, capsys):
@@ -152,7 +158,7 @@ def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_pat
     some = board_of(asked(files, "one", tasks=tasks, data=str(tmp_path)))
     note = "The average of sts is of STS12, STS13."
     assert note in shown(capsys, *scoreboard_tables(some))
-    assert note in (write_board(some, tmp_path / "out") / "page.html").read_text("utf-8")
+    assert note in (written(some, tmp_path / "out") / "page.html").read_text("utf-8")
     whole = board_of(asked(files, "one", tasks=tasks[:2], data=str(tmp_path)))
     assert "The average of" not in shown(capsys, *scoreboard_tables(whole))
 
@@ -201,7 +207,7 @@ def test_a_plan_walks_the_whole_benchmark_and_computes_nothing(files: Path, tmp_
 
 
 def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: Path):
-    folder = write_board(board, tmp_path / "out")
+    folder = written(board, tmp_path / "out")
     told = json.loads((folder / "table.json").read_text("utf-8"))
     assert told == json.loads(json.dumps(board_json(board)))
     with (folder / "table.csv").open(encoding="utf-8") as file:
@@ -228,7 +234,7 @@ def test_how_much_of_a_text_each_model_reads_is_told_wherever_its_numbers_are(
     told = " ".join(shown(capsys, *scoreboard_tables(found)).split())
     assert note in told
     assert board_json(found)["models"]["short"]["max_length"] == 7
-    folder = write_board(found, tmp_path / "out")
+    folder = written(found, tmp_path / "out")
     assert note in (folder / "page.html").read_text("utf-8")
     with (folder / "table.csv").open(encoding="utf-8") as file:
         lengths = {row["system"]: row["max_length"] for row in csv.DictReader(file)}
@@ -240,7 +246,7 @@ def test_how_much_of_a_text_each_model_reads_is_told_wherever_its_numbers_are(
 
 
 def test_the_page_has_every_number_of_the_table_and_loads_nothing(board: Scoreboard, tmp_path):
-    page = (write_board(board, tmp_path) / "page.html").read_text(encoding="utf-8")
+    page = (written(board, tmp_path) / "page.html").read_text(encoding="utf-8")
     for cell in cells_of(board):
         assert f"{100 * cell.value:.1f} ({100 * cell.low:.1f} to {100 * cell.high:.1f})" in page
     assert "<script" not in page
@@ -283,7 +289,7 @@ def test_mean_and_weighted_mean_are_told_of_tasks_with_subsets_alone(
     )
     line = f"STS12, mean and weighted mean over its subsets: {numbers}"
     said = shown(capsys, *scoreboard_tables(board))
-    page = (write_board(board, tmp_path / "out") / "page.html").read_text("utf-8")
+    page = (written(board, tmp_path / "out") / "page.html").read_text("utf-8")
     assert line in " ".join(said.split())
     assert line in page
     assert [text.count("over its subsets") for text in (said, page)] == [1, 1]
@@ -319,7 +325,7 @@ def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys)
     assert told["overlap"]["STS12"]["exact"] == pytest.approx(1 / 2, abs=0.03)
     assert set(told["diagnostics"]) == {"pairs of stsb_dev", "halves of the corpus's documents"}
     said = shown(capsys, *scoreboard_tables(found))
-    page = (write_board(found, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
+    page = (written(found, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
     for lines in (
         overlap_lines(found.overlap),
         *(diagnosis_lines(told, {}) for told in found.diagnoses.values()),
@@ -355,7 +361,7 @@ def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Pa
     assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(board))
     nothing = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
     assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(nothing))
-    folder = write_board(nothing, tmp_path / "out")
+    folder = written(nothing, tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == [
         *("page.html", "scores.json", "table.csv", "table.json")
     ]
@@ -426,7 +432,7 @@ def test_pairs_that_cannot_be_read_leave_the_table(files: Path, tmp_path: Path, 
     said = shown(capsys, *scoreboard_tables(board))
     assert "pairs of stsb_dev, one: E103" in said
     assert "Without labels" not in said  # no table of nothing
-    page = (write_board(board, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
+    page = (written(board, tmp_path / "out") / "page.html").read_text(encoding="utf-8")
     assert "pairs of stsb_dev, one: E103" in page
     assert exit_code(board) == 3
 
@@ -795,6 +801,21 @@ def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
     assert "STS13: not run: wants sts_sts13.parquet" in capsys.readouterr().out
 
 
+def test_mlflow_has_a_boards_files_and_nothing_else_of_the_folder_they_lie_in(
+    files: Path, tmp_path: Path
+):
+    (tmp_path / ".env").write_text("SECRET=1")
+    with without_prefect(Store.default()):
+        board = benchmark.benchmark.fn(asked(files, "one", tasks=["sts12"], out=str(tmp_path)))
+    home = Store.default().root
+    client = mlflow_client(home)
+    runs = client.search_runs([experiment_id(home)], f"tags.run = '{board.run}'")
+    (run,) = (run.info.run_id for run in runs)
+    assert {file.path for file in client.list_artifacts(run)} == {
+        *("page.html", "scores.json", "scores.png", "table.csv", "table.json")
+    }
+
+
 @pytest.mark.server
 @pytest.mark.slow
 def test_under_prefect_the_door_prints_json_and_mlflow_has_a_child_per_system(
@@ -845,7 +866,7 @@ def test_words_and_vectors_together_are_told_on_queries_that_chose_nothing(
     lines = fusion_lines(found.fusions)
     assert [line[3] for line in lines[1:]] == [f"alpha {one['alpha']:g}", "rank fusion"] * 2
     said = shown(capsys, *scoreboard_tables(found))
-    folder = write_board(found, tmp_path / "out")
+    folder = written(found, tmp_path / "out")
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert "Words and vectors together" in page
     for line in lines:

@@ -22,6 +22,7 @@ from flows.logs import server_lost
 from flows.server import served, wait_for
 from sentemb_core.errors import ServerLostError
 from sentemb_core.store.locks import is_locked
+from tasks import doctor
 from tasks.artifacts import answers
 from tests.flows.corpora import tiny_run
 from tests.waiting import LONG, awake, soon
@@ -78,6 +79,15 @@ def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
         assert process.poll() is None
         process.stdin.close()
         assert process.wait(timeout=LONG) == -signal.SIGTERM
+
+
+def test_a_server_notes_who_started_it_where_doctor_looks(tmp_path: Path, monkeypatch):
+    noted: dict[str, str] = {}
+    monkeypatch.setattr(server, "_kept", [])
+    monkeypatch.setattr(subprocess, "Popen", lambda _, env, **__: noted.update(env))
+    server.start_server(tmp_path / "server.log")
+    assert noted[doctor.STARTED_BY] == str(os.getpid())
+    assert doctor.EPHEMERAL.decode() in {f"{name}={value}" for name, value in noted.items()}
 
 
 def test_a_server_that_does_not_come_up_is_told_with_its_log(tmp_path: Path):

@@ -57,6 +57,25 @@ def test_a_run_knows_what_was_used_while_a_thing_was_made(chain, store):
     assert told == [["encode", "graph", "train"]] * 2
 
 
+def timed(text: str) -> ArtifactRef:
+    """Other bytes at each time, as measured seconds are."""
+    with Store.default().writing("seconds") as draft:
+        (draft.path / "values.json").write_text(f"{text} {time.perf_counter_ns()}")
+    return draft.ref
+
+
+def test_a_stage_that_came_out_otherwise_when_it_was_made_anew_is_filed_again(store):
+    stage, text = Stage("timed", 1, timed), {"text": "a"}
+    with runs.recording(store, "twice", [], {}) as log:
+        first, again = stage.run(store, text), stage.run(store, text, refresh=True)
+        stage.run(store, text)
+    (run,) = runs.last_runs(store)
+    assert run.refs == [first, again]
+    assert log.used == run.stages, "each once"
+    grow_old(store)
+    assert collect(store, [], keep_runs=1).counts["objects"] == 0
+
+
 def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
     with pytest.raises(ZeroDivisionError), runs.recording(store, "bad", [], {}):
         _ = 1 / 0
@@ -232,6 +251,29 @@ def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):
     assert left == [".nfs 1", "train-alive"]
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_training_that_goes_on_while_garbage_is_looked_for_keeps_its_checkpoints(
+    store, monkeypatch, ended
+):
+    """It holds its lock, or was stopped again after a further checkpoint."""
+    step = store.work("train-abc") / "step-1"
+    step.write_text("x")
+    grow_old(store, 2 * WEEK)
+    resumed = contextlib.ExitStack()
+
+    def resume(_):
+        if ended:
+            step.with_name("step-2").touch()
+        else:
+            resumed.enter_context(file_lock(store.lock("train-abc")))
+        return 0
+
+    monkeypatch.setattr(gc, "size", resume)
+    with resumed:
+        assert collect(store, [], keep_runs=0).counts["work"] == 0
+        assert step.exists()
+
+
 def test_a_run_that_goes_on_keeps_what_it_has_used_and_what_was_made_since(chain, store, put):
     old = chain.run_chain(text="old").model
     grow_old(store)
@@ -265,6 +307,25 @@ def test_what_a_run_takes_up_while_garbage_is_looked_for_stays(chain, store, mon
         (late,) = runs.last_runs(store)
         assert late.refs
         assert all(map(store.holds, late.refs))
+    chain.RAN.clear()
+    chain.run_chain()
+    assert chain.RAN == [], "its records stay, too"
+
+
+def test_what_a_run_used_that_ended_while_garbage_was_looked_for_stays(chain, store, monkeypatch):
+    chain.run_chain()
+    chain.run_chain(text="lost")
+    grow_old(store)
+
+    def use(_):
+        if not (store.root / "runs").exists():
+            recorded_run(chain, store, "short")
+        return 0
+
+    monkeypatch.setattr(gc, "size", use)
+    assert collect(store, [], keep_runs=0).counts["objects"] == 3
+    (short,) = runs.last_runs(store)
+    assert all(map(store.holds, short.refs))
 
 
 def test_a_rebuilt_artifact_is_young_again(store, put):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
+from sentemb_core.store import fsck as checking
 from sentemb_core.store.fsck import fsck
 from sentemb_core.store.objects import Store, verified
 from sentemb_core.types import ArtifactRef
@@ -316,3 +317,17 @@ def test_fsck_hashes_again_sets_aside_and_lists(store, put):
     assert not health.healthy
     assert not store.folder(bad.digest).exists()
     assert verified(store.folder(good.digest), deep=True).ref == good
+
+
+def test_what_gc_removes_while_fsck_reads_is_not_corrupt(store, put, monkeypatch):
+    gone, kept = put(text="gone"), put(text="kept")
+
+    def read(folder, *, deep):
+        if folder.name == gone.digest:
+            disk.remove(folder)
+        return verified(folder, deep=deep)
+
+    monkeypatch.setattr(checking, "verified", read)
+    health = fsck(store)
+    assert (health.ok, health.bytes, health.corrupt) == (1, kept.size, [])
+    assert health.healthy

@@ -1,17 +1,22 @@
 """What reading a corpus says, and that it says it once."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from flows.steps import documents_of
-from sentemb_core.configs import CorpusConfig
+from flows.steps import as_read, documents_of
+from sentemb_core.configs import CorpusConfig, LabelsConfig
+from sentemb_core.corpus import documents, labels
+from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.store import objects
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.checks import check_corpus
-from tasks.corpus import document_count, read_corpus
+from tasks.corpus import document_count
+from tasks.labels import read_labels
 from tasks.walking import without_prefect
 
 
@@ -23,9 +28,70 @@ def test_a_guessed_column_is_told_once_by_the_check_that_comes_first(tmp_path: P
     config = CorpusConfig(source=str(source))
     with caplog.at_level("INFO"), without_prefect(Store.default()):
         check_corpus(config)
-        read_corpus(str(source), config.model_copy(update={"source": "0" * 64}))
+        documents_of(config)
     assert len([line for line in caplog.messages if "(guessed)" in line]) == 1
     assert any("4 documents, 8 sentences" in line for line in caplog.messages)
+
+
+def written_to(source: Path, text: str, reader: Callable[..., object]) -> Callable[..., object]:
+    """A reader behind whose back somebody writes to what it reads."""
+
+    def read(*arguments: object) -> object:
+        with source.open("a", encoding="utf-8") as file:
+            file.write(text)
+        return reader(*arguments)
+
+    return read
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_corpus_that_is_written_to_while_it_is_read_is_kept_under_no_name(
+    tmp_path: Path, monkeypatch, folder: bool
+):
+    source = tmp_path / "texts" / "a.md" if folder else tmp_path / "corpus.jsonl"
+    text = "One. Two.\n" if folder else json.dumps({"text": "One. Two."}) + "\n"
+    source.parent.mkdir(exist_ok=True)
+    source.write_text(text, encoding="utf-8")
+    config = CorpusConfig(source=str(source.parent if folder else source))
+    with without_prefect(Store.default()):
+        with monkeypatch.context() as patched:
+            reader = written_to(source, text.replace("One", "Three"), documents.write_documents)
+            patched.setattr(documents, "write_documents", reader)
+            with pytest.raises(UnreadableSourceError, match=f"E103.*{config.source} changed"):
+                documents_of(config)
+        assert document_count(documents_of(config)) == (1 if folder else 2)
+
+
+@pytest.mark.usefixtures("home")
+def test_labels_that_are_written_to_while_they_are_read_are_kept_under_no_name(
+    tmp_path: Path, monkeypatch
+):
+    rows = [{"id": f"d{k}", "text": f"One {k}. Two {k}."} for k in range(4)]
+    source = tmp_path / "corpus.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pairs = tmp_path / "labels.csv"
+    pairs.write_text("doc_id,counterpart\nd0,first\n", encoding="utf-8")
+    named = as_read(LabelsConfig(source=str(pairs)))
+    reader = written_to(pairs, "d1,second\n", labels.write_with_labels)
+    monkeypatch.setattr(labels, "write_with_labels", reader)
+    with without_prefect(Store.default()):
+        read = documents_of(CorpusConfig(source=str(source), id_column="id"))
+        with pytest.raises(UnreadableSourceError, match=f"E103.*{pairs} changed"):
+            read_labels(read, str(pairs), named)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_corpus_that_nobody_writes_to_is_not_hashed_again(tmp_path: Path, monkeypatch):
+    source = tmp_path / "corpus.jsonl"
+    source.write_text(json.dumps({"text": "One. Two."}) + "\n", encoding="utf-8")
+    time.sleep(2 * objects.SETTLED / 1e9)
+    hashed: list[Path] = []
+    sha256 = objects.disk.sha256
+    monkeypatch.setattr(objects.disk, "sha256", lambda path: hashed.append(path) or sha256(path))
+    with without_prefect(Store.default()):
+        documents_of(CorpusConfig(source=str(source)))
+    assert hashed.count(source) == 1
 
 
 @pytest.mark.server

@@ -1,3 +1,4 @@
+import os
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -10,7 +11,7 @@ from sentemb_core.idc import faiss_wheels
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks import doctor
-from tasks.doctor import findings, orphans
+from tasks.doctor import STARTED_BY, findings, orphans, parent_of
 from tests.repository import ROOT
 
 
@@ -58,8 +59,9 @@ def test_two_faiss_wheels_or_none_are_told(home, monkeypatch, version: str | Non
     assert wrong(home) == {"exactly one faiss": told}
 
 
-def process(folder: Path, pid: int, *environment: str) -> None:
+def process(folder: Path, pid: int, *environment: str, parent: int = 1) -> None:
     (folder / str(pid)).mkdir(parents=True)
+    (folder / str(pid) / "status").write_text(f"Name:\tpython\nPid:\t{pid}\nPPid:\t{parent}\n")
     (folder / str(pid) / "environ").write_bytes("\0".join(environment).encode())
 
 
@@ -73,3 +75,18 @@ def test_a_server_that_a_killed_run_left_is_told_with_the_way_out(home, tmp_path
     assert (left.ok, left.found) == (False, "end it: kill 31")
     with recording(Store(home), "run", [], {}):
         assert orphans(home, listed) == [], "it is this run's"
+
+
+def test_a_server_of_a_run_that_just_starts_is_left_alone(home, tmp_path):
+    """The run files itself when the server answers; who reaps orphans need not be process 1."""
+    listed = tmp_path / "proc"
+    marks = ("PREFECT__SERVER_EPHEMERAL=1", f"SENTEMB_HOME={home}", f"{STARTED_BY}=20")
+    process(listed, 31, *marks, parent=20)
+    assert orphans(home, listed) == []
+    process(listed, 32, *marks, parent=7)
+    assert [left.found for left in orphans(home, listed)] == ["end it: kill 32"]
+
+
+def test_a_process_knows_its_parent():
+    assert parent_of(Path("/proc/self")) == str(os.getppid())
+    assert parent_of(Path("/proc/0")) == ""

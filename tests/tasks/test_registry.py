@@ -1,3 +1,4 @@
+import errno
 import json
 import multiprocessing
 import os
@@ -6,15 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from requests import HTTPError
 from safetensors.numpy import save_file
 
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
+from sentemb_core.errors import (
+    MissingEncoderError,
+    RegistryDownError,
+    RegistryError,
+    StorageError,
+    UnsafeModelError,
+    UsageError,
+)
 from sentemb_core.evaluation.gate import GateVerdict, gate
 from sentemb_core.store.objects import Store
 from tasks import registered_encoders
-from tasks.mlflow_client import mlflow_client, tracking_uri
+from tasks.mlflow_client import experiment_id, mlflow_client, tracking_uri
 from tasks.model_versions import find_version, registered_artifacts
 from tasks.registered_encoders import canaries_of, resolve
 from tasks.registry import fingerprint_of, promote, register
@@ -329,6 +338,36 @@ def test_a_registry_that_cannot_be_reached_is_named_without_its_password(home, f
     with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9 cannot be used") as caught:
         register(folder, "usgov", fingerprint="f")
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ModuleNotFoundError("No module named 'boto3'"), "No module named 'boto3'. Install it"),
+        (HTTPError("413 Client Error: Too large."), "413 Client Error: Too large. Is its server"),
+        (OSError(errno.ENOSPC, "No space left on device"), "E601 .*No space left on device"),
+    ],
+)
+def test_a_registry_that_takes_no_files_is_told_and_its_run_has_failed(
+    home, folder, monkeypatch, failure: Exception, told: str
+):
+    def refuse(*_):
+        raise failure
+
+    monkeypatch.setattr(mlflow_client(home), "log_artifacts", refuse)
+    with pytest.raises((RegistryDownError, StorageError), match=told) as raised:
+        register(folder, "usgov", fingerprint="f")
+    assert raised.value.exit_code == 5
+    (run,) = mlflow_client(home).search_runs([experiment_id(home)])
+    assert run.info.status == "FAILED"
+
+
+def test_an_error_of_ours_that_is_an_oserror_too_is_told_as_it_is(home, folder):
+    def judge(_):
+        raise StorageError("The disk is full.")
+
+    with pytest.raises(StorageError, match="E601"):
+        promote(register(folder, "usgov", fingerprint="f"), judge)
 
 
 def test_asking_an_empty_home_makes_no_database(bare_home):

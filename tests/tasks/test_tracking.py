@@ -14,10 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from requests import HTTPError, Response
 
 from sentemb_core.redaction import redacted
 from tasks import delivery, tracking
-from tasks.delivery import batches, deliver, sync
+from tasks.delivery import batches, deliver, is_refusal, sync
 from tasks.mlflow_client import experiment_id, mlflow_client, server_address
 from tasks.spool import Event, Spool
 from tasks.tracking import tracked_run
@@ -263,6 +264,36 @@ def test_what_mlflow_refuses_is_set_aside_and_blocks_nothing(home, caplog):
     assert "refuses" in caplog.text
 
 
+def answered(status: int) -> HTTPError:
+    response = Response()
+    response.status_code = status
+    return HTTPError(f"{status} of a proxy", response=response)
+
+
+@pytest.mark.parametrize(
+    "failure", [answered(413), ModuleNotFoundError("No module named 'boto3'")], ids=str
+)
+def test_a_file_that_mlflow_can_never_take_blocks_nothing(home, monkeypatch, failure: Exception):
+    def refuse(*_):
+        raise failure
+
+    monkeypatch.setattr(delivery, "upload", refuse)
+    with tracked_run("large") as run:
+        figure = home / "figure.svg"
+        figure.write_text("<svg/>")
+        run.log_artifact(figure)
+        run.log_metrics({"loss": 1.0}, 1)
+    found = runs(home)["large"]
+    assert (found.info.status, points(home, found, "loss")) == ("FINISHED", [(1, 1.0)])
+    assert str(failure) in (home / "spool" / "rejected.txt").read_text()
+
+
+@pytest.mark.parametrize("failure", [answered(503), answered(429), ConnectionError("reset")])
+def test_a_file_that_mlflow_may_take_later_waits(failure: Exception):
+    assert not is_refusal(failure, "artifact")
+    assert not is_refusal(answered(413), "metrics"), "of these MLflow says what it refuses"
+
+
 def test_names_and_sizes_that_mlflow_does_not_take_are_made_to_fit(home):
     with tracked_run("it's / odd", params={f"p{i}": i for i in range(250)}) as run:
         run.log_metrics({"R@5 (test)": 0.5, "x" * 400: 1.0})
@@ -298,6 +329,45 @@ def test_switches_are_no_secrets(monkeypatch):
     monkeypatch.setenv("SOME_TOKEN", "true")
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "undecided")
     assert redacted("true, undecided") == "true, undecided"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("postgresql://mlflow:pa/ss@db/m", "postgresql://***@db/m"),
+        ("mysql://mlflow:p@ssw0rd!x@db", "mysql://***@db"),
+        ("mysql://me@x.org:p@ss/w@db/m, or me@x.org", "mysql://***@db/m, or me@x.org"),
+        ("redis://:word@h:6379/0", "redis://***@h:6379/0"),
+        ("git+ssh://git@h/x@v1", "git+ssh://***@h/x@v1"),
+    ],
+)
+def test_of_an_address_the_whole_user_part_is_hidden(address: str, told: str):
+    assert redacted(address) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "me@example.org",
+        "models:/NAME@champion",
+        "/home/a@b/c.jsonl and sqlite:////home/a@b/mlflow.db",
+        "http://127.0.0.1:4200/runs/a@b",
+        "https://example.org/@me/x:y and s3://bucket/a@b",
+    ],
+)
+def test_what_is_no_user_part_stays(text: str):
+    assert redacted(text) == text
+
+
+def test_values_of_secret_names_are_hidden_the_longest_first(monkeypatch):
+    for name in ("PGPASSWORD", "MLFLOW_APIKEY", "MYSQL_PWD", "ANY_TOKEN", "aws_secret"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    monkeypatch.setenv("OTHER_TOKEN", "value-of")
+    for name in ("PWD", "OLDPWD", "KEYBOARD"):
+        monkeypatch.setenv(name, f"/left/{name}")
+    told = redacted(" ".join(value for value in os.environ.values() if "value-of" in value))
+    assert set(told.split()) == {"***"}
+    assert redacted("/left/PWD /left/OLDPWD /left/KEYBOARD").count("left") == 3
 
 
 def test_a_run_has_a_page_where_mlflow_is_served(home):
