@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.environment import prepare
 from flows.plan_table import goes_on, show_told
-from flows.presets import slow_products, slow_trainings
+from flows.presets import rash_trainings, slow_products, slow_trainings
 from flows.records import found_run, unfinished_run, waiting_run
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
@@ -90,8 +90,9 @@ def labels_unlearnt(config: AnyRun) -> list[str]:
 def examined(config: AnyRun) -> None:
     """Refuse what cannot work (`check_run`); say what will work otherwise than it may look."""
     check_run(config)
-    for warning in [*slow_trainings(config), *slow_products(config), *labels_unlearnt(config)]:
-        remark(f"warning {warning}")
+    for warnings in (slow_trainings, rash_trainings, slow_products, labels_unlearnt):
+        for warning in warnings(config):
+            remark(f"warning {warning}")
 
 
 def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:

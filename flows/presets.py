@@ -72,6 +72,9 @@ LEAST_STATIC_RATE = 2e-4
 """A tenth of `STATIC`'s: below it a table of token vectors hardly moves."""
 
 
+MOST_OF_TRANSFORMERS = 1e-3
+"""Twice that of ours from random weights, and half of a table's."""
+
 SMALL_EPOCHS = LabelsConfig(epochs=10, patience=3)
 """Of fine-tuning in tables for two CPU cores: ours, where seed 000 has at most 20 and 2."""
 
@@ -116,6 +119,21 @@ def slow_trainings(config: RunConfig) -> list[str]:
         "start from a transformer (--encoder minilm)."
         for part, training in found.items()
         if training and training.learning_rate < LEAST_STATIC_RATE
+    ]
+
+
+def rash_trainings(config: RunConfig) -> list[str]:
+    """A warning for each training whose rate is a static table's while a transformer learns."""
+    if starts_static(config.encoder.name):
+        return []
+    usual = preset(config.encoder.name)["training"]["learning_rate"]
+    found = {"initialiser": config.initialiser, "training": config.training}
+    return [
+        f"{part}.learning_rate is {training.learning_rate:g}, a rate for tables of token vectors; "
+        f"the start encoder is a transformer, and forgets what it knows above "
+        f"{MOST_OF_TRANSFORMERS:g}: set {part}.learning_rate={usual:g}."
+        for part, training in found.items()
+        if training and training.learning_rate > MOST_OF_TRANSFORMERS
     ]
 
 

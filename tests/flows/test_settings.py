@@ -7,7 +7,7 @@ import pytest
 from flows import presets
 from flows.benchmark_settings import BenchmarkSettings
 from flows.demo import SHIPPED
-from flows.presets import PRETRAINED, STATIC, slow_products, slow_trainings
+from flows.presets import PRETRAINED, STATIC, rash_trainings, slow_products, slow_trainings
 from flows.settings import by_path, settings
 from flows.table_commands import table_settings
 from sentemb_core.configs import EncoderConfig
@@ -381,3 +381,18 @@ def test_tasks_that_are_asked_for_want_a_folder_beside_those_of_beir(tmp_path: P
         asked.places()
     named = asked.model_copy(update={"tasks": ("mine",), "split": "test"})
     assert [task.name for task, _ in named.places()] == ["mine"]
+
+
+def test_a_tables_rates_are_warned_of_where_a_transformer_learns(tmp_path: Path):
+    file = tmp_path / "config.json"
+    file.write_text(made().model_dump_json())
+    first, then = rash_trainings(settings(file, {"encoder.name": "minilm"}, []))
+    assert first.startswith(
+        "initialiser.learning_rate is 0.005, a rate for tables of token vectors"
+    )
+    assert then.endswith("set training.learning_rate=5e-05.")
+    assert [
+        *rash_trainings(settings(file, {}, [])),
+        *slow_trainings(made("encoder.name=minilm")),
+    ] == []
+    assert rash_trainings(made("encoder.name=transformer")) == []
