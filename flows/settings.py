@@ -81,6 +81,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         tree = {part: value for part, value in tree.items() if part not in ("preset", "seed")}
     if table_at(tree, "initialiser").get("method") == "none":
         tree["initialiser"] = None
+        refuse_of_none(asked.keys() | own.keys())
     require_initialiser(tree, given, name)
     run = checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
     require_effect(run, asked.keys() | own.keys())
@@ -102,6 +103,20 @@ def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
             f"have one, and this one starts from {encoder!r}, or trains once. Leave it out, or "
             "name one: --initialiser NAME."
         )
+
+
+def refuse_of_none(asked: Collection[str]) -> None:
+    """Nothing is asked of an initialiser that is left out.
+
+    Raises:
+        UsageError: something is.
+    """
+    for path in asked:
+        if path.startswith("initialiser.") and path != "initialiser.method":
+            raise UsageError(
+                f"{with_option(path)}: this run has no initialiser (--initialiser none). Leave it "
+                "out, or name one."
+            )
 
 
 def require_effect(run: AnyRun, asked: Collection[str]) -> None:

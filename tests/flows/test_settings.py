@@ -396,3 +396,9 @@ def test_a_tables_rates_are_warned_of_where_a_transformer_learns(tmp_path: Path)
         *slow_trainings(made("encoder.name=minilm")),
     ] == []
     assert rash_trainings(made("encoder.name=transformer")) == []
+
+
+def test_nothing_is_asked_of_an_initialiser_that_is_left_out():
+    assert made("initialiser.method=none").initialiser is None
+    with pytest.raises(UsageError, match=r"E001 .*initialiser\.stepz.*this run has no initialiser"):
+        made("initialiser.method=none", "initialiser.stepz=50")
