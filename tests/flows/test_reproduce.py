@@ -485,7 +485,9 @@ def test_what_training_read_of_its_judges_is_measured_and_printed(data: str):
     assert ("measure_overlap", "HIT") in {(one.stage, one.verdict) for one in plan.told}
     seen = found.seen()
     told = cells_markdown([measured("conpono", 1)], seen)
-    assert len(seen) == 2
+    _, texts, _ = seen
+    assert texts.startswith("Judges' texts that training read as a whole: ")
+    assert texts.count("100.0 %") == 2
     assert all(f"\n- {line}" in told for line in seen)
 
 
