@@ -5,7 +5,7 @@ A table of random vectors needs a hundred times the learning rate of a pretraine
 
 from copy import deepcopy
 
-from sentemb_core.configs import LabelsConfig, RunConfig
+from sentemb_core.configs import LabelsConfig, RunConfig, TrainingConfig
 from sentemb_core.method_presets import PRESETS
 from sentemb_core.store.machine import fast_precision
 from sentemb_core.types import Json
@@ -71,7 +71,6 @@ Annotated in bfloat16, 2 % of the mined pairs change (MiniLM on 300 news documen
 LEAST_STATIC_RATE = 2e-4
 """A tenth of `STATIC`'s: below it a table of token vectors hardly moves."""
 
-
 MOST_OF_TRANSFORMERS = 1e-3
 """Twice that of ours from random weights, and half of a table's."""
 
@@ -111,14 +110,13 @@ def slow_trainings(config: RunConfig) -> list[str]:
     """A warning for each training whose rate is a transformer's while a static table learns."""
     if not starts_static(config.encoder.name):
         return []
-    found = {"initialiser": config.initialiser, "training": config.training}
     return [
         f"{part}.learning_rate is {training.learning_rate:g}, a rate for transformers; the start "
         f"encoder is static, a table of token vectors, and hardly learns below "
         f"{LEAST_STATIC_RATE:g}: set {part}.learning_rate={STATIC[part]['learning_rate']:g}, or "
         "start from a transformer (--encoder minilm)."
-        for part, training in found.items()
-        if training and training.learning_rate < LEAST_STATIC_RATE
+        for part, training in trainings_of(config).items()
+        if training.learning_rate < LEAST_STATIC_RATE
     ]
 
 
@@ -127,14 +125,19 @@ def rash_trainings(config: RunConfig) -> list[str]:
     if starts_static(config.encoder.name):
         return []
     usual = preset(config.encoder.name)["training"]["learning_rate"]
-    found = {"initialiser": config.initialiser, "training": config.training}
     return [
         f"{part}.learning_rate is {training.learning_rate:g}, a rate for tables of token vectors; "
         f"the start encoder is a transformer, and forgets what it knows above "
         f"{MOST_OF_TRANSFORMERS:g}: set {part}.learning_rate={usual:g}."
-        for part, training in found.items()
-        if training and training.learning_rate > MOST_OF_TRANSFORMERS
+        for part, training in trainings_of(config).items()
+        if training.learning_rate > MOST_OF_TRANSFORMERS
     ]
+
+
+def trainings_of(config: RunConfig) -> dict[str, TrainingConfig]:
+    """Those of a run that begin with its start encoder, by the names of their settings."""
+    found = {"initialiser": config.initialiser, "training": config.training}
+    return {part: training for part, training in found.items() if training}
 
 
 def slow_products(config: RunConfig) -> list[str]:

@@ -29,9 +29,6 @@ ENVIRONMENT = {
     "PREFECT__SERVER_FINAL": "1",
 }
 
-STARTED_BY = "SENTEMB_STARTED_BY"
-"""Names the process that started a server: `doctor` asks whether it is still the parent."""
-
 PATIENCE = 300
 """Seconds for a start; 18 were seen for a new home, and a disk may stall for a minute."""
 
@@ -91,6 +88,8 @@ def wait_for(url: str, log: Path) -> None:
 
 def start_server(log: Path) -> str:
     """The API of a server that is about to come up."""
+    from tasks.doctor import STARTED_BY
+
     with socket.create_server(("127.0.0.1", 0)) as listening, log.open("ab") as output:
         _kept.append(
             subprocess.Popen(

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,9 +77,10 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     else:
         below, above = (written, spoken) if "preset" in spoken else ({}, given)
         plant(above, "training.method.name", method_of(given))
-        of_preset = named_preset(method_of(given), str(named))
-        tree = alike(merged(merged(merged(base, below), of_preset), above))
-        tree = {part: value for part, value in tree.items() if part not in ("preset", "seed")}
+        layers = (base, below, named_preset(method_of(given), str(named)), above)
+        tree = alike(reduce(merged, layers))
+        for asked_once in ("preset", "seed"):  # no settings of a run
+            tree.pop(asked_once, None)
     if table_at(tree, "initialiser").get("method") == "none":
         tree["initialiser"] = None
         refuse_of_none(asked.keys() | own.keys())

@@ -119,8 +119,8 @@ def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """One document a .txt or .md file; its id is the path inside the folder."""
     require_encoding(config.encoding)
     folder = Path(config.source)
-    if any((config.id_column, config.text_column, config.sentences_column,
-            config.counterpart_column)):  # fmt: skip
+    named = (config.id_column, config.text_column, config.sentences_column)
+    if any((*named, config.counterpart_column)):
         raise MissingColumnError(
             f"Text files have no columns, and an option names one: {config.source} is a folder of "
             "them. Leave it out (--id-column, --text-column, ...), or give a table."

@@ -100,7 +100,7 @@ def resampled_means(
     Raises:
         BadDataError: no value, or one that is not finite.
     """
-    require_finite(values)
+    _require_finite(values)
     side = -1.0 if values.mean() < 0 else 1.0
     distinct, counts = np.unique(side * values, return_counts=True)
     rng = np.random.default_rng(seed)
@@ -121,23 +121,9 @@ def means_of_draws(
     Raises:
         BadDataError: no value, or one that is not finite.
     """
-    require_finite(values)
+    _require_finite(values)
     drawn = (values @ counts for counts in _drawn_counts(len(values), seed))
     return np.concatenate(list(drawn)) / len(values)
-
-
-def require_finite(values: Float64[np.ndarray, " queries"]) -> None:
-    """A mean can be drawn of them.
-
-    Raises:
-        BadDataError: no value, or one that is not finite.
-    """
-    if len(values) == 0 or not np.isfinite(values).all():
-        bad = int((~np.isfinite(values)).sum())
-        raise BadDataError(
-            f"A bootstrap needs at least one query and finite values, found {len(values)} queries "
-            f"of which {bad} are not finite: enlarge the split or check the metric."
-        )
 
 
 def resampled_spearman(
@@ -172,6 +158,20 @@ def resampled_spearman(
             )
         done = resamples.stop
     return found
+
+
+def _require_finite(values: Float64[np.ndarray, " queries"]) -> None:
+    """A mean can be drawn of them.
+
+    Raises:
+        BadDataError: no value, or one that is not finite.
+    """
+    if len(values) == 0 or not np.isfinite(values).all():
+        bad = int((~np.isfinite(values)).sum())
+        raise BadDataError(
+            f"A bootstrap needs at least one query and finite values, found {len(values)} queries "
+            f"of which {bad} are not finite: enlarge the split or check the metric."
+        )
 
 
 def _drawn_counts(n: int, seed: int) -> Iterator[Float64[np.ndarray, "pairs resamples"]]:

@@ -444,6 +444,7 @@ def test_what_training_read_of_the_judges_is_told_by_name_from_a_thousandth_on()
     unseen = Overlap(texts=9, exact=0.2, runs=None)
     told = FindingsTable(experiment(), SMALL, [], {}, overlaps={"IMDB": seen, "CR": unseen})
     assert told.notes()[-2].endswith("that training read: IMDB 5.9 %.")
+    assert told.notes()[-1].endswith("as a whole: CR 20.0 %, all others below 0.1 %.")
     alone = FindingsTable(experiment(), SMALL, [], {}, overlaps={"CR": unseen})
     assert alone.notes()[-1] == "Judges' texts that training read as a whole: CR 20.0 %."
 
