@@ -59,7 +59,7 @@ from sentemb_core.report.collect import report_of
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.report.write import write_report
-from sentemb_core.training.log import LossLog
+from sentemb_core.training.log import StepLog
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.training.parts import corpus_sampler
 
@@ -167,10 +167,11 @@ def trained(folder: Path, out: Path, batches: str) -> None:
         Clusters.open(folder / "cluster_sentences"),
         Pairs.open(folder / "export_pairs"),
     )
-    method, log = method_for(config.method, encoder), LossLog(out / "steps.jsonl")
+    method, steps = method_for(config.method, encoder), StepLog()
     learner = learner_of(method, encoder, config.seed)
     sampler = corpus_sampler(config, method, tokens, found)
-    log.write(out, train(learner, method, sampler, config, out / "work", on_step=log.add))
+    train(learner, method, sampler, config, out / "work", steps=steps)
+    steps.write(out)
     for step in LATER:
         sampler.batch(step)
     save_encoder(encoder, out, model_card(CardFacts(name="static", base="static")))

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.method import Learner
-    from sentemb_core.training.log import LossLog
 
 
 @stage("train_encoder", version=5, numeric=("threads", "device"))
@@ -43,7 +42,7 @@ def train_encoder(
     from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.store.stages import threads
-    from sentemb_core.training.log import LossLog
+    from sentemb_core.training.log import StepLog
     from sentemb_core.training.loop import learner_of, train
     from sentemb_core.training.parts import corpus_sampler
     from tasks.progress import progress
@@ -56,7 +55,7 @@ def train_encoder(
     method = method_for(config.method, start, head_in(opened(encoder)))
     learner = learner_of(method, start, config.seed)
     judge = validator(opened(judged or sentences), opened(benchmark)) if benchmark else None
-    log = LossLog.continued(working_folder())
+    steps = StepLog()
     with progress("train_encoder", config.steps) as advance:
         report = train(
             learner,
@@ -65,10 +64,12 @@ def train_encoder(
             config,
             working_folder(),
             validate=judge,
-            on_step=told_steps(config, log, advance),
+            on_step=told_steps(config, advance),
+            steps=steps,
         )
     with written("training_log") as journal:
-        log.write(journal.path, report)
+        steps.write(journal.path)
+        (journal.path / "report.json").write_text(report.model_dump_json(indent=1), "utf-8")
     facts = CardFacts(
         name=f"sentemb {config.method.name}",
         method=config.method.name,
@@ -78,15 +79,14 @@ def train_encoder(
     return Trained(model=kept(learner, config.method, facts), log=journal.ref)
 
 
-def told_steps(config: TrainingConfig, log: "LossLog", advance: Callable[[int], None]) -> OnStep:
-    """A step is kept, tracked and shown; at a checkpoint the seconds that led to it are, too."""
+def told_steps(config: TrainingConfig, advance: Callable[[int], None]) -> OnStep:
+    """A step is tracked and shown; at a checkpoint the seconds that led to it are, too."""
     from sentemb_core.store.stages import running
     from tasks.following import step_logger
 
     track = step_logger()
 
     def on_step(step: int, metrics: Mapping[str, float]) -> None:
-        log.add(step, metrics)
         track(step, metrics)
         advance(step)
         if config.saves(step):

@@ -47,8 +47,9 @@ def operation(function: Callable[Concatenate[Path, P], R]) -> Callable[Concatena
 
 def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
     """What a person reads when the disk refuses."""
+    what = operation.strip("_").replace("_", " ")
     failure = StorageError(
-        f"The store could not {operation.replace('_', ' ')} {path}: {error.strerror or error}. "
+        f"The store could not {what} {path}: {error.strerror or error}. "
         "Nothing incomplete was left in place. Free space, permissions or open files (or set "
         "SENTEMB_HOME to another folder) and run again: finished stages are kept."
     )
@@ -63,7 +64,7 @@ def storage_errors(path: Path) -> Generator[None, None, None]:
         yield
     except Exception as error:
         number = _error_number(error)
-        if number not in REFUSALS or isinstance(error, StorageError):
+        if number not in REFUSALS or isinstance(error, SentembError):
             raise
         raise storage_error("write below", path, OSError(number, os.strerror(number))) from error
 

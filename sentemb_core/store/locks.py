@@ -43,7 +43,7 @@ def lock_if_free(path: Path) -> Generator[bool, None, None]:
 def _made(path: Path) -> int:
     if not path.is_dir():
         disk.make_folder(path.parent)
-    return _opened(path, os.O_CREAT)
+    return _open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
 
 
 def _waited_for(path: Path) -> int:
@@ -69,7 +69,7 @@ def _was_removed(path: Path, descriptor: int) -> bool:
 
 def remove_unheld(path: Path) -> bool:
     """Remove the file of a lock that nobody holds; who waits for it just now makes a new one."""
-    with _existing(path) as descriptor:
+    with _existing(path, os.O_RDWR) as descriptor:
         free = descriptor is not None and _locked(descriptor) and not _was_removed(path, descriptor)
         if free:
             path.unlink()
@@ -77,16 +77,19 @@ def remove_unheld(path: Path) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds `path` now; who else asks at the same time does not."""
-    with _existing(path) as descriptor:
-        return descriptor is not None and not _locked(descriptor, fcntl.LOCK_SH)
+    """Whether somebody holds `path` now, or may: where nothing locks, nobody can tell.
+
+    Who else asks at the same time does not hold it.
+    """
+    with _existing(path, os.O_RDONLY) as descriptor:  # a home may be read-only
+        return descriptor is not None and not _locked(descriptor, fcntl.LOCK_SH, unknown=False)
 
 
 @contextmanager
-def _existing(path: Path) -> Generator[int | None, None, None]:
+def _existing(path: Path, how: int) -> Generator[int | None, None, None]:
     """Open while the block lasts; nothing where there is no such file."""
     try:
-        descriptor = _opened(path)
+        descriptor = _open(path, how)
     except FileNotFoundError:
         descriptor = None
     try:
@@ -97,18 +100,17 @@ def _existing(path: Path) -> Generator[int | None, None, None]:
 
 
 @disk.operation
-def _opened(path: Path, how: int = 0) -> int:
-    if path.is_dir():
-        return os.open(path, os.O_RDONLY)
-    return os.open(path, os.O_RDWR | how, 0o644)
+def _open(path: Path, how: int) -> int:
+    return os.open(path, how, 0o644)
 
 
-def _locked(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
-    """Try to lock; true also where the file system knows no locks."""
+def _locked(descriptor: int, kind: int = fcntl.LOCK_EX, *, unknown: bool = True) -> bool:
+    """Try to lock; `unknown` where the file system knows no locks."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
         log.warning("This file system does not lock (%s): work may be done twice.", error)
+        return unknown
     return True

@@ -216,7 +216,8 @@ class Stage:
         here = Running(store, self.name, key.digest)
         token = _running.set(here)
         try:
-            value = self.function(**arguments)
+            with disk.storage_errors(store.root):
+                value = self.function(**arguments)
         except BadEmbeddingError as error:
             error.encoder = revision_behind(store, refs_in(arguments))
             raise

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +12,16 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from sentemb_core.errors import StorageError
 from sentemb_core.store import disk
 
 log = logging.getLogger(__name__)
 
 KEPT = 2
 """Checkpoints: should the newest be broken, the one before is there."""
+
+HOUR = 3600.0
+"""After which a draft is nobody's."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +35,16 @@ class Checkpoint:
 def save_checkpoint(folder: Path, step: int, checkpoint: Checkpoint) -> None:
     """Write `step-N.safetensors`, then its manifest; older ones go.
 
+    Where the file system does not lock, another process may write the same bytes to this folder,
+    or remove it when it is done: neither keeps this one from going on.
+
     Raises:
         StorageError: the disk refused; what was there before is untouched.
     """
-    for left in folder.glob(".tmp*"):  # safetensors writes there first: a killed one's stays
-        disk.remove(left)
+    disk.make_folder(folder)
+    _remove_left_drafts(folder)
     path = folder / f"step-{step:08d}.safetensors"
-    draft = folder / "draft.part"  # one writer a folder: a killed one's draft is overwritten
+    draft = folder / disk.unique("draft")
     _write(draft, checkpoint)
     manifest = {"size": draft.stat().st_size, "sha256": disk.sha256(draft)}
     _publish(draft, path)
@@ -80,6 +89,14 @@ def last_checkpoint(folder: Path) -> Checkpoint | None:
     return None
 
 
+def _remove_left_drafts(folder: Path) -> None:
+    """Of killed processes: ours, and those that safetensors writes first."""
+    for draft in (*folder.glob("draft-*"), *folder.glob(".tmp*")):
+        with suppress(FileNotFoundError):  # another process was quicker
+            if draft.stat().st_mtime < time.time() - HOUR:
+                disk.remove(draft)
+
+
 def _manifests(folder: Path) -> list[Path]:
     """Of all checkpoints, the oldest first."""
     return sorted(folder.glob("step-*.json"))
@@ -108,7 +125,7 @@ def _is_whole(manifest: Path, path: Path) -> bool:
     try:
         said = json.loads(disk.read(manifest))
         return (said["size"], said["sha256"]) == (path.stat().st_size, disk.sha256(path))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, StorageError, ValueError, KeyError, TypeError):
         return False
 
 

@@ -1,4 +1,4 @@
-"""The loss of every step, kept beside the checkpoints so that a resumed training has all of it."""
+"""What every step of a training told, kept in its checkpoints: a resumed one has all of it."""
 
 import json
 from collections.abc import Mapping
@@ -6,66 +6,47 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
-from sentemb_core.training.state import TrainingReport
-
-KEPT = ("loss", "learning_rate", "gradient_norm", "validation")
+COLUMNS = ("loss", "learning_rate", "gradient_norm", "validation")
 """What is the same in every run of one seed; rates per second are not."""
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    """A step; nothing of a line that a power cut has left as zeros."""
-    try:
-        return json.loads(line)
-    except ValueError:
-        return {}
+class StepLog:
+    """Metrics in the order of the steps, of which none is left out."""
 
+    def __init__(self) -> None:
+        self.columns: dict[str, list[float]] = {name: [] for name in COLUMNS}
 
-class LossLog:
-    """Steps and their metrics in the order of the steps."""
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Those of the next step; what it did not measure is no number."""
+        for name, column in self.columns.items():
+            column.append(metrics.get(name, np.nan))
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: dict[int, dict[str, float]] = {}
+    def arrays(self) -> dict[str, Float64[np.ndarray, " steps"]]:
+        """By column."""
+        return {name: np.array(column) for name, column in self.columns.items()}
 
-    @classmethod
-    def continued(cls, work: Path) -> "LossLog":
-        """What an interrupted training has left in its work folder; torn lines are dropped.
+    def restore(self, arrays: Mapping[str, Float64[np.ndarray, " steps"]]) -> None:
+        """Go on behind what `arrays` gave."""
+        self.columns = {name: arrays[name].tolist() for name in COLUMNS}
 
-        Steps that are done again after the last checkpoint replace their first lines.
-        """
-        log = cls(work / "steps.jsonl")
-        if log.path.exists():
-            content = log.path.read_bytes()
-            whole = content[: content.rfind(b"\n") + 1]
-            log.path.write_bytes(whole)
-            rows = [row for line in whole.splitlines() if (row := _row(line))]
-            log.rows = {row["step"]: row for row in rows}
-        return log
-
-    def add(self, step: int, metrics: Mapping[str, float]) -> None:
-        row = {"step": step, **{name: metrics[name] for name in KEPT if name in metrics}}
-        self.rows[step] = row
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-
-    def write(self, folder: Path, report: TrainingReport) -> None:
-        """steps.json, by column, and report.json.
-
-        A training that went on after a kill may end before a step that it had come to.
-        """
-        ordered = [self.rows[step] for step in sorted(self.rows) if step <= report.steps]
-        columns = {name: [row.get(name) for row in ordered] for name in ("step", *KEPT)}
-        (folder / "steps.json").write_text(json.dumps(columns), encoding="utf-8")
-        (folder / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    def write(self, folder: Path) -> None:
+        """steps.json, by column."""
+        told = {
+            name: [None if np.isnan(value) else value for value in column]
+            for name, column in self.columns.items()
+        }
+        steps = {"step": [*range(1, len(told["loss"]) + 1)], **told}
+        (folder / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
 
 
 def read_steps(folder: Path) -> dict[str, list[Any]]:
-    """The columns that `LossLog.write` wrote."""
+    """The columns that `StepLog.write` wrote."""
     return json.loads((folder / "steps.json").read_text("utf-8"))
 
 
 def final_loss(folder: Path) -> float:
-    """Mean over the last tenth of the steps that `LossLog.write` wrote, or the last one."""
+    """Mean over the last tenth of the steps that `StepLog.write` wrote, or the last one."""
     losses = read_steps(folder)["loss"]
     return float(np.mean(losses[-max(1, len(losses) // 10) :]))

@@ -25,6 +25,7 @@ from sentemb_core.training.checkpoint import (
     save_checkpoint,
 )
 from sentemb_core.training.gradients import GradientJob, Step
+from sentemb_core.training.log import StepLog
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import TrainingReport, TrainingState, recipe_digest
 from sentemb_core.types import OnStep
@@ -54,6 +55,7 @@ def train(
     *,
     validate: Validate | None = None,
     on_step: OnStep | None = None,
+    steps: StepLog | None = None,
 ) -> TrainingReport:
     """Train `learner` in place; called again after an interruption it goes on where it was.
 
@@ -69,6 +71,7 @@ def train(
         validate: The higher the better; called every `evaluate_every` steps and at the end.
         on_step: Called after every step with loss, learning_rate, gradient_norm,
             pairs_per_second and the terms' metrics; `validation` where one took place.
+        steps: Takes in what every step told, those before an interruption, too.
 
     Raises:
         RecipeError: chunks are asked for, and the method has none.
@@ -83,7 +86,7 @@ def train(
         stack.enter_context(threads(config.threads))
         stack.enter_context(_own_random_numbers(next(learner.encoder.parameters()).device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
-        state = _started(learner, method, config, work)
+        state = _started(learner, method, config, work, steps or StepLog())
         job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)
         go_on = _unfinished(state, config)
         if go_on:
@@ -97,6 +100,7 @@ def train(
                 metrics["validation"], patient = _validated(state, validate, config)
                 _begin_training(learner, method)
                 go_on = go_on and patient
+            state.log.add(metrics)
             if on_step is not None:  # before the checkpoint: a step it holds is never told again
                 on_step(state.report.steps, metrics)
             if config.saves(state.report.steps):
@@ -108,13 +112,16 @@ def train(
     return state.report
 
 
-def _started(learner: Learner, method: Method, config: TrainingConfig, work: Path) -> TrainingState:
+def _started(
+    learner: Learner, method: Method, config: TrainingConfig, work: Path, steps: StepLog
+) -> TrainingState:
     """A fresh state, or that of the last whole checkpoint."""
     state = TrainingState(
         learner=learner,
         optimiser=optimiser_for(learner.modules, config),
         recipe=recipe_digest(method.name, config.model_dump_json()),
         report=TrainingReport(chunk=config.chunk),
+        log=steps,
         kept=method.kept,
     )
     work.mkdir(parents=True, exist_ok=True)

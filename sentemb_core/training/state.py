@@ -4,12 +4,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn, optim
 
 from sentemb_core.methods.method import Learner
 from sentemb_core.stopping import verdict
 from sentemb_core.training.checkpoint import Checkpoint
+from sentemb_core.training.log import StepLog
 
 
 class TrainingReport(BaseModel):
@@ -29,13 +31,14 @@ class TrainingReport(BaseModel):
 
 @dataclass
 class TrainingState:
-    """Weights, optimiser and counters. Dropout needs no memory: a step seeds its own.
+    """Weights, optimiser, counters and log. Dropout needs no memory: a step seeds its own.
 
     Attributes:
         learner: What learns.
         optimiser: Of its parameters.
         recipe: What may continue it.
         report: The counters.
+        log: What every step told.
         kept: Networks of which the best weights are remembered, too (`Method.kept`).
         best: Weights of `lasting` at the best validation so far.
     """
@@ -44,6 +47,7 @@ class TrainingState:
     optimiser: optim.Optimizer
     recipe: str
     report: TrainingReport
+    log: StepLog
     kept: tuple[str, ...] = ()
     best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
@@ -60,6 +64,7 @@ class TrainingState:
             **_prefixed("head.", self.learner.head.state_dict()),
             **_prefixed("networks.", self.learner.networks.state_dict()),
             **_prefixed("best.", self.best),
+            **{f"log.{name}": torch.from_numpy(told) for name, told in self.log.arrays().items()},
         }
         for index, memory in self.optimiser.state_dict()["state"].items():
             tensors |= _prefixed(f"optimiser.{index}.", memory)
@@ -69,7 +74,7 @@ class TrainingState:
         """Bytes that a checkpoint will take when all has its memory.
 
         That is the weights, Adam's two moments of those that learn, and the best ones where
-        validations tell which.
+        validations tell which; counters and log are small beside them.
         """
         kept = [*self.learner.modules, *([self.lasting] if validated else [])]
         weights = [weight for module in kept for weight in module.state_dict().values()]
@@ -92,6 +97,8 @@ class TrainingState:
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": memories, "param_groups": groups})
         self.best = _under("best.", checkpoint.tensors)
+        told = _under("log.", checkpoint.tensors)
+        self.log.restore({name: column.numpy() for name, column in told.items()})
         self.report = TrainingReport.model_validate_json(report)
         return True
 

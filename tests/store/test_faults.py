@@ -19,10 +19,11 @@ from pathlib import Path
 import pytest
 
 from sentemb_core.errors import StorageError
-from sentemb_core.store import disk
+from sentemb_core.store import disk, locks
 from sentemb_core.store.fsck import fsck
-from sentemb_core.store.locks import file_lock, is_locked
+from sentemb_core.store.locks import file_lock, is_locked, lock_if_free, remove_unheld
 from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import Stage
 
 
 class Faulty:
@@ -264,3 +265,44 @@ with file_lock(Store.default().lock("x")):
 def test_to_ask_whether_somebody_holds_a_lock_makes_none(store):
     assert not is_locked(store.lock("y"))
     assert not store.lock("y").exists()
+
+
+def test_where_nothing_locks_whoever_may_be_at_it_is(store, monkeypatch):
+    """A run that goes on is not told as killed, and `gc` leaves it what it uses."""
+    store.lock("x").parent.mkdir(parents=True)
+    store.lock("x").touch()
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(locks.fcntl, "flock", refuse)
+    assert is_locked(store.lock("x"))
+    with file_lock(store.lock("x")), lock_if_free(store.lock("x")) as free:
+        assert free
+
+
+def test_to_ask_whether_somebody_holds_a_lock_needs_no_leave_to_write(store, monkeypatch):
+    store.lock("x").parent.mkdir(parents=True)
+    store.lock("x").touch()
+    opened = os.open
+
+    def on_read_only(path, flags, *mode):
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", on_read_only)
+    assert not is_locked(store.lock("x"))
+    with pytest.raises(StorageError, match=r"could not open .*x\.lock: Read-only file system"):
+        remove_unheld(store.lock("x"))
+
+
+@pytest.mark.parametrize("number", sorted(disk.REFUSALS))
+def test_a_disk_that_refuses_whatever_a_stage_writes_is_told_as_such(store, number):
+    """Not the store's own operations alone: logs, tables, what a library writes."""
+
+    def written(number: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(StorageError, match=rf"^E601 .*{os.strerror(number)}"):
+        Stage("written", 1, written).run(store, {"number": number})

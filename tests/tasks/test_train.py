@@ -10,7 +10,7 @@ from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.method_settings import CONPONO
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
-from sentemb_core.training.log import LossLog
+from sentemb_core.training.log import StepLog
 from tasks.corpus import tokenise_sentences
 from tasks.train import train_encoder
 from tasks.walking import without_prefect
@@ -30,13 +30,13 @@ def test_the_threads_of_a_training_are_those_of_its_key(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_threads
 ):
     seen: set[int] = set()
-    add = LossLog.add
+    add = StepLog.add
 
-    def watched(log: LossLog, *told: object) -> None:
+    def watched(log: StepLog, *told: object) -> None:
         seen.add(torch.get_num_threads())
         add(log, *told)
 
-    monkeypatch.setattr(LossLog, "add", watched)
+    monkeypatch.setattr(StepLog, "add", watched)
     source = write_corpus(tmp_path / "documents.jsonl")
     corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
     config = TrainingConfig(method=CONPONO(), steps=2, batch_size=4)

@@ -1,5 +1,6 @@
 """The loop: deterministic, resumable, patient, and clear when it cannot go on."""
 
+import errno
 import hashlib
 import json
 import logging
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,6 +28,7 @@ from sentemb_core.store import disk
 from sentemb_core.training import checkpoint
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.checkpoint import last_checkpoint
+from sentemb_core.training.log import StepLog, read_steps
 from sentemb_core.training.loop import learner_of, train
 from tests import tiny
 from tests.interrupted import BreakingOff, InterruptionError
@@ -61,7 +64,9 @@ def some_score(encoder) -> float:
     return float(encoder.backbone.state_dict().popitem()[1].sum())
 
 
-def trained(config, work, *, kind="transformer", validate=some_score, on_step=None, encoder=None):
+def trained(
+    config, work, *, kind="transformer", validate=some_score, on_step=None, encoder=None, steps=None
+):
     encoder = encoder or (tiny.static() if kind == "static" else tiny.bert())
     corpus = tiny.corpus([4] * 16, special=kind == "transformer")
     position = np.arange(64) % 4
@@ -70,8 +75,21 @@ def trained(config, work, *, kind="transformer", validate=some_score, on_step=No
     method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus, annotation)
     learner = learner_of(method, encoder, config.seed)
-    report = train(learner, method, sampler, config, work, validate=validate, on_step=on_step)
+    report = train(
+        learner, method, sampler, config, work, validate=validate, on_step=on_step, steps=steps
+    )
     return encoder, report
+
+
+def refusing(broken):
+    """Disk operations of which those on one path meet a worn-out sector."""
+
+    def perform(operation, path, *args):
+        if path == broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return operation(path, *args)
+
+    return perform
 
 
 KINDS = [
@@ -112,6 +130,22 @@ def test_a_run_interrupted_anywhere_ends_in_the_same_bits(
             trained(config_of(**changes), work, on_step=BreakingOff(stop))
     encoder, report = trained(config_of(**changes), work)
     assert (digest(encoder), report) == undisturbed(changes)
+
+
+def test_what_the_steps_told_before_an_interruption_stays_told(tmp_path):
+    whole, resumed = StepLog(), StepLog()
+    trained(config_of(), tmp_path / "whole", steps=whole)
+    for stop in (5, 8, 10):
+        with pytest.raises(InterruptionError):
+            trained(config_of(), tmp_path / "torn", on_step=BreakingOff(stop), steps=StepLog())
+    trained(config_of(), tmp_path / "torn", steps=resumed)
+    whole.write(tmp_path / "whole")
+    resumed.write(tmp_path / "torn")
+    told = read_steps(tmp_path / "whole")
+    assert read_steps(tmp_path / "torn") == told
+    assert told["step"] == list(range(1, STEPS + 1))
+    judged = zip(told["step"], told["validation"], strict=True)
+    assert [step for step, score in judged if score is not None] == [4, 8, 12, 14]
 
 
 def test_two_runs_of_one_seed_are_equal_and_of_two_seeds_are_not(tmp_path):
@@ -172,9 +206,11 @@ def test_a_run_killed_by_the_system_ends_in_the_same_bits(tmp_path):
     assert whole[0] == "1"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "no manifest", "half a manifest"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "flipped", "no manifest", "half a manifest", "unreadable"]
+)
 def test_a_broken_checkpoint_is_passed_over_for_the_one_before(
-    damage, undisturbed, tmp_path, caplog
+    damage, undisturbed, tmp_path, caplog, monkeypatch
 ):
     trained(config_of(), tmp_path)
     newest = sorted(tmp_path.glob("step-*.safetensors"))[-1]
@@ -187,6 +223,8 @@ def test_a_broken_checkpoint_is_passed_over_for_the_one_before(
         newest.write_bytes(content)
     elif damage == "no manifest":
         newest.with_suffix(".json").unlink()
+    elif damage == "unreadable":
+        monkeypatch.setattr(disk, "perform", refusing(newest))
     else:
         manifest = newest.with_suffix(".json")
         manifest.write_text(manifest.read_text()[:9])
@@ -213,11 +251,28 @@ def test_only_the_last_two_checkpoints_are_kept(tmp_path):
     ]
 
 
-def test_what_a_killed_save_left_is_removed(tmp_path):
-    """Safetensors writes to a hidden name and renames it."""
-    (tmp_path / ".tmpYXnaZz").write_bytes(b"half of the weights")
+@pytest.mark.parametrize("name", [".tmpYXnaZz", "draft-1f"])
+def test_what_a_killed_save_left_is_removed(tmp_path, name):
+    """Safetensors writes to a hidden name and renames it; the young may be another process's."""
+    left = tmp_path / name
+    left.write_bytes(b"half of the weights")
     trained(config_of(steps=3), tmp_path)
-    assert not list(tmp_path.glob(".tmp*"))
+    assert left.exists()
+    os.utime(left, (0, time.time() - 2 * checkpoint.HOUR))
+    trained(config_of(steps=3, seed=5), tmp_path)
+    assert not left.exists()
+
+
+def test_a_training_survives_another_of_the_same_key_where_nothing_locks(undisturbed, tmp_path):
+    """One that is done removes the folder of both."""
+    work = tmp_path / "work"
+
+    def remove_at_five(step, _):
+        if step == 5:
+            shutil.rmtree(work)
+
+    encoder, report = trained(config_of(), work, on_step=remove_at_five)
+    assert (digest(encoder), report) == undisturbed({"method": "simcse"})
 
 
 def test_a_disk_that_fills_during_a_checkpoint_is_told_as_such(tmp_path, monkeypatch):
@@ -249,7 +304,8 @@ def test_a_training_whose_checkpoints_do_not_fit_the_disk_is_refused_before_it(
     trained(config, tmp_path, validate=validate)
     kept = last_checkpoint(tmp_path).tensors
     counters = [name for name in kept if name.startswith("optimiser.") and name.endswith(".step")]
-    sizes = [kept[name].nbytes for name in kept.keys() - counters]
+    told = [name for name in kept if name.startswith("log.")]
+    sizes = [kept[name].nbytes for name in kept.keys() - {*counters, *told}]
     assert asked[0][1] == 3 * sum(sizes)
 
 
