@@ -12,9 +12,10 @@ views.py     making a batch's views beside the rest of its step (at most a tenth
 starting.py  `--help` beside the bare interpreter (at most 0.4 s)
 
 Started by themselves: `stream_corpus.py` and `stream_run.py` (4 GB of input, flat memory: stage by
-stage, and in one run; an hour each), `waiting.py` (how long threads spin, on a machine with nothing
-else to do), and what writes tables of RESULTS.md: `main_job.py`, `annotation_study.py`,
-`adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`.
+stage, and in one run; an hour each), `soak.py` (fifty runs in a row through one service),
+`waiting.py` (how long threads spin, on a machine with nothing else to do), and what writes tables
+of RESULTS.md: `main_job.py`, `annotation_study.py` (whose ways are in `annotation_variants.py`),
+`adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`, `prototype_documents.py`.
 """
 
 import os

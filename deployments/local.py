@@ -56,7 +56,7 @@ def serve(
         port = free_port(port)
         settings = environment(home, port)
         api = settings["PREFECT_API_URL"]
-        command = prefect("server", "start", "--host", LOOPBACK, "--port", port)
+        command = [sys.executable, "-m", "flows.prefect_app", LOOPBACK, str(port)]
         started.start("prefect-server", command, settings)  # server.log is a run's own server's
         wait_for(api, started)
         set_up(api, DEPLOYMENTS)

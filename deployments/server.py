@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -28,6 +29,8 @@ from deployments.automations import apply_automations
 from deployments.limits import ONE_AFTER_THE_OTHER, RUNS_AT_ONCE
 from deployments.processes import Children
 from deployments.production import Deployment
+from flows.prefect_app import ORIGINS, own_origins
+from sentemb_core.console import remark
 from sentemb_core.errors import SentembError, UsageError
 from tasks.artifacts import answers
 
@@ -45,13 +48,12 @@ UNDER_WAY = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
 def environment(home: Path, port: int) -> dict[str, str]:
     """Of server, worker and runs: all their state is in the home, nothing calls home."""
     api = f"http://{LOOPBACK}:{port}/api"
-    origins = f"http://{LOOPBACK}:{port},http://localhost:{port}"
     return os.environ | {
         "SENTEMB_HOME": str(home),
         "PREFECT_HOME": str(home / "prefect"),
         "PREFECT_API_URL": api,
         "PREFECT_UI_API_URL": api,  # else the pages ask port 4200, whatever the port
-        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": origins,
+        ORIGINS: own_origins(port),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_WORKER_QUERY_SECONDS": "3",
         "DO_NOT_TRACK": "1",
@@ -97,7 +99,10 @@ def wait_for(url: str, children: Children) -> None:
 
 
 def set_up(api: str, deployments: Iterable[Deployment]) -> None:
-    """Work pool, automations and deployments, made or brought up to date."""
+    """Work pool, automations and deployments, made or brought up to date; the pool has no others.
+
+    One that was renamed or taken out of the list would run by its schedule for ever.
+    """
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
         template = ProcessWorker.get_default_base_job_template()
         pool = WorkPoolCreate(
@@ -108,12 +113,16 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> None:
         )
         client.create_work_pool(pool, overwrite=True)
         apply_automations(client)
-        for deployment in deployments:
-            deploy(deployment)
+        kept = {deploy(deployment) for deployment in deployments}
+        ours = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
+        for found in client.read_deployments(work_pool_filter=ours):
+            if found.id not in kept:
+                client.delete_deployment(found.id)
+                remark(f"The deployment {found.name} is in the list no more: its schedule ends.")
 
 
-def deploy(deployment: Deployment) -> None:
-    """Tell the server of one deployment. The flow is imported, never copied."""
+def deploy(deployment: Deployment) -> UUID:
+    """The id of a deployment that the server is told of. The flow is imported, never copied."""
     made = deployment.load().to_deployment(
         name=deployment.name,
         cron=deployment.cron,
@@ -123,7 +132,8 @@ def deploy(deployment: Deployment) -> None:
         concurrency_limit=ONE_AFTER_THE_OTHER,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-    cast(RunnerDeployment, made).apply(work_pool_name=POOL)  # synchronous outside a flow
+    made = cast(RunnerDeployment, made).apply(work_pool_name=POOL)  # synchronous outside a flow
+    return cast(UUID, made)
 
 
 def crash_orphans(api: str) -> None:

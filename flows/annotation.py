@@ -40,7 +40,9 @@ def annotation_of(
         )
         clusters = cluster_sentences(edges, sentences)
         alone = pairs_alone(edges, sentences, config, embeddings)
-    pairs = export_pairs(clusters, sentences, config.max_partners, config.seed, alone)
+    pairs = export_pairs(
+        clusters, sentences, config.max_partners, config.min_distance, config.seed, alone
+    )
     return Annotation(clusters=clusters, pairs=pairs, edges=edges if alone else None)
 
 
@@ -72,4 +74,4 @@ def pairs_alone(
             return edges
         case "related":
             assert embeddings is not None, "related pairs are drawn by their vectors"
-            return add_related(edges, embeddings, sentences, config.seed)
+            return add_related(edges, embeddings, sentences, config.min_distance, config.seed)

@@ -63,10 +63,21 @@ def prepare() -> Path:
             f"Everything lies in a home, a folder that can be written ($SENTEMB_HOME, else .sentemb"
             f" in the folder you stand in); {made} cannot be made: {error.strerror}. Name another."
         ) from error
-    given = os.environ.pop("PREFECT_API_URL", None)
+    with_a_home(folder)
+    given = os.environ.get("PREFECT_API_URL")
     if given and not answers(given):
         remark(f"No Prefect server answers at {redacted(given)}: runs start a short-lived one.")
         given = None
-    if url := given or live_server(folder):
-        os.environ["PREFECT_API_URL"] = url
+    # empty where there is none: Prefect then looks for no other in .env, prefect.toml or a profile
+    os.environ["PREFECT_API_URL"] = given or live_server(folder) or ""
     return folder
+
+
+def with_a_home(folder: Path) -> None:
+    """Prefect wants a user's home folder, matplotlib writes there: a container may have none."""
+    try:
+        own = Path.home()
+    except RuntimeError:  # no HOME, and nobody of this number in passwd
+        os.environ["HOME"] = str(own := folder)
+    if not os.access(own, os.W_OK):
+        os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))

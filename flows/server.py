@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-APP = "prefect.server.api.server:create_app"
+APP = "flows.prefect_app:prefect_app"
 
 ENVIRONMENT = {
     "PREFECT_UI_ENABLED": "0",
@@ -88,13 +88,16 @@ def wait_for(url: str, log: Path) -> None:
 
 def start_server(log: Path) -> str:
     """The API of a server that is about to come up."""
+    from flows.prefect_app import ORIGINS, own_origins
     from tasks.doctor import STARTED_BY
 
     with socket.create_server(("127.0.0.1", 0)) as listening, log.open("ab") as output:
+        port = listening.getsockname()[1]
+        told = {STARTED_BY: str(os.getpid()), ORIGINS: own_origins(port)}
         _kept.append(
             subprocess.Popen(
                 [sys.executable, "-P", __file__, str(listening.fileno())],
-                env=os.environ | ENVIRONMENT | {STARTED_BY: str(os.getpid())},
+                env=os.environ | ENVIRONMENT | told,
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -102,7 +105,7 @@ def start_server(log: Path) -> str:
                 start_new_session=True,
             )
         )
-        return f"http://127.0.0.1:{listening.getsockname()[1]}/api"
+        return f"http://127.0.0.1:{port}/api"
 
 
 def end_with_the_run() -> None:

@@ -36,6 +36,16 @@ def of_one_document(fault: ErrorDetails) -> bool:
     return fault["loc"][-1:] == ("batch_size",) and fault["type"] == "greater_than_equal"
 
 
+def innermost(faults: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without a list that is too short because its elements are refused."""
+    places = [fault["loc"] for fault in faults]
+    return [
+        fault
+        for fault in faults
+        if not any(place != fault["loc"] == place[: len(fault["loc"])] for place in places)
+    ]
+
+
 def complaint(fault: ErrorDetails, model: type[BaseModel]) -> str:
     """One line: the setting's path, the rule, what was found, the closest name."""
     path = path_of(fault["loc"])

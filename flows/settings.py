@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from flows.presets import labelled_preset, method_preset, preset
-from flows.setting_faults import complaint, of_one_document
+from flows.setting_faults import complaint, innermost, of_one_document
 from flows.setting_paths import METHODS, PATHS, ROUNDS, with_option
 from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
@@ -316,6 +316,6 @@ def checked_as(model: type[Model], tree: Json) -> Model:
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
+        faults = innermost(error.errors(include_url=False))
         kind = NoNegativesError if any(map(of_one_document, faults)) else UsageError
         raise kind("\n".join(complaint(fault, model) for fault in faults)) from None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from flows.subflow import sub_flow
 from sentemb_core.configs import (
+    LEARNT,
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
@@ -97,8 +98,7 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
 
 def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
-    learns = config.name in ("static", "transformer")
-    texts = documents if learns else None
+    texts = documents if config.name in LEARNT else None
     return start_encoder(config.name, by_bytes(config), texts, revision_of(config.name))
 
 

@@ -67,7 +67,10 @@ class CorpusConfig(Config):
     )
 
 
-NAMED = ("static", "transformer", "minilm")
+LEARNT = ("static", "transformer")
+"""Start encoders from random weights, whose vocabulary is learnt from the corpus."""
+
+NAMED = (*LEARNT, "minilm")
 """Start encoders that are no folder, whatever lies there."""
 
 
@@ -180,6 +183,17 @@ class AnnotationConfig(Config):
                 "k-means clusters the vectors, but keep_embeddings is false: set it to true, or "
                 "take clustering = 'partition'"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _kmeans_knows_no_graph(self) -> "AnnotationConfig":
+        for name in ("top_k", "mutual", "min_distance"):
+            default, found = AnnotationConfig.model_fields[name].default, getattr(self, name)
+            if self.clustering == "kmeans" and found != default:
+                raise ValueError(
+                    f"k-means has no graph, which {name} = {found} is of: leave it at {default}, "
+                    "or take clustering = 'partition'"
+                )
         return self
 
     @model_validator(mode="after")
@@ -489,6 +503,12 @@ class InfoCSEIDC(RunConfig):
                 "cluster batches take clusters and no pairs, which annotation.max_partners "
                 f"({self.annotation.max_partners}) caps: set training.method.max_per_cluster in "
                 "its place, or training.method.batches to 'pair'"
+            )
+        if self.training.method.batches == "cluster" and self.annotation.min_distance > 1:
+            raise ValueError(
+                "cluster batches take all pairs of a cluster, also those nearer than "
+                f"annotation.min_distance ({self.annotation.min_distance}): leave that at 1, or "
+                "set training.method.batches to 'pair'"
             )
         return self
 

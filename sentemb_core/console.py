@@ -12,7 +12,9 @@ import traceback
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 from cyclopts import (
@@ -31,6 +33,16 @@ from sentemb_core.redaction import redacted
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+HIDDEN = [0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+"""Characters that a terminal obeys and JSON passes on: DEL, C1, those that turn the direction."""
+
+SHOWN = dict.fromkeys(HIDDEN, "\ufffd") | {
+    code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"
+}
+"""Marks in their place, and in that of C0, ESC among them: a text may bring any."""
+
+ESCAPED = {code: f"\\u{code:04x}" for code in HIDDEN}
 
 _debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
@@ -85,6 +97,8 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
     0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, 130 (Ctrl-C) or 143
     (SIGTERM) `interrupted`, in these words.
     """
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # no letter ends what was computed
     try:
         with terminable():
             answer = app.meta(
@@ -166,14 +180,19 @@ def complain(message: str) -> None:
 
 def remark(text: str) -> None:
     """A line on stderr."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(visible(text) + "\n")
 
 
 def plain(text: str) -> str:
-    """Text that rich shows as it is."""
+    """Text that rich shows as it is, and that no terminal obeys."""
     from rich.markup import escape
 
-    return escape(text)
+    return escape(visible(text))
+
+
+def visible(text: str) -> str:
+    """Text with a mark for each character by which it would steer a terminal."""
+    return text.translate(SHOWN)
 
 
 def terminal_table(
@@ -203,8 +222,14 @@ def terminal_table(
 
 
 def emit(value: Any) -> None:
-    """A result as one JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    """A result as one JSON document on stdout, in ASCII where that has not all its letters."""
+    document = partial(json.dumps, value, indent=2, default=str)
+    text = document(ensure_ascii=False).translate(ESCAPED)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = document()
+    sys.stdout.write(text + "\n")
 
 
 def write_line(text: str) -> None:
@@ -221,7 +246,8 @@ def show(*results: Any) -> None:
         console = Console(width=max(console.width, 120))
     for result in results:
         sentence = isinstance(result, str)  # a path in it stays whole, a bracket is no markup
-        console.print(result, highlight=False, markup=not sentence, soft_wrap=sentence)
+        shown = visible(result) if sentence else result
+        console.print(shown, highlight=False, markup=not sentence, soft_wrap=sentence)
 
 
 class StderrOfTheMoment(logging.StreamHandler[TextIO]):

@@ -41,7 +41,7 @@ class EmptyPairsError(BadDataError):
 
 
 class UnreadableSourceError(BadDataError, OSError):
-    """The corpus is absent, of an unknown format, or broken as a whole."""
+    """A source is absent, of an unknown format, broken as a whole, or changed until it was read."""
 
     code = "E103"
 

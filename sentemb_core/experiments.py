@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from sentemb_core.configs import AnnotationConfig, Config, EncoderConfig
+from sentemb_core.configs import LEARNT, AnnotationConfig, Config, EncoderConfig
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
 from sentemb_core.types import Json, Pooling, Precision
 
@@ -127,6 +127,7 @@ class Column(Config):
     measure: str | None = Field(default=None, description="None: the task's main one.")
     corpus: Corpus = "plain_sentences"
     x: float | None = Field(default=None, description="On the axis of a curve that an arm draws.")
+    averaged: bool = Field(default=True, description="Part of the average of several judges.")
     optional: bool = Field(
         default=False, description="Left out where the data folder lacks its judge's files."
     )
@@ -172,7 +173,7 @@ class Base(Config):
     @property
     def reads_corpus(self) -> bool:
         """Whether it learns a vocabulary or is pre-trained: a published one as it is reads none."""
-        return self.times > 0 or self.encoder.name in ("static", "transformer")
+        return self.times > 0 or self.encoder.name in LEARNT
 
 
 class Budget(Config):
@@ -271,6 +272,14 @@ class Experiment(Config):
     def scored(self) -> list[Column]:
         """Columns that hold scores, not seconds or losses."""
         return [one for one in self.columns if one.judge not in OF_TRAINING]
+
+    @property
+    def averaged(self) -> list[Column]:
+        """Columns of the average, if there is one: several judges, by one measure at any depth."""
+        found = [one for one in self.scored if one.averaged]
+        judges = {(one.judge, one.corpus) for one in found}
+        measures = {(one.measure or "").partition("@")[0] for one in found}
+        return found if len(judges) > 1 and len(measures) == 1 else []
 
     def trained_on(self, arm: Arm, column: Column) -> Corpus:
         """The arm's own corpus, else the column's."""

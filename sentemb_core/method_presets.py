@@ -168,12 +168,18 @@ PRESETS: Mapping[str, Mapping[str, Json]] = {
 _CLS: Json = {"pooling": "cls_before_pooler"}
 _MEAN: Json = {"pooling": "mean"}
 _DOT: Json = {"similarity": "dot"}
+_SHORT: Json = {"max_length": 32}
+_SHORT_CLS: Json = {**_CLS, **_SHORT}
+_SHORT_MEAN: Json = {**_MEAN, **_SHORT}
+_SHORT_DOT: Json = {**_DOT, **_SHORT}
 PRESET_ENCODERS: Mapping[str, Json] = {
-    **dict.fromkeys(("simcse", "esimcse", "hicl", "sg_opt", "tsdae"), _CLS),
-    **dict.fromkeys(("condenser", "infocse_aux", "diffcse", "rtd_mlm"), _CLS),
-    **dict.fromkeys(("declutr", "clm_autoencoder", "mlm_autoencoder", "bce"), _MEAN),
-    **dict.fromkeys(("ct", "is_bert"), _MEAN),
-    **dict.fromkeys(("infocse_idc", "conpono", "ict", "cpc", "fine_tune"), _DOT),
+    **dict.fromkeys(("simcse", "esimcse", "infocse_aux", "diffcse", "rtd_mlm"), _SHORT_CLS),
+    **dict.fromkeys(("hicl", "condenser", "sg_opt", "tsdae"), _CLS),
+    **dict.fromkeys(("clm_autoencoder", "mlm_autoencoder", "bce"), _SHORT_MEAN),
+    **dict.fromkeys(("declutr", "ct", "is_bert"), _MEAN),
+    **dict.fromkeys(("infocse_idc", "fine_tune"), _SHORT_DOT),
+    **dict.fromkeys(("conpono", "ict", "cpc"), _DOT),
+    "sncse": _SHORT,
     "orqa": {**_DOT, "max_length": 64},
     "over_sncse": {},
     "consert": {**_MEAN, "max_length": 64},
@@ -182,7 +188,8 @@ PRESET_ENCODERS: Mapping[str, Json] = {
 """Method, or preset that is a paper of its own -> what its presets ask of the encoder.
 
 Their sources' pooling and length where these state them, and inner products, which go with a
-temperature of 1. Of SNCSE, which reads a vector at [MASK], nothing is kept by the encoder.
+temperature of 1. HiCL's length is its segments'. Of SNCSE, which reads a vector at [MASK], no
+pooling is kept by the encoder.
 """
 
 RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {

@@ -54,7 +54,11 @@ def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
 
 @stage("add_related", version="1")
 def add_related(
-    edges: ArtifactRef, embeddings: ArtifactRef, sentences: ArtifactRef, seed: int
+    edges: ArtifactRef,
+    embeddings: ArtifactRef,
+    sentences: ArtifactRef,
+    min_distance: int,
+    seed: int,
 ) -> ArtifactRef:
     """The edges, and as many pairs that are probably related, whoever is nearest to whom."""
     from sentemb_core.annotation.embeddings import Embeddings
@@ -64,7 +68,7 @@ def add_related(
     corpus = TokenCorpus.open(opened(sentences))
     with written("edges") as draft:
         vectors = Embeddings(opened(embeddings))
-        write_related(corpus, vectors, opened(edges), seed, draft.path)
+        write_related(corpus, vectors, opened(edges), seed, draft.path, min_distance)
     return draft.ref
 
 
@@ -107,6 +111,7 @@ def export_pairs(
     clusters: ArtifactRef,
     sentences: ArtifactRef,
     max_partners: int | None,
+    min_distance: int,
     seed: int,
     edges: ArtifactRef | None = None,
 ) -> ArtifactRef:
@@ -120,5 +125,5 @@ def export_pairs(
     corpus = TokenCorpus.open(opened(sentences))
     with written("pairs") as draft:
         alone = opened(edges) if edges else None
-        write_pairs(corpus, opened(clusters), max_partners, seed, draft.path, alone)
+        write_pairs(corpus, opened(clusters), max_partners, seed, draft.path, alone, min_distance)
     return draft.ref

@@ -4,6 +4,7 @@ Pages are an extra. Outside a Prefect run nothing is written, and a server that 
 costs a few seconds once and never an exception: the run is then watched in its log.
 """
 
+import base64
 import contextvars
 import http.client
 import logging
@@ -16,6 +17,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 log = logging.getLogger(__name__)
@@ -99,12 +101,21 @@ PASSWORD_WANTED = (401, 403)
 def answers(url: str, patience: float = BUSY) -> bool:
     """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=patience):
+        with urllib.request.urlopen(call_of(f"{url}/health"), timeout=patience):
             return True
     except urllib.error.HTTPError as error:
         return error.code in PASSWORD_WANTED
     except (OSError, ValueError, http.client.HTTPException):
         return False
+
+
+def call_of(url: str) -> urllib.request.Request:
+    """With the login of an address, user:password@host, as Prefect's client sends it."""
+    parts = urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    encoded = base64.b64encode(unquote(login).encode()).decode()
+    headers = {"Authorization": f"Basic {encoded}"} if login else {}
+    return urllib.request.Request(parts._replace(netloc=host).geturl(), headers=headers)
 
 
 def _shown(call: Callable[[], Any]) -> Any:

@@ -10,6 +10,7 @@ from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask
 from sentemb_core.types import ArtifactRef, Json
 from tasks.caching import stage
 from tasks.rows import Value
+from tasks.sources import require_same_bytes
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     with written("model") as draft:
         text = card.read_text("utf-8") if card.is_file() else ""
         save_encoder(load_encoder(Path(folder)), draft.path, text, head_from=Path(folder))
+        require_same_bytes([folder], [digest])
     return draft.ref
 
 
@@ -68,6 +70,7 @@ def score_similarity(
     from sentemb_core.evaluation.sts import read_sts, sts_result
 
     pairs = read_sts(*(Path(folder) / file for file in task.files))
+    require_same_bytes((Path(folder) / file for file in task.files), digests)
     return kept_result(sts_result(load_encoder(opened(encoder)), task.name, pairs))
 
 
@@ -91,6 +94,7 @@ def encode_collection(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
+    require_same_bytes((Path(folder) / file for file in task.files), digests)
     vectors = collection_vectors(load_encoder(opened(encoder)), collection, form)
     with written("vectors") as draft:
         write_vectors(vectors, draft.path)
@@ -107,6 +111,7 @@ def score_retrieval(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
+    require_same_bytes((Path(folder) / file for file in task.files), digests)
     return kept_result(retrieval_result(read_vectors(opened(vectors)), collection))
 
 
@@ -123,6 +128,7 @@ def score_fixed(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
+    require_same_bytes((Path(folder) / file for file in task.files), digests)
     match system:
         case "BM25":
             return kept_result(bm25_result(collection))
@@ -148,6 +154,7 @@ def score_transfer(
     from sentemb_core.evaluation.transfer import transfer_result
 
     examples = read_probe(task, Path(folder))
+    require_same_bytes((Path(folder) / file for file in task.files), digests)
     return kept_result(transfer_result(load_encoder(opened(encoder)), examples))
 
 
@@ -167,7 +174,9 @@ def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactR
     from sentemb_core.evaluation.label_free import pairs_diagnosis
     from sentemb_core.evaluation.sts import read_sts
 
-    found = pairs_diagnosis(load_encoder(opened(encoder)), read_sts(Path(file)))
+    pairs = read_sts(Path(file))
+    require_same_bytes([file], [digest])
+    found = pairs_diagnosis(load_encoder(opened(encoder)), pairs)
     return kept_json("diagnosis", found.model_dump())
 
 
@@ -199,6 +208,8 @@ def measure_overlap(
         for task, folder in zip(tasks, folders, strict=True)
         for name, found in task_texts(task, Path(folder), beir_documents=beir_documents).items()
     }
+    for task, folder, known in zip(tasks, folders, digests, strict=True):
+        require_same_bytes((Path(folder) / file for file in task.files), known)
     corpus = read_documents(opened(documents) / "documents.parquet")
     told = overlaps((document.sentences for document in corpus), texts)
     return kept_json("overlap", {name: found.model_dump() for name, found in told.items()})
@@ -263,9 +274,13 @@ def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
 
 
 def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
-    """Of each set of texts with the one of several corpora that has most of it."""
+    """Of each set of texts the most that any of several corpora has, by runs and as a whole."""
     found = [one for artifact in artifacts for one in overlaps_of(artifact).items()]
-    return dict(sorted(found, key=lambda pair: (pair[1].runs or 0.0, pair[1].exact)))
+    most: dict[str, Overlap] = {}
+    for name, one in sorted(found, key=lambda pair: (pair[1].runs or 0.0, pair[1].exact)):
+        exact = max(one.exact, most.get(name, one).exact)
+        most[name] = one.model_copy(update={"exact": exact})
+    return most
 
 
 def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, BenchmarkReport]":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import (
+    LEARNT,
     CorpusConfig,
     EncoderConfig,
     FineTuneRun,
@@ -40,9 +41,6 @@ from sentemb_core.places import is_folder
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.heads.stored_head import HeadShape
-
-LEARNT = {"static", "transformer"}
-"""Encoders from random weights: there is nothing to look for."""
 
 JOINING = {"ict", "cpc"}
 """Methods of a static encoder, too, that join sentences to longer texts."""
@@ -126,9 +124,10 @@ def learns_from_labels(config: RunConfig) -> bool:
 
 
 def check_encoders(config: RunConfig) -> None:
-    """Look for the encoders by their names; the folder that is the start may hold a static one."""
+    """Look for the encoders that are not learnt; the folder that is the start may be static."""
     annotator = getattr(config, "annotator", None)
-    for name in {config.encoder.name, annotator.name if annotator else "static"} - LEARNT:
+    named = {config.encoder.name, annotator.name if annotator else "static"}
+    for name in named.difference(LEARNT):
         from sentemb_core.encoder.start import check_encoder
 
         kind = check_encoder(name)

@@ -5,6 +5,7 @@ from typing import Literal
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.types import ArtifactRef, Pooling, Precision, Storage
 from tasks.caching import stage
+from tasks.sources import require_same_encoder
 from tasks.storing import opened, written
 
 
@@ -29,6 +30,7 @@ def start_encoder(
     with written("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)
         save_encoder(encoder, draft.path, model_card(facts), head_from=given_folder(place))
+        require_same_encoder(place, config, revision)
     return draft.ref
 
 

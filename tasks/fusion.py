@@ -7,6 +7,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
 from tasks.rows import Value
+from tasks.sources import require_same_bytes
 from tasks.storing import opened
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def score_fusion(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
+    require_same_bytes((Path(folder) / file for file in task.files), digests)
     found = fused_results(read_vectors(opened(vectors)), collection)
     return kept_json("fusion", fusion_from(found).model_dump(mode="json"))
 
@@ -85,7 +87,7 @@ def fusion_from(found: "FusedResults") -> Fusion:
         measure=results["rescored"].main,
         alpha=found.alpha,
         curve=dict(found.curve),
-        queries=len(results["rescored"].units),
+        queries=results["rescored"].counted,
         values={system: value(system) for system in SYSTEMS},
         gains={joined: {alone: gain(joined, alone) for alone in ALONE} for joined in JOINED},
     )

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,21 @@ from tasks.artifacts import PATIENCE, answers
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+log = logging.getLogger("sentemb_core.run")
+
 EXPERIMENT = "sentemb"
+
+PLACES = (
+    ("experiments", "artifact_location"),
+    ("runs", "artifact_uri"),
+    ("model_versions", "source"),
+    ("model_versions", "storage_location"),
+    ("logged_models", "artifact_location"),
+)
+"""Tables and columns in which MLflow's database says, by whole paths, where files lie."""
+
+PATIENCE_OF_SQLITE = 60.0
+"""Seconds for other writers of the database."""
 
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -39,6 +55,10 @@ def _database(home: Path) -> Path:
     return home / "mlflow.db"
 
 
+def _files(home: Path) -> Path:
+    return home / "mlartifacts"
+
+
 def mlflow_client(home: Path) -> "MlflowClient":
     """The client of this home. A fresh database is made by one process at a time.
 
@@ -61,11 +81,14 @@ def _client(home: Path, uri: str) -> "MlflowClient":
     for name in ("mlflow.store.db.utils", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with file_lock(home / "locks" / "mlflow.lock"):
-        if uri == _own_uri(home) and not _database(home).exists():
+        own = uri == _own_uri(home)
+        if own and not _database(home).exists():
             _make_database(_database(home))
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         if uri.startswith("sqlite:"):
             client.search_registered_models(max_results=1)
+        if own:
+            _follow_home(client, home)
     return client
 
 
@@ -83,6 +106,31 @@ def _make_database(place: Path) -> None:
     fresh.replace(place)
 
 
+def _follow_home(client: "MlflowClient", home: Path) -> None:
+    """Files of a home that was moved or copied are read, and kept, where it lies now.
+
+    Those that a person keeps elsewhere stay there, and a link to the home is no other place.
+    """
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    found = client.get_experiment_by_name(EXPERIMENT)
+    before = found.artifact_location if found else ""
+    if not before.startswith("file:"):
+        return
+    was, now = Path(local_file_uri_to_path(before)), _files(home)
+    if was.name != now.name or was.resolve() == now.resolve():
+        return
+    places = {"before": before, "now": now.as_uri()}
+    with closing(sqlite3.connect(_database(home), PATIENCE_OF_SQLITE)) as database, database:
+        for table, column in PLACES:
+            database.execute(
+                f"UPDATE {table} SET {column} = :now || substr({column}, length(:before) + 1) "
+                f"WHERE substr({column} || '/', 1, length(:before) + 1) = :before || '/'",
+                places,
+            )
+    log.info("Files of models and runs that were in %s are read and kept in %s now.", was, now)
+
+
 def experiment_id(home: Path) -> str:
     """Our experiment, made if absent; the artifacts of a local database lie in the home."""
     client = mlflow_client(home)
@@ -90,7 +138,7 @@ def experiment_id(home: Path) -> str:
     with file_lock(home / "locks" / "mlflow.lock"):
         if found := client.get_experiment_by_name(EXPERIMENT):
             return found.experiment_id
-        place = (home / "mlartifacts").as_uri() if local else None
+        place = _files(home).as_uri() if local else None
         return client.create_experiment(EXPERIMENT, artifact_location=place)
 
 

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 Alias = Literal["champion", "challenger"]
 
+STOOD = "stood"
+"""Tag of a version that was seen as champion, until the gate puts another in its place.
+
+A version that has it and is no champion was taken down by a person, which the gate does not undo.
+"""
+
+TAKEN_DOWN = (
+    "Not judged: it was the champion before, and a person took it down. Who wants it back sets "
+    "the alias champion by hand (docs/serving.md)."
+)
+
 
 class Promotion(BaseModel):
     """What became of a candidate, and why, in words; `before` was the champion until then."""
@@ -121,7 +132,8 @@ def promote(
     """Make a version the champion if the gate agrees, else the challenger.
 
     Args:
-        version: The candidate. The champion itself is left as it is, unjudged.
+        version: The candidate. The champion itself is left as it is, unjudged, and so is one that
+            a person took down.
         judge: The gate's verdict against the champion of now (none at the first landing). It is
             asked while the registry is locked, and must not write to it.
 
@@ -131,21 +143,32 @@ def promote(
     home = Store.default().root
     with writing(home), readable(home) as client:
         champion = one_version(client, version.name, "champion")
+        if champion and STOOD not in champion.tags:
+            client.set_model_version_tag(version.name, str(champion.version), STOOD, "yes")
         if champion and champion.version == version.version:
             verdict_then = champion.tags.get("verdict", "")
             reason = verdict_then.replace("Promoted:", "When it was promoted:", 1)
             return Promotion(version=champion, alias="champion", reason=reason, before=champion)
+        number = str(version.version)
+        candidate = one_version(client, version.name, None, number)
+        if candidate and STOOD in candidate.tags:
+            client.set_registered_model_alias(version.name, "challenger", number)
+            return Promotion(
+                version=version, alias="challenger", reason=TAKEN_DOWN, before=champion
+            )
         verdict = judge(champion)
         alias: Alias = "champion" if verdict.promote else "challenger"
-        number = str(version.version)
         client.set_model_version_tag(version.name, number, "verdict", verdict.reason)
         if verdict.promote:
             if champion:
                 client.set_registered_model_alias(version.name, "previous", str(champion.version))
+                client.delete_model_version_tag(version.name, str(champion.version), STOOD)
             challenger = one_version(client, version.name, "challenger")
             if challenger and challenger.version == version.version:
                 client.delete_registered_model_alias(version.name, "challenger")
         client.set_registered_model_alias(version.name, alias, number)
+        if verdict.promote:  # last: who is killed before has taken nobody down
+            client.set_model_version_tag(version.name, number, STOOD, "yes")
     return Promotion(version=version, alias=alias, reason=verdict.reason, before=champion)
 
 

@@ -1,6 +1,7 @@
 """What a run reads from outside the store, named by the SHA-256 of its bytes."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from sentemb_core.configs import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
@@ -34,10 +35,29 @@ def require_unchanged(place: str, config: CorpusConfig | LabelsConfig) -> None:
     if source_format(place) == "hub":
         return
     if digest_of_corpus(CorpusConfig(source=place)) != config.source:
-        raise UnreadableSourceError(
-            f"A source stays as it is while it is read; {place} changed, so what was read is of no "
-            "one state and is not kept. Run again when nobody writes to it, or read a copy."
-        )
+        raise _changed(place)
+
+
+def require_same_bytes(places: Iterable[str | Path], digests: Iterable[str]) -> None:
+    """`require_unchanged`, of files and folders under the digests that they had."""
+    for place, digest in zip(places, digests, strict=True):
+        if digest_of_encoder(str(place)) != digest:
+            raise _changed(place)
+
+
+def require_same_encoder(place: str, config: EncoderConfig, revision: str) -> None:
+    """`require_unchanged`, of an encoder: its bytes, or the revision of a published one."""
+    named = by_bytes(config.model_copy(update={"name": place}))
+    if (named, revision_of(place)) != (config, revision):
+        raise _changed(place)
+
+
+def _changed(place: str | Path) -> UnreadableSourceError:
+    return UnreadableSourceError(
+        f"A source stays as it is from the beginning of a run until it is read; {place} changed, "
+        "so what was read is not kept under its name. Run again when nobody writes to it, or read "
+        "a copy."
+    )
 
 
 def by_bytes(config: EncoderConfig) -> EncoderConfig:

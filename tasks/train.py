@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from sentemb_core.methods.method import Learner
 
 
-@stage("train_encoder", version=5, numeric=("threads", "device"))
+@stage(
+    "train_encoder",
+    version=5,
+    ignore=("config.checkpoint_every",),
+    numeric=("threads", "device"),
+)
 def train_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,

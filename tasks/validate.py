@@ -6,6 +6,7 @@ from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
 from tasks.rows import Row
+from tasks.sources import require_same_bytes
 from tasks.storing import opened, written
 from tasks.walking import PENDING
 
@@ -133,7 +134,9 @@ def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> Ar
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.sts import read_sts, spearman_of
 
-    return kept_sts(spearman_of(load_encoder(opened(encoder)), read_sts(*map(Path, places))))
+    pairs = read_sts(*map(Path, places))
+    require_same_bytes(places, digests)
+    return kept_sts(spearman_of(load_encoder(opened(encoder)), pairs))
 
 
 @stage("random_sts", version=1, ignore=("places",))
@@ -144,6 +147,7 @@ def random_sts(places: list[str], digests: list[str], seed: int) -> ArtifactRef:
     from sentemb_core.evaluation.sts import random_similarities, read_sts, sts_scores
 
     pairs = read_sts(*map(Path, places))
+    require_same_bytes(places, digests)
     return kept_sts(sts_scores(random_similarities(pairs, seed), pairs))
 
 
@@ -155,6 +159,7 @@ def bm25_sts(places: list[str], digests: list[str]) -> ArtifactRef:
     from sentemb_core.evaluation.sts import read_sts, sts_scores, word_similarities
 
     pairs = read_sts(*map(Path, places))
+    require_same_bytes(places, digests)
     return kept_sts(sts_scores(word_similarities(pairs), pairs))
 
 

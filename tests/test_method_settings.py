@@ -151,18 +151,21 @@ def test_a_preset_asks_no_static_encoder_for_a_pooling_that_it_has_not(method, n
 @pytest.mark.parametrize(
     ("method", "name", "asked"),
     [
-        ("simcse", "mlm", {"pooling": "cls_before_pooler"}),
-        ("infocse_aux", "code", {"pooling": "cls_before_pooler"}),
-        ("clm_autoencoder", "paper", {"pooling": "mean"}),
+        ("simcse", "mlm", {"pooling": "cls_before_pooler", "max_length": 32}),
+        ("infocse_aux", "code", {"pooling": "cls_before_pooler", "max_length": 32}),
+        ("clm_autoencoder", "paper", {"pooling": "mean", "max_length": 32}),
         ("clm_autoencoder", "tsdae", {"pooling": "cls_before_pooler"}),
         ("consert", "code", {"pooling": "mean", "max_length": 64}),
         ("ict", "paper", {"similarity": "dot"}),
         ("ict", "orqa", {"similarity": "dot", "max_length": 64}),
         ("mirror_bert", "code", {"pooling": "mean", "max_length": 50}),
-        ("sncse", "paper", {}),
+        ("sncse", "paper", {"max_length": 32}),
+        ("diffcse", "paper", {"pooling": "cls_before_pooler", "max_length": 32}),
+        ("bce", "paper", {"pooling": "mean", "max_length": 32}),
+        ("infocse_idc", "paper", {"similarity": "dot", "max_length": 32}),
         ("hicl", "over_esimcse", {"pooling": "cls_before_pooler"}),
         ("hicl", "over_sncse", {}),
-        ("fine_tune", "paper", {"similarity": "dot"}),
+        ("fine_tune", "paper", {"similarity": "dot", "max_length": 32}),
     ],
 )
 def test_a_preset_asks_of_the_encoder_what_its_source_says(method, name, asked):

@@ -43,6 +43,7 @@ def write_pairs(
     seed: int,
     out: Path,
     edges: Path | None = None,
+    min_distance: int = 1,
 ) -> Json:
     """Pairs of all documents that are not held out (`pairs.cluster_pairs`), and the report.
 
@@ -50,8 +51,9 @@ def write_pairs(
     a chain, which nobody found alike.
 
     The report, also in `out`/report.json, counts what was kept (share of all intra-document pairs
-    that share a cluster) and what the cap of partners dropped of it; a kept share above
-    KEPT_SHARE_WARNING is logged as a warning. Of edges what was kept are the pairs themselves.
+    that share a cluster) and what the cap of partners and the distance dropped of it; a kept share
+    above KEPT_SHARE_WARNING is logged as a warning. Of edges what was kept are the pairs
+    themselves.
 
     Raises EmptyPairsError if fewer than 2 % of the documents, or fewer than two, give a pair.
     """
@@ -65,7 +67,12 @@ def write_pairs(
         total += cluster_statistics(shard_labels, offsets, held_out)
         chunks = (
             cluster_pairs(
-                shard_labels, offsets, held_out=held_out, max_partners=max_partners, seed=seed
+                shard_labels,
+                offsets,
+                held_out=held_out,
+                max_partners=max_partners,
+                min_distance=min_distance,
+                seed=seed,
             )
             if graph is None
             else [edge_pairs(graph.shard(shard.index), offsets, held_out)]
@@ -76,10 +83,12 @@ def write_pairs(
     report = _report(total, all_held_out, len(written))
     if graph is None:
         report |= _clustered(total, len(written))
-        if max_partners is not None:
+        told = [f"max_partners {max_partners}"] if max_partners is not None else []
+        told += [f"min_distance {min_distance}"] if min_distance > 1 else []
+        if told:
             log.info(
-                "max_partners %d dropped %.1f %% of the pairs that share a cluster.",
-                max_partners,
+                "%s dropped %.1f %% of the pairs that share a cluster.",
+                " and ".join(told),
                 100 * report["dropped_share"],
             )
     report["adjacent_share"] = written.adjacent_share

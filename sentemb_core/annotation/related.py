@@ -28,24 +28,33 @@ SAMPLE = 30_000
 """Pairs within documents, and as many across, behind an estimate: its share errs by .01."""
 
 
-def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, out: Path) -> None:
+def write_related(
+    corpus: Corpus,
+    vectors: Embeddings,
+    edges: Path,
+    seed: int,
+    out: Path,
+    min_distance: int = 2,
+) -> None:
     """The edges of every shard, and as many `related_pairs` of its documents, each pair once.
 
     What is drawn depends on where shards begin, which the token cache settles.
     """
     stored = PrunedGraph.open(edges)
-    told = estimated(corpus, vectors, np.random.default_rng([seed, 0]))
+    told = estimated(corpus, vectors, np.random.default_rng([seed, 0]), min_distance)
     if told.share is None:
         log.warning(
-            "Related pairs are told by documents of three sentences or more beside others, and %d "
+            "Related pairs are told by documents of %d sentences or more beside others, and %d "
             "draws met none: the edges alone are the pairs. Take longer documents, or "
             "annotation.positives = 'edge'.",
+            min_distance + 1,
             SAMPLE,
         )
     for shard in corpus.shards:
         rng = np.random.default_rng([seed, 1, shard.index])
         kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
-        i, j = related_pairs(rows, corpus.shard_offsets(shard.index), told, len(kept.i), rng)
+        offsets = corpus.shard_offsets(shard.index)
+        i, j = related_pairs(rows, offsets, told, len(kept.i), rng, min_distance)
         first = shard.sentences.start
         weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
         both = united(kept, Edges(i, j, weight))
@@ -55,9 +64,11 @@ def write_related(corpus: Corpus, vectors: Embeddings, edges: Path, seed: int, o
         )
 
 
-def estimated(corpus: Corpus, vectors: Embeddings, rng: np.random.Generator) -> Relatedness:
+def estimated(
+    corpus: Corpus, vectors: Embeddings, rng: np.random.Generator, min_distance: int = 2
+) -> Relatedness:
     """How probably a pair inside a document is related, by the similarity of these vectors."""
-    within = distant_pairs(corpus.spans_of, len(corpus), SAMPLE, rng)
+    within = distant_pairs(corpus.spans_of, len(corpus), SAMPLE, rng, min_distance)
     across = strangers(corpus.spans_of, len(corpus), SAMPLE, rng)
     return relatedness(_similarities(vectors, within), _similarities(vectors, across))
 

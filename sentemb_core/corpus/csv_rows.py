@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from io import BufferedReader
 from itertools import chain
@@ -62,11 +63,12 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 
 def separator(header: str) -> str:
-    """The first of these that the header has: comma, semicolon, tab.
+    """The first of these that the header has outside quotes: comma, semicolon, tab.
 
     Spreadsheets write semicolons where a comma is the decimal mark, databases tabs.
     """
-    return next((mark for mark in ",;\t" if mark in header), ",")
+    unquoted = re.sub(r'"[^"]*("|$)', "", header)
+    return next((mark for mark in ",;\t" if mark in unquoted), ",")
 
 
 def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:

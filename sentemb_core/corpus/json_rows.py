@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sentemb_core.configs import CorpusConfig
-from sentemb_core.corpus.columns import Row, used_columns
+from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
 from sentemb_core.corpus.quarantine import BadRow
 from sentemb_core.errors import UnreadableSourceError
@@ -20,32 +20,64 @@ PEEK_ROWS = 100  # their keys are taken as the columns
 
 def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """One JSON object a line (.jsonl, .ndjson, .gz); each line is decoded on its own."""
-    with open_bytes(config) as file:
-        yield from rows_of(config, _json_lines(config, file))
+
+    def records() -> Iterator[JsonRow | BadRow]:
+        with open_bytes(config) as file:
+            yield from _json_lines(config, file)
+
+    yield from rows_of(config, records(), records)
 
 
 def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """One array of objects, or one object a line."""
-    with open_bytes(config) as file:
-        start = file.peek(64).removeprefix(BOM.encode()).lstrip()[:1]
-        records = _json_array if start == b"[" else _json_lines
-        yield from rows_of(config, records(config, file))
+
+    def records() -> Iterator[JsonRow | BadRow]:
+        with open_bytes(config) as file:
+            start = file.peek(64).removeprefix(BOM.encode()).lstrip()[:1]
+            yield from (_json_array if start == b"[" else _json_lines)(config, file)
+
+    yield from rows_of(config, records(), records)
 
 
 JsonRow = tuple[str, int, dict[str, object]]
 
 
-def rows_of(config: CorpusConfig, records: Iterator[JsonRow | BadRow]) -> Iterator[Row | BadRow]:
-    """Rows of records whose columns are the keys of the first ones."""
+def rows_of(
+    config: CorpusConfig,
+    records: Iterator[JsonRow | BadRow],
+    again: Callable[[], Iterator[JsonRow | BadRow]] = lambda: iter(()),
+) -> Iterator[Row | BadRow]:
+    """Rows of records whose columns are the keys of the first ones.
+
+    `again` begins anew, to look for a named column that these lack: few may have a counterpart.
+    """
     head = list(islice(records, PEEK_ROWS))
     objects = [record[2] for record in head if not isinstance(record, BadRow)]
-    columns = used_columns(config, dict.fromkeys(chain(*objects))) if objects else None
+    keys = dict.fromkeys(chain(*objects))
+    if objects and (lacking := _named(config) - keys.keys()):
+        keys |= dict.fromkeys(_first_found(lacking, again()))
+    columns = used_columns(config, keys) if objects else None
     for record in chain(head, records):
         if isinstance(record, BadRow):
             yield record
         else:
             columns = columns or used_columns(config, record[2])
             yield columns.row(*record)
+
+
+def _named(config: CorpusConfig) -> set[str]:
+    named = Columns(
+        config.id_column, config.text_column, config.sentences_column, config.counterpart_column
+    )
+    return set(filter(None, named))
+
+
+def _first_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[str]:
+    """Those that a record has as a key; none is kept, and none is read behind the last name."""
+    found: set[str] = set()
+    while found < names and (record := next(records, None)):
+        found |= set() if isinstance(record, BadRow) else names & record[2].keys()
+    return found
 
 
 def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:

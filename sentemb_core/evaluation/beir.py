@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sentemb_core.errors import BadDataError, UnreadableSourceError
-from sentemb_core.evaluation.judgements import Judgement
+from sentemb_core.evaluation.judgements import LARGEST_GRADE, Judgement
 
 
 class Text(NamedTuple):
@@ -38,7 +38,9 @@ def beir_texts(folder: Path, name: str) -> Iterator[Text]:
 
 
 def beir_judgements(folder: Path, split: str) -> Iterator[Judgement]:
-    """Rows of qrels/SPLIT.tsv: query id, document id, grade; a header is left out.
+    """Rows of qrels/SPLIT.tsv: query id, document id, grade.
+
+    A first line that does not end in a number is a header, and left out.
 
     Raises:
         UnreadableSourceError: E103, the file is not there.
@@ -46,10 +48,11 @@ def beir_judgements(folder: Path, split: str) -> Iterator[Judgement]:
     """
     for number, (where, line) in enumerate(_lines(folder, f"qrels/{split}.tsv")):
         cells = line.split("\t")
-        if number == 0 and not _is_grade(cells[-1]):
+        if number == 0 and not _is_read_by(float, cells[-1]):
             continue
         if len(cells) != 3 or not _is_grade(cells[2]):
-            raise _bad_row(where, "query id, document id and a whole grade between tabs", line)
+            told = "query id, document id and a whole grade (of 32 bits) between tabs"
+            raise _bad_row(where, told, line)
         yield Judgement(cells[0], cells[1], int(cells[2]))
 
 
@@ -87,8 +90,12 @@ def _text(where: str, row: dict[str, Any]) -> Text:
 
 
 def _is_grade(cell: str) -> bool:
+    return _is_read_by(int, cell) and abs(int(cell)) <= LARGEST_GRADE
+
+
+def _is_read_by(number: type[int] | type[float], cell: str) -> bool:
     try:
-        int(cell)
+        number(cell)
     except ValueError:
         return False
     return True

@@ -6,7 +6,7 @@ few values (a hit or a miss) costs next to nothing at any number of queries. A c
 mean: there pairs are drawn, and ranked anew in every resample.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -89,6 +89,36 @@ def difference_of(
     return Difference(value, low, high, superiority)
 
 
+def over_seeds(over_units: Interval, gains: Sequence[float], level: float = LEVEL) -> Interval:
+    """An interval over units (at `LEVEL`) widened by what training again would change.
+
+    Seeds judged by the same units differ by their training alone. That variance, of the mean of
+    the seeds, joins the units' own, and the quantile is Student's with the degrees of freedom of
+    such a sum (Satterthwaite 1946): three seeds that disagree much are worth two of them.
+
+    Args:
+        over_units: Of the mean over the seeds.
+        gains: Seed by seed, at least two.
+        level: Of the interval returned.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    low, high = over_units.mean - over_units.low, over_units.high - over_units.mean
+    of_units = (low + high) / (2 * ndtri((1 + LEVEL) / 2))
+    of_training = np.std(gains, ddof=1) / np.sqrt(len(gains))
+    variance = of_units**2 + of_training**2
+    if not variance:
+        return over_units
+    freedom = variance**2 * (len(gains) - 1) / max(of_training**4, SAME * variance**2)
+    reach = stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance)
+    share = low / (low + high) if low + high else 0.5  # as lopsided as it was
+    return Interval(
+        over_units.mean,
+        float(over_units.mean - 2 * share * reach),
+        float(over_units.mean + 2 * (1 - share) * reach),
+    )
+
+
 def resampled_means(
     values: Float64[np.ndarray, " queries"], seed: int
 ) -> Float64[np.ndarray, " resamples"]:
@@ -124,6 +154,20 @@ def means_of_draws(
     _require_finite(values)
     drawn = (values @ counts for counts in _drawn_counts(len(values), seed))
     return np.concatenate(list(drawn)) / len(values)
+
+
+def resampled_ratios(
+    totals: Float64[np.ndarray, " groups"], sizes: Float64[np.ndarray, " groups"], seed: int
+) -> Float64[np.ndarray, " resamples"]:
+    """Means of `RESAMPLES` resamples of whole groups, of which sums and sizes are given.
+
+    Raises:
+        BadDataError: no group, or a sum that is not finite.
+    """
+    _require_finite(totals)
+    sums = np.stack([totals, sizes])
+    drawn = np.concatenate([sums @ counts for counts in _drawn_counts(len(sizes), seed)], axis=1)
+    return drawn[0] / drawn[1]
 
 
 def resampled_spearman(

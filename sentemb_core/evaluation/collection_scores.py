@@ -1,15 +1,15 @@
 """What an encoder, and the rows it is read against, reach on a test collection.
 
 Measures are trec_eval's, ties too (`evaluation.ranking`); every document is ranked, whatever its
-score, and every query counts. Scores are made in blocks of queries, so memory does not grow with
-the collection but for one vector a document.
+score, and every query that is judged counts, 0 where nothing is relevant to it. Scores are made in
+blocks of queries, so memory does not grow with the collection but for one vector a document.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from sentemb_core.corpus.benchmark import unit_hash
 from sentemb_core.errors import NoQueriesError
@@ -47,8 +47,8 @@ MEASURES: dict[Measure, tuple[Metric, int]] = {
     "R_cap@10": (capped_recall, 10),
 }
 
-Places = Int64[np.ndarray, " asking"]
-"""Of queries in their collection, ascending."""
+Places = Int64[np.ndarray, " _"]
+"""Of queries in their collection, ascending; two halves need not be alike in size."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def fused_results(
         BadEmbeddingError: A score is not finite.
     """
     choosing, reported = query_halves(collection)
-    words = _bm25_rows(collection)
-    products = inner_products(vectors.queries, vectors.documents)
+    # hidden before they are ranked: else a text that nobody can find takes a place of others
+    words = without(_bm25_rows(collection), collection.hidden)
+    products = without(inner_products(vectors.queries, vectors.documents), collection.hidden)
     cosines = inner_products(directions(vectors.queries), directions(vectors.documents))
     curve = {
         alpha: result_of(collection, rescored(words, cosines, alpha), choosing).value
@@ -134,13 +135,14 @@ def query_halves(collection: Collection) -> tuple[Places, Places]:
     """Places of the queries that choose alpha, and of those that are reported.
 
     Raises:
-        NoQueriesError: E502, one of them is empty.
+        NoQueriesError: E502, one of them has no query with a relevant document.
     """
     chooses = np.array([unit_hash("fusion", key) < 0.5 for key in collection.query_ids])
-    if chooses.all() or not chooses.any():
+    answered = chooses[collection.relevant.query]
+    if answered.all() or not answered.any():
         raise NoQueriesError(
             "Alpha is chosen on some queries and reported on others; the hash puts all "
-            f"{len(chooses)} of {collection.name} into one half: take more queries."
+            f"{len(answered)} of {collection.name} into one half: take more queries."
         )
     return np.flatnonzero(chooses), np.flatnonzero(~chooses)
 
@@ -150,19 +152,47 @@ def result_of(
 ) -> TaskResult:
     """Measures of any scores of the collection's documents, of these queries or of all.
 
+    A query to which nothing is relevant counts 0, as trec_eval has it; its capped recall is 0 / 0,
+    and no part of that mean.
+
     Raises:
         BadEmbeddingError: A score is not finite.
     """
-    relevant = collection.relevant if places is None else collection.relevant.of(places)
+    places = np.arange(len(collection.query_ids)) if places is None else places
+    relevant = collection.relevant.of(np.flatnonzero(np.isin(collection.relevant.query, places)))
+    answered = np.isin(places, relevant.query)
     by_id = np.argsort(np.argsort(collection.document_ids, kind="stable"), kind="stable")
     ranks = counted_ranks(without(scores, collection.hidden), relevant, by_id)
-    values = {name: metric(ranks, k) for name, (metric, k) in MEASURES.items()}
+    values = {
+        name: found if metric is capped_recall else _zero_elsewhere(found, answered)
+        for name, (metric, k) in MEASURES.items()
+        for found in [metric(ranks, k)]
+    }
+    main = values[collection.main]
+    tied = collection.tied[places if len(main) == len(places) else relevant.query]
+    sums = np.stack([_sums(main, tied), _sums(np.ones(len(main)), tied)], axis=1)
+    alone = len(sums) == len(main)
     return TaskResult(
         task=collection.name,
         main=collection.main,
         measures={name: float(value.mean()) for name, value in values.items()},
-        units=values[collection.main][:, None],
+        units=main[:, None] if alone else sums,
+        statistic="mean" if alone else "ratio",
     )
+
+
+def _sums(
+    values: Float64[np.ndarray, " queries"], groups: Int64[np.ndarray, " queries"]
+) -> Float64[np.ndarray, " groups"]:
+    return np.bincount(np.unique(groups, return_inverse=True)[1], values)
+
+
+def _zero_elsewhere(
+    values: Float64[np.ndarray, " answered"], answered: Bool[np.ndarray, " queries"]
+) -> Float64[np.ndarray, " queries"]:
+    every = np.zeros(len(answered))
+    every[answered] = values
+    return every
 
 
 def _bm25_rows(collection: Collection) -> ScoreRows:

@@ -8,15 +8,18 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
-from sentemb_core.evaluation.judgements import Judgement, judged
+from sentemb_core.evaluation.judgements import LARGEST_GRADE, Judgement, judged
 from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
 from sentemb_core.evaluation.ranking import Relevant
 
@@ -46,12 +49,11 @@ class Collection:
         document_ids: Equal scores are ordered by them, as trec_eval does.
         titles: Of the documents, empty where they have none.
         texts: Of the documents.
-        query_ids: Of the queries that have a relevant document.
+        query_ids: Of the queries that somebody judged.
         queries: Their texts.
-        relevant: The documents that each query should find, with grades.
+        relevant: The documents that each query should find, with grades; it leaves out queries to
+            which none is relevant.
         hidden: Documents, by the place of a query, that it cannot find: itself, above all.
-        without_answer: Queries left out, for no document is relevant to them.
-        unknown: Judgements left out, for their query or document is not there.
     """
 
     name: str
@@ -63,8 +65,23 @@ class Collection:
     queries: list[str]
     relevant: Relevant
     hidden: Hidden
-    without_answer: int
-    unknown: int
+
+    @cached_property
+    def tied(self) -> Int64[np.ndarray, " queries"]:
+        """Queries of one number answer each other, and a bootstrap draws them as one.
+
+        Titles of one product do: what one of them finds tells what the others find.
+        """
+        asking = np.full(len(self.document_ids), -1)
+        for query, own in self.hidden.items():
+            same = [place for place in own if self.document_ids[place] == self.query_ids[query]]
+            asking[same] = query
+        one = np.repeat(self.relevant.query, np.diff(self.relevant.offsets))
+        other = asking[self.relevant.item]
+        one, other = one[other >= 0], other[other >= 0]
+        shape = (len(self.query_ids),) * 2
+        found = connected_components(coo_array((np.ones(len(one)), (one, other)), shape))[1]
+        return found.astype(np.int64)
 
     @property
     def documents(self) -> list[str]:
@@ -102,7 +119,7 @@ def read_trec_style(folder: Path, name: TrecSet) -> Collection:
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
-        BadDataError: E100, a query without a text, or a grade that is no whole number.
+        BadDataError: E100, a query without a text, or a grade that is no whole number of 32 bits.
         DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
     """
     documents = _rows(folder / f"ir_{name}_docs.parquet", "doc_id", "text")
@@ -121,12 +138,14 @@ def read_trec_style(folder: Path, name: TrecSet) -> Collection:
 def _qrels(path: Path) -> list[dict[str, Any]]:
     rows = _rows(path, "query_id", "doc_id", "rel")
     bad = [place for place, row in enumerate(rows) if not _is_whole(row["rel"])]
-    refuse_rows(path, "rel", "a whole number", bad)
+    refuse_rows(path, "rel", "a whole number (of 32 bits)", bad)
     return rows
 
 
 def _is_whole(grade: object) -> bool:
-    return isinstance(grade, int | float) and float(grade).is_integer()
+    if not isinstance(grade, int | float):
+        return False
+    return float(grade).is_integer() and abs(grade) <= LARGEST_GRADE
 
 
 def read_products(folder: Path, name: ProductSet) -> Collection:
@@ -213,7 +232,7 @@ def _collection(
     judgements: Iterable[Judgement],
     hidden: Mapping[str, set[str]],
 ) -> Collection:
-    """The queries that have an answer; `hidden` documents by query, which need not be there."""
+    """The queries that are judged; `hidden` documents by query, which need not be there."""
     document_ids = [document.key for document in documents]
     found = judged(name, [query.key for query in queries], document_ids, judgements)
     asking = [queries[place] for place in found.asking.tolist()]
@@ -223,10 +242,11 @@ def _collection(
         log.warning(
             "%s: %d of %d queries have no word, and find by chance", name, empty, len(asking)
         )
-    left_out = len(queries) - len(asking)
     log.info(
-        "%s: %d documents, %d queries; %d without a relevant document are left out",
-        *(name, len(documents), len(asking), left_out),
+        "%s: %d documents, %d queries, of which %d have no relevant document and count 0; %d more "
+        "that nobody judged are left out",
+        *(name, len(documents), len(asking), len(asking) - len(found.relevant.query)),
+        len(queries) - len(asking),
     )
     return Collection(
         name=name,
@@ -238,8 +258,6 @@ def _collection(
         queries=[query.text for query in asking],
         relevant=found.relevant,
         hidden={k: np.array(some, np.int64) for k, some in enumerate(places) if some},
-        without_answer=left_out,
-        unknown=found.unknown,
     )
 
 

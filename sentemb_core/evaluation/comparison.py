@@ -16,6 +16,7 @@ from sentemb_core.evaluation.bootstrap import (
     interval_of,
     means_of_draws,
     resampled_means,
+    resampled_ratios,
     resampled_spearman,
 )
 from sentemb_core.evaluation.results import TaskResult
@@ -125,9 +126,13 @@ def _comparison(
 
 
 def _resampled(result: TaskResult) -> Float64[np.ndarray, " resamples"]:
-    if result.statistic == "mean":
-        return resampled_means(result.units[:, 0], SEED)
-    return resampled_spearman(result.units[:, :1], result.units[:, 1], SEED)[:, 0]
+    match result.statistic:
+        case "mean":
+            return resampled_means(result.units[:, 0], SEED)
+        case "ratio":
+            return resampled_ratios(result.units[:, 0], result.units[:, 1], SEED)
+        case "spearman":
+            return resampled_spearman(result.units[:, :1], result.units[:, 1], SEED)[:, 0]
 
 
 def _gains_of_tasks(
@@ -152,10 +157,14 @@ def _resampled_gains(
         _require_paired(results[0], result)
     values = np.stack([result.units[:, 0] for result in results], axis=1)
     signs = np.repeat([1.0, -1.0], len(pairs))
-    if results[0].statistic == "mean":
-        means = means_of_draws if shared else resampled_means
-        return means(values @ signs / len(pairs), seed)
-    return resampled_spearman(values, results[0].units[:, 1], seed) @ signs / len(pairs)
+    gains, beside = values @ signs / len(pairs), results[0].units[:, -1]
+    match results[0].statistic:
+        case "mean":
+            return means_of_draws(gains, seed) if shared else resampled_means(gains, seed)
+        case "ratio":
+            return resampled_ratios(gains, beside, seed)
+        case "spearman":
+            return resampled_spearman(values, beside, seed) @ signs / len(pairs)
 
 
 def _require_paired(first: TaskResult, second: TaskResult) -> None:

@@ -15,6 +15,9 @@ log = logging.getLogger(__name__)
 MOST_UNKNOWN = 0.01
 """Of the judgements: above it they belong to other texts."""
 
+LARGEST_GRADE = 2**31 - 1
+"""A grade is a small whole number; one beyond 32 bits is an id or a time in its column."""
+
 
 class Judgement(NamedTuple):
     """How relevant a document is to a query: not at all where the grade is 0 or less."""
@@ -25,14 +28,13 @@ class Judgement(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The queries that have an answer, by their places, and their answers.
+    """The queries that somebody judged, by their places, and the answers of those that have one.
 
-    `relevant` counts these queries from 0. `unknown` judgements were left out.
+    `relevant` counts the judged queries from 0, and leaves out those to which nothing is relevant.
     """
 
     asking: Int64[np.ndarray, " asking"]
     relevant: Relevant
-    unknown: int
 
 
 def judged(
@@ -58,6 +60,7 @@ def judged(
     if contradicted:
         told = "%s: %d judgements contradict an earlier one of their query and document; it yields"
         log.warning(told, name, contradicted)
+    judged_queries = {query_place[query] for query, _ in grades if query in query_place}
     unknown = [
         pair for pair in grades if pair[0] not in query_place or pair[1] not in document_place
     ]
@@ -75,9 +78,10 @@ def judged(
             f"relevant document ({len(grades)} judgements). Check the grades and the split."
         )
     query, item, grade = np.array(sorted(pairs), dtype=np.int64).T
-    asking, sizes = np.unique(query, return_counts=True)
+    asking = np.array(sorted(judged_queries), dtype=np.int64)
+    answered, sizes = np.unique(query, return_counts=True)
     bounds = np.append(0, np.cumsum(sizes))
-    return Judged(asking, Relevant(np.arange(len(asking)), item, bounds, grade), len(unknown))
+    return Judged(asking, Relevant(np.searchsorted(asking, answered), item, bounds, grade))
 
 
 def _places(name: str, kind: str, ids: Sequence[str]) -> Mapping[str, int]:

@@ -56,7 +56,8 @@ class Diagnosis(BaseModel):
     hubness: skewness of the 10-occurrence.
     duplicate_rate: share of texts that are one with another to the encoder (cosine from 0.99).
     positives_at_5: share of positives that find each other among five.
-    held_out: of halves alone: whether a run on the corpus keeps their documents from training.
+    held_out: of halves alone: whether a run on the corpus, of as many candidates as `DOCUMENTS` or
+        more, keeps their documents from training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -158,7 +159,8 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
 def drawn_documents(documents: Path) -> tuple[list[list[str]], bool]:
     """Sentences of the documents drawn, and whether a run on the corpus trains on none of them.
 
-    Where counterparts judge, it trains on all.
+    Where counterparts judge, it trains on all; where it has fewer candidates than `DOCUMENTS`, on
+    some.
     """
     file = documents / "documents.parquet"
     pool = halves_pool(file, DOCUMENTS)

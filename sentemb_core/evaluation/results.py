@@ -13,9 +13,9 @@ from jaxtyping import Float64
 
 from sentemb_core.types import Json
 
-Statistic = Literal["mean", "spearman"]
-"""How the main measure comes out of the units: the mean of their one column, or Spearman's
-correlation of their two."""
+Statistic = Literal["mean", "ratio", "spearman"]
+"""How the main measure comes out of the units: the mean of their one column, the sum of their first
+over that of their second, or Spearman's correlation of the two."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class TaskResult:
         main: The measure that stands for the task.
         measures: Every measure, by name; shares and correlations, not percentages.
         units: One row a query, pair or example, in the task's own fixed order: its value of the
-            main measure, or its cosine and gold score.
+            main measure, or its cosine and gold score. Where queries answer each other, one row for
+            all of them: the sum of their values, and how many they are.
         statistic: How `measures[main]` comes out of `units`.
     """
 
@@ -40,6 +41,11 @@ class TaskResult:
     @property
     def value(self) -> float:
         return self.measures[self.main]
+
+    @property
+    def counted(self) -> int:
+        """Queries, pairs or examples, also where several make one unit."""
+        return int(self.units[:, 1].sum()) if self.statistic == "ratio" else len(self.units)
 
 
 def write_result(result: TaskResult, folder: Path) -> None:

@@ -20,6 +20,7 @@ def cluster_pairs(
     *,
     held_out: Bool[np.ndarray, " documents"] | None = None,
     max_partners: int | None = None,
+    min_distance: int = 1,
     seed: int = 0,
     chunk: int = CHUNK,
 ) -> Iterator[Chunk]:
@@ -30,7 +31,8 @@ def cluster_pairs(
     sentences are shuffled into a circle and each keeps those at distance 1, ..., m // 2 on either
     side and, for odd m, the one opposite. So each keeps exactly m partners (one sentence of an odd
     cluster m - 1 for odd m) and the pairs grow with the sentences, not with their square. Draw k
-    of PCG64(seed) belongs to canonical sentence k: shards and chunks change nothing.
+    of PCG64(seed) belongs to canonical sentence k: shards and chunks change nothing. Last of all go
+    the pairs nearer than `min_distance`, which a chain of distant ones joins.
     """
     if not len(labels):
         return
@@ -45,7 +47,8 @@ def cluster_pairs(
         documents = np.repeat(np.arange(len(wanted)), np.diff(offsets))
         chunks = _circle_pairs(cluster, giving, documents, draws, max_partners, chunk)
     for i, j in chunks:
-        yield i + first, j + first
+        apart = j - i >= min_distance if min_distance > 1 else slice(None)
+        yield i[apart] + first, j[apart] + first
 
 
 def edge_pairs(

@@ -45,7 +45,7 @@ class Relatedness:
     bounds: Float64[np.ndarray, " bounds"]
     posterior: Float64[np.ndarray, " bounds+1"]
     share: float | None
-    """Of a sentence's pairs in its document, neighbours aside, those that are related; none where
+    """Of a sentence's pairs in its document, nearer ones aside, those that are related; none where
     there is no such pair, or no stranger to compare with."""
 
     def of(self, similarity: Float32[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
@@ -70,15 +70,21 @@ def relatedness(
     return Relatedness(bounds, np.clip(rising, 0, 1), 1 - unrelated)
 
 
-def distant_pairs(spans_of: SpansOf, sentences: int, count: int, rng: np.random.Generator) -> Chunk:
-    """Random pairs of one document that are no direct neighbours: `count` draws less those.
+def distant_pairs(
+    spans_of: SpansOf,
+    sentences: int,
+    count: int,
+    rng: np.random.Generator,
+    min_distance: int = 2,
+) -> Chunk:
+    """Random pairs of one document at least `min_distance` apart: `count` draws less the nearer.
 
     An encoder that learnt from neighbours finds those alike whether they are related or not.
     """
     i = rng.integers(sentences, size=count)
     first, last = spans_of(i)
     j = first + rng.integers(last - first)
-    distant: Bool[np.ndarray, " pairs"] = np.abs(i - j) >= 2
+    distant: Bool[np.ndarray, " pairs"] = np.abs(i - j) >= min_distance
     return i[distant], j[distant]
 
 
@@ -95,8 +101,9 @@ def related_pairs(
     told: Relatedness,
     count: int,
     rng: np.random.Generator,
+    min_distance: int = 2,
 ) -> Chunk:
-    """Random pairs (i < j) of one document, no neighbours, that are probably related.
+    """Random pairs (i < j) of `distant_pairs` that are probably related.
 
     At most `count`; fewer where `DRAWS` draws for each do not find them. `offsets` as in
     `similarity`.
@@ -106,7 +113,8 @@ def related_pairs(
     for start in range(0, DRAWS * count, CHUNK):
         if found.shape[1] >= count:
             break
-        i, j = distant_pairs(spans_of, len(vectors), min(CHUNK, DRAWS * count - start), rng)
+        draws = min(CHUNK, DRAWS * count - start)
+        i, j = distant_pairs(spans_of, len(vectors), draws, rng, min_distance)
         kept = told.of(np.einsum("nd,nd->n", vectors[i], vectors[j])) >= PROBABLE
         found = np.append(found, np.sort([i[kept], j[kept]], axis=0), axis=1)
     return found[0, :count] + first, found[1, :count] + first

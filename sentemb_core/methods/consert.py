@@ -5,6 +5,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.method_settings import Augmentation, ConSERT
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.method import AtOnce, Method, Reader
+from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.methods.words import (
     require_embedding_layer,
     require_positions,
@@ -34,6 +35,8 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
         require_embedding_layer(encoder, "consert")
     if "shuffle" in (*settings.first, *settings.second):
         require_positions(encoder, "consert's shuffle")
+    if "adversarial" in settings.first and "adversarial" in settings.second:
+        require_two_adversaries(settings, encoder)
     term = all_pairs(
         "anchor", "positive", settings.temperature, encoder.similarity, reduction="two_means"
     )
@@ -48,6 +51,20 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
         terms={"contrast": (settings.weight, term)},
         dropout=settings.dropout,
     )
+
+
+def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
+    """That two adversarial views differ.
+
+    Raises:
+        RecipeError: There is no dropout, by which alone they do.
+    """
+    if not settings.dropout:
+        raise RecipeError(
+            "Two adversarial views of a sentence differ by dropout alone; found both without: set "
+            "method.dropout to true, or make one view otherwise"
+        )
+    require_dropout(encoder, "consert")
 
 
 def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | AtOnce:

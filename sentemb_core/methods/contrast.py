@@ -132,6 +132,7 @@ def on_device(array: np.ndarray, like: Tensor) -> Tensor:
 
 
 def _joined(one: View, other: View) -> View:
+    assert one.wording is other.wording is None, "both views say their texts"
     return View(
         tokens=one.tokens + other.tokens,
         document=np.concatenate([one.document, other.document]),

@@ -113,13 +113,15 @@ def based(settings: HiCL, encoder: Encoder) -> Method:
 
 
 def sliced(text: ViewMaker, settings: HiCL, encoder: Encoder) -> ViewMaker:
-    """`text` in the segments of these settings."""
+    """`text` in the segments of these settings; all views of a text weigh them alike."""
+    length = slice_tokens(settings, encoder)
+    frame = segment_tokens(settings, encoder) - length
     return segments(
         text,
-        slice_tokens(settings, encoder),
+        length,
         special_tokens=encoder.framed,
         weighted=settings.pooling != "plain",
-        with_frame=settings.pooling == "weighted_with_frame",
+        beside=frame if settings.pooling == "weighted_with_frame" else 0,
     )
 
 

@@ -4,6 +4,9 @@ y = (x - mean) W with W = U diag(1 / sqrt(lambda)), from the eigenvectors U and 
 of the covariance, largest first; its first k columns also reduce the dimension (Su et al. 2021,
 Algorithm 1). It is fitted on pooled vectors before they are normalised, and cosine compares what
 comes out.
+
+Products and eigenvectors are torch's, in float64 on one thread: on several their last digits
+change with the number of threads, which no key of a whitening knows.
 """
 
 from dataclasses import dataclass
@@ -11,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Float64
-from torch import nn
+from torch import Tensor, nn
 
 from sentemb_core.encoder.dense import linear
+from sentemb_core.encoder.devices import threads
 from sentemb_core.errors import BadEmbeddingError, UsageError
 
 LEAST_DEVIATION = 1e-6
@@ -37,11 +41,11 @@ class Whitening:
         A static table whitened row by row gives the whitened sentence vectors, for these are means
         of its rows and the map is affine.
         """
-        return (vectors - self.mean) @ self.weights
+        return _product(vectors - self.mean, self.weights)
 
     def linear(self) -> nn.Linear:
         """The same map as a layer in float32: a Dense module without activation."""
-        offset = -self.mean @ self.weights
+        offset = -_product(self.mean, self.weights)
         return linear(*(torch.from_numpy(a.astype(np.float32)) for a in (self.weights.T, offset)))
 
 
@@ -67,8 +71,9 @@ def fitted_whitening(vectors: Float[np.ndarray, "n dim"], keep: int | None = Non
             "A whitening is fitted on finite vectors, and some are not: look for a training that "
             "diverged."
         )
-    values, directions = np.linalg.eigh(_covariance(vectors, mean))
-    values, directions = values[::-1], directions[:, ::-1]
+    with threads(1):
+        found = torch.linalg.eigh(_covariance(vectors, mean))
+    values, directions = (np.flip(part.numpy(), axis=-1) for part in found)
     varying = int((values > values[0] * LEAST_DEVIATION**2).sum())
     kept = keep or max(varying, 1)
     if varying < kept:
@@ -82,9 +87,16 @@ def fitted_whitening(vectors: Float[np.ndarray, "n dim"], keep: int | None = Non
 
 def _covariance(
     vectors: Float[np.ndarray, "n dim"], mean: Float64[np.ndarray, " dim"]
-) -> Float64[np.ndarray, "dim dim"]:
-    total = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(vectors), BLOCK):
-        centred = vectors[start : start + BLOCK] - mean
+) -> Float64[Tensor, "dim dim"]:
+    total = torch.zeros(len(mean), len(mean), dtype=torch.float64)
+    for block in torch.from_numpy(vectors).split(BLOCK):
+        centred = block - torch.from_numpy(mean)
         total += centred.T @ centred
     return total / max(len(vectors) - 1, 1)
+
+
+def _product(
+    left: Float64[np.ndarray, "*rows dim"], right: Float64[np.ndarray, "dim kept"]
+) -> Float64[np.ndarray, "*rows kept"]:
+    with threads(1):
+        return (torch.tensor(left) @ torch.tensor(right)).numpy()

@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Float32
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from rich.markup import escape
 from rich.table import Table
 
 from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
+from sentemb_core.console import plain
 from sentemb_core.formats import counted
 from sentemb_core.idc import components
 from sentemb_core.idc.networks import Graph, kept_graph
@@ -70,7 +70,7 @@ def cluster_table(graph: Graph, clusters: Sequence[int], sentences: Sequence[str
         for i in (i for i, label in enumerate(clusters) if label == cluster):
             joined = sorted(graph[i].items(), key=lambda edge: -edge[1]["weight"])
             ends = ", ".join(f"{j + 1} ({data['weight']:.2f})" for j, data in joined)
-            table.add_row(str(cluster + 1), str(i + 1), ends or "-", escape(sentences[i]))
+            table.add_row(str(cluster + 1), str(i + 1), ends or "-", plain(sentences[i]))
         table.add_section()
     return table
 

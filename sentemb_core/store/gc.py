@@ -19,6 +19,9 @@ ARTIFACTS = "??/*"
 LOCK = ".lock"
 """Ending of files that are nothing but locks: of a stage, of a run, of a run's spool."""
 
+SECOND = 1.0
+"""More than a file's time may lag behind the clock."""
+
 HOUR = 3600.0
 WEEK = 7 * 24 * HOUR
 """How long a killed training can be resumed and a broken artifact inspected."""
@@ -44,7 +47,7 @@ def collect(
     than an hour, an artifact younger than an hour or than the oldest run that goes on, and what a
     run takes up in the meantime.
     """
-    began = time.time()
+    began = time.time() - SECOND
     found = unreached(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
     sizes = {path: size(path) for paths in found.values() for path in paths}

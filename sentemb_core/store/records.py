@@ -104,7 +104,7 @@ def look_up(store: Store, stage: str, key: str) -> Record | Miss:
     except FileNotFoundError:
         return Miss(FIRST_TIME)
     except (OSError, ValueError) as error:
-        return Miss(f"record unusable: {_first_line(error)}")
+        return Miss(f"record unusable: {first_line(error)}")
     for ref in record.outputs:
         if reason := _unusable(store, ref):
             return Miss(reason)
@@ -168,11 +168,12 @@ def _unusable(store: Store, ref: ArtifactRef) -> str | None:
         set_aside = was_here or any(store.quarantine.glob(f"{ref.digest}-*"))
         return f"artifact {ref} {'corrupt' if set_aside else 'deleted'}"
     except OSError as error:
-        return f"artifact {ref} unreadable: {_first_line(error)}"
+        return f"artifact {ref} unreadable: {first_line(error)}"
     return None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, the first of many faults alone."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()

@@ -111,7 +111,8 @@ class Stage:
     Attributes:
         version: Raised by hand when a result changes for a reason that no fingerprint sees.
         modules: Core modules that enter besides (`code_fingerprint`).
-        ignore: Arguments that change how a result is made, not the result.
+        ignore: Arguments, and fields of configs (`config.field`), that change how a result is made,
+            not the result.
         numeric: Tags that matter to the last bit: "threads", "device".
         libraries: Distributions beside `LIBRARIES` whose versions may change its numbers.
     """
@@ -125,7 +126,8 @@ class Stage:
     libraries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        unknown = set(self.ignore) - set(inspect.signature(self.function).parameters)
+        named = {name.partition(".")[0] for name in self.ignore}
+        unknown = named - set(inspect.signature(self.function).parameters)
         if unknown or set(self.numeric) - set(NUMERIC):
             raise UsageError(
                 f"Stage {self.name!r} ignores arguments it has and asks for tags of "
@@ -144,11 +146,14 @@ class Stage:
         bound = inspect.signature(self.function).bind(**arguments)
         bound.apply_defaults()
         told = {name: value for name, value in bound.arguments.items() if name not in self.ignore}
+        counted = normal(told, f"{self.name}.arguments")
+        for config, _, setting in (name.partition(".") for name in self.ignore if "." in name):
+            del counted[config][setting]
         parts: Json = {
             "stage": self.name,
             "version": str(self.version),
             "code": code_fingerprint(self.function, self.modules),
-            "arguments": normal(told, f"{self.name}.arguments"),
+            "arguments": counted,
             "libraries": library_versions(LIBRARIES + self.libraries),
             "numeric": {tag: NUMERIC[tag](bound.arguments) for tag in self.numeric},
         }

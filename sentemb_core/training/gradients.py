@@ -143,7 +143,9 @@ class GradientJob:
             with torch.autocast(device.type, enabled=False):
                 _seed(device, of_loss)
                 vectors = self._by_view(passes, [part.float() for part in parts], batch)
-                return loss_of(self.method, vectors, batch, self.learner)[0]
+                value = loss_of(self.method, vectors, batch, self.learner)[0]
+            _seed(device, of_passes[index])  # the moved rows drop what those of the gradient did
+            return value
 
         def unmoved(index: int) -> Tensor:
             _seed(device, of_passes[index])

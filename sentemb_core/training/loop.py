@@ -116,10 +116,12 @@ def _started(
     learner: Learner, method: Method, config: TrainingConfig, work: Path, steps: StepLog
 ) -> TrainingState:
     """A fresh state, or that of the last whole checkpoint."""
+    # who keeps other checkpoints from here on goes on from those that are there
+    settings = config.model_dump_json(exclude={"checkpoint_every"})
     state = TrainingState(
         learner=learner,
         optimiser=optimiser_for(learner.modules, config),
-        recipe=recipe_digest(method.name, config.model_dump_json()),
+        recipe=recipe_digest(method.name, settings),
         report=TrainingReport(chunk=config.chunk),
         log=steps,
         kept=method.kept,

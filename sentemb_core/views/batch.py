@@ -22,6 +22,8 @@ class View:
         group: Who belongs together.
         text: Hash of the sentence a row was made from, so that two perturbed forms of one
             sentence still count as duplicates.
+        wording: Hash of what a row itself says, where that is another text than `text`: a slice of
+            it, its context. None: `text` is.
         owner: Rows of one owner are parts of one sequence (segments of a text, positives of one
             anchor); owners count from 0 in the order of the draw's rows. None: each its own.
         weight: Of a row within its owner; an owner's weights add up to 1.
@@ -34,6 +36,7 @@ class View:
     document: Int64[np.ndarray, " rows"]
     group: Int64[np.ndarray, " rows"]
     text: Int64[np.ndarray, " rows"]
+    wording: Int64[np.ndarray, " rows"] | None = None
     owner: Int64[np.ndarray, " rows"] | None = None
     weight: Float64[np.ndarray, " rows"] | None = None
     frame: tuple[int, int] = (0, 0)
@@ -74,10 +77,14 @@ ViewMaker = Callable[[Documents, Draw, np.random.Generator], View]
 
 
 def owners(view: View) -> View:
-    """A row for every owner of `view`, with nothing to read: its vector is a sum of theirs."""
+    """A row for every owner of `view`, with nothing to read: its vector is a sum of theirs.
+
+    So is its wording.
+    """
     assert view.owner is not None, "a view that is added up names its owners"
     first = np.unique(view.owner, return_index=True)[1]
-    return View([], view.document[first], view.group[first], view.text[first])
+    wording = None if view.wording is None else np.add.reduceat(view.wording, first)
+    return View([], view.document[first], view.group[first], view.text[first], wording)
 
 
 def positives(anchors: View, candidates: View) -> Bool[np.ndarray, "n m"]:
@@ -95,18 +102,33 @@ def negatives(
     *,
     within_document: bool = False,
 ) -> Bool[np.ndarray, "n m"]:
-    """Rows of other documents (seed 000, section 3.1) with another text.
+    """Rows of other documents (seed 000, section 3.1) with another text and another wording.
 
     Blocked for an anchor: its own document (unless `within_document`), a duplicate of itself, a
     duplicate of any of its positives.
     """
+    others = ~_duplicates(anchors.text, candidates.text, positive)
+    if anchors.wording is not None or candidates.wording is not None:
+        others &= ~_duplicates(_wording(anchors), _wording(candidates), positive)
+    if within_document:
+        return others
+    return others & (anchors.document[:, None] != candidates.document)
+
+
+def _wording(view: View) -> Int64[np.ndarray, " rows"]:
+    return view.text if view.wording is None else view.wording
+
+
+def _duplicates(
+    anchors: Int64[np.ndarray, " n"],
+    candidates: Int64[np.ndarray, " m"],
+    positive: Bool[np.ndarray, "n m"],
+) -> Bool[np.ndarray, "n m"]:
+    """Which candidates have the hash of an anchor, or of any of its positives."""
     n = len(anchors)
-    texts = np.unique(np.concatenate([anchors.text, candidates.text]), return_inverse=True)[1]
+    texts = np.unique(np.concatenate([anchors, candidates]), return_inverse=True)[1]
     right = np.zeros((n, texts.max(initial=-1) + 1), dtype=bool)
     right[np.arange(n), texts[:n]] = True
     anchor, partner = np.nonzero(positive)
     right[anchor, texts[n:][partner]] = True
-    others = ~right[:, texts[n:]]
-    if within_document:
-        return others
-    return others & (anchors.document[:, None] != candidates.document)
+    return right[:, texts[n:]]

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Int64
 
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.joining import joined, sentences_of
+from sentemb_core.views.joining import joined, sentences_of, text_hashes
 from sentemb_core.views.sentences import view_of
 
 
@@ -31,7 +31,8 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
             joined(sentences, slice(budget), special_tokens=special_tokens)
             for sentences in sentences_of(corpus, around)
         ]
-        return view_of(corpus, draw.second, draw.group, tokens)
+        seen = view_of(corpus, draw.second, draw.group, tokens)
+        return replace(seen, wording=text_hashes(tokens))
 
     return view
 
@@ -50,9 +51,10 @@ def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> Vi
         around = _surroundings(corpus, draw.second, removed, max_tokens, special_tokens)
         sizes = np.array([len(sentences) for sentences in around])
         owner = np.repeat(np.arange(len(around)), sizes)
-        tokens = corpus.tokens(np.concatenate(around))
-        parts = view_of(corpus, draw.second[owner], draw.group[owner], tokens)
-        return replace(parts, owner=owner, weight=1 / sizes[owner])
+        sentences = np.concatenate(around)
+        parts = view_of(corpus, draw.second[owner], draw.group[owner], corpus.tokens(sentences))
+        wording = corpus.text_hashes[sentences]
+        return replace(parts, wording=wording, owner=owner, weight=1 / sizes[owner])
 
     return view
 

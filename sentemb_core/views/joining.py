@@ -32,10 +32,10 @@ def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tok
     return np.concatenate([sentences[0][:1], inner, sentences[0][-1:]])
 
 
-def text_hash(tokens: Tokens) -> int:
+def text_hashes(rows: list[Tokens]) -> Int64[np.ndarray, " rows"]:
     """Equal for equal texts, as the corpus has it for sentences."""
-    digest = hashlib.blake2b(tokens.tobytes(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
+    return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)
 
 
 def enough(lengths: Int[np.ndarray, " sentences"], budget: int) -> int:

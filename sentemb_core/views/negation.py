@@ -47,7 +47,7 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"\b([^\W\d_]+)n\s?['’]\s?t\b|\s*\bnot\b|(?<=\bcan)not\b",  # noqa: RUF001
+    r"\b([^\W\d_]+)\s?n\s?['’]\s?t\b|\s*\bnot\b|(?<=\bcan)not\b",  # noqa: RUF001
     re.IGNORECASE,
 )
 _FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}

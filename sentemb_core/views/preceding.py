@@ -1,10 +1,12 @@
 """The view of contrastive predictive coding: what stands before a sentence."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.joining import enough, joined, sentences_of
+from sentemb_core.views.joining import enough, joined, sentences_of, text_hashes
 from sentemb_core.views.sentences import view_of
 
 
@@ -31,6 +33,7 @@ def preceding(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
             joined(sentences, slice(-budget, None), special_tokens=special_tokens)
             for sentences in sentences_of(corpus, before)
         ]
-        return view_of(corpus, draw.second, draw.group, tokens)
+        seen = view_of(corpus, draw.second, draw.group, tokens)
+        return replace(seen, wording=text_hashes(tokens))
 
     return view

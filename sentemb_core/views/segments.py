@@ -6,6 +6,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.pairs.documents import Documents, Tokens
 from sentemb_core.views.batch import Draw, View, ViewMaker
 from sentemb_core.views.content import frame_of
+from sentemb_core.views.joining import text_hashes
 
 
 def segments(
@@ -14,7 +15,7 @@ def segments(
     *,
     special_tokens: bool,
     weighted: bool = True,
-    with_frame: bool = False,
+    beside: int = 0,
 ) -> ViewMaker:
     """`text` in consecutive slices of `length` content tokens; the last one may be shorter.
 
@@ -27,7 +28,8 @@ def segments(
         length: Content tokens of a slice: 30 and two special tokens make SimCSE's 32.
         special_tokens: Rows begin and end with one.
         weighted: A slice weighs by its share of the content tokens; else all weigh the same.
-        with_frame: The tokens of every slice's frame count as its content does.
+        beside: Tokens of every slice that count as its content does: those of its frame, and of a
+            prompt that it gets later.
 
     Raises:
         RecipeError: The length is below 1.
@@ -43,12 +45,14 @@ def segments(
         counts = 1 + (sizes - 1) // length
         owner = np.repeat(np.arange(len(seen)), counts)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        own = np.minimum(sizes[owner] - within * length, length) + with_frame * sum(frame)
+        own = np.minimum(sizes[owner] - within * length, length) + beside
+        tokens = [part for row in seen.tokens for part in _slices(row, frame, length)]
         return View(
-            tokens=[part for row in seen.tokens for part in _slices(row, frame, length)],
+            tokens=tokens,
             document=seen.document[owner],
             group=seen.group[owner],
             text=seen.text[owner],
+            wording=text_hashes(tokens),
             owner=owner,
             weight=own / np.bincount(owner, own)[owner] if weighted else 1 / counts[owner],
             frame=frame,

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from sentemb_core.errors import RecipeError
 from sentemb_core.pairs.documents import Documents, Tokens
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.joining import extents, joined, sentences_of, text_hash
+from sentemb_core.views.joining import extents, joined, sentences_of, text_hashes
 
 Where = Literal["any", "adjacent", "subsuming"]
 """Positives may touch, overlap or lie in their anchor; must touch it; must lie in it."""
@@ -158,7 +158,7 @@ def _view_of(
         tokens=tokens,
         document=corpus.document_of[draw.first][row],
         group=draw.group[row] * anchors + owner % anchors,
-        text=np.array([text_hash(span) for span in tokens]),
+        text=text_hashes(tokens),
         owner=None if per_owner is None else owner,
         weight=None if per_owner is None else np.full(len(row), 1 / per_owner),
         frame=(int(special_tokens), int(special_tokens)),

@@ -6,7 +6,7 @@ import numpy as np
 
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
-from sentemb_core.views.joining import enough, extents, joined, sentences_of, text_hash
+from sentemb_core.views.joining import enough, extents, joined, sentences_of, text_hashes
 from sentemb_core.views.sentences import view_of
 
 
@@ -31,7 +31,7 @@ def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
             joined(sentences, slice(budget), special_tokens=special_tokens)
             for sentences in sentences_of(corpus, rows)
         ]
-        text = np.array([text_hash(row) for row in tokens])  # not the first sentence's
-        return replace(view_of(corpus, draw.first, draw.group, tokens), text=text)
+        seen = view_of(corpus, draw.first, draw.group, tokens)
+        return replace(seen, text=text_hashes(tokens))  # not the first sentence's
 
     return view

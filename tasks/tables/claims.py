@@ -5,7 +5,7 @@ from statistics import mean
 from typing import Literal
 
 from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
-from sentemb_core.evaluation.bootstrap import SAME
+from sentemb_core.evaluation.bootstrap import LEVEL, SAME, Interval, over_seeds
 from sentemb_core.experiments import LOSS, OF_TRAINING, TITLE, Claim, Column, Experiment
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_json, told_of
@@ -27,6 +27,9 @@ DIGITS = {LOSS: 5}
 class Rival(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds.
 
+    `low` to `high`: 95 %, of other queries and other trainings.
+    `ceiling`: the upper end at which all rivals of the claim together err once in twenty, since
+    any of them may decide against it (Bonferroni).
     `units`: queries, pairs or examples that the interval is over; None: for want of them it is the
     range over the seeds. `unkept`: there are some, but their own values of the measure were not
     kept.
@@ -39,6 +42,7 @@ class Rival(Value):
     difference: float
     low: float
     high: float
+    ceiling: float
     seeds: int
     better_in: int
     equal_in: int = 0
@@ -75,7 +79,7 @@ class Rival(Value):
             return "not decided"
         if self.low > -self.margin and self.better_in == self.seeds:
             return "holds"
-        if self.high < -self.margin and self.better_in == self.equal_in == 0:
+        if self.ceiling < -self.margin and self.better_in == self.equal_in == 0:
             return "does not hold"
         return "not decided"
 
@@ -129,7 +133,9 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
         text=claim.text,
         better=claim.better,
         columns=[one.label for one in columns],
-        rivals=[rival(arm, pairs, claim.margin) for arm, pairs in told.items() if pairs],
+        rivals=[
+            rival(arm, pairs, claim.margin, of=len(told)) for arm, pairs in told.items() if pairs
+        ],
         missing=[arm for arm, pairs in told.items() if not pairs],
     )
 
@@ -155,12 +161,13 @@ def by_seed(arm: str, column: Column, cells: Cells) -> Mapping[int, Finding]:
     return {one.seed: one for one in cells.get((arm, column.label), [])}
 
 
-def rival(than: str, pairs: Pairs, margin: float) -> Rival:
+def rival(than: str, pairs: Pairs, margin: float, of: int) -> Rival:
     """The difference, and in how many seeds it is above 0, or above the margin's negative.
 
-    The interval is of other queries. Seconds and losses, of which the lower are better, have no
-    units: there it is the range over the seeds. So it is of a measure beside the main one, whose
-    single values were not kept; seeds are too few to decide of those.
+    The interval is of other queries and, from two seeds on, of other trainings. Seconds and losses,
+    of which the lower are better, have no units: there it is the range over the seeds. So it is of
+    a measure beside the main one, whose single values were not kept; seeds are too few to decide of
+    those.
     """
     first = next(iter(pairs.values()))
     timed = first[0][0].judge in OF_TRAINING
@@ -169,9 +176,12 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
         * mean(value_of(one, column) - value_of(other, column) for column, one, other in row)
         for row in pairs.values()
     ]
-    interval: Json = {"low": min(gains), "high": max(gains), "unkept": not timed}
+    interval: Json = {
+        "low": min(gains), "high": max(gains), "ceiling": max(gains), "unkept": not timed,
+    }  # fmt: skip
     if all(has_units(one, column) for column, one, _ in first):
-        interval = told_of(claim_interval(kept_contests(contests(pairs))), "interval")
+        told = told_of(claim_interval(kept_contests(contests(pairs))), "interval")
+        interval = bounds(gains, told, of) | {"units": told["units"]}
     return Rival(
         than=than,
         difference=mean(gains),
@@ -183,6 +193,18 @@ def rival(than: str, pairs: Pairs, margin: float) -> Rival:
         reversed=timed,
         digits=DIGITS.get(first[0][0].judge, 3),
     )
+
+
+def bounds(gains: Sequence[float], told: Json, of: int) -> Json:
+    """Of a `Rival`, one `of` so many: what `claim_interval` told, widened by what training varies.
+
+    Of one seed, which decides nothing, it is as told.
+    """
+    units = Interval(mean(gains), told["low"], told["high"])
+    if len(gains) < FEWEST:
+        return {"low": units.low, "high": units.high, "ceiling": units.high}
+    both, surer = (over_seeds(units, gains, level) for level in (LEVEL, 1 - (1 - LEVEL) / of))
+    return {"low": both.low, "high": both.high, "ceiling": surer.high}
 
 
 def has_units(finding: Finding, column: Column) -> bool:

@@ -1,11 +1,14 @@
 """What a finished benchmark says of an encoder, for the report of the run that made it."""
 
-import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.store.objects import Store
+from sentemb_core.store.records import first_line
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.tables.scoreboard import ScoreCell
@@ -14,23 +17,55 @@ from tasks.tables.scoreboard_lines import points_of, with_interval
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation
 
+log = logging.getLogger(__name__)
+
 OWN = "this encoder"
+
+
+class Judged(BaseModel):
+    """A model of a benchmark: the digest of the encoder that it is."""
+
+    model_config = ConfigDict(frozen=True)
+
+    encoder: str
+
+
+class BenchmarkTable(BaseModel):
+    """What a report reads of a benchmark's table.json, which says more."""
+
+    model_config = ConfigDict(frozen=True)
+
+    models: dict[str, Judged]
+    scores: list[ScoreCell]
+
+    def label_of(self, encoder: ArtifactRef) -> str | None:
+        """What the table calls this encoder; none where it is not in it."""
+        labels = (label for label, one in self.models.items() if one.encoder == encoder.digest)
+        return next(labels, None)
 
 
 def evaluation_of(encoder: ArtifactRef) -> "Evaluation | None":
     """Its scores in the last benchmark that it was part of, beside those of all other systems.
 
-    A benchmark whose table is gone, or was written by an older version, counts for nothing.
+    A benchmark whose table is gone, or was written by an older version, is passed over.
     """
     for run, folder in benchmarks():
-        try:
-            told = json.loads((folder / "table.json").read_text("utf-8"))
-            models = {label: model["encoder"] for label, model in told["models"].items()}
-            if encoder.digest in models.values():
-                return evaluation(run, folder, told, models, encoder)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue
+        table = table_in(folder)
+        own = table.label_of(encoder) if table else None
+        if table and own:
+            return evaluation(run, folder, table, own)
     return None
+
+
+def table_in(folder: Path) -> BenchmarkTable | None:
+    """The table that a benchmark left there; none, with a warning, where it cannot be read."""
+    file = folder / "table.json"
+    try:
+        return BenchmarkTable.model_validate_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        why = first_line(error)
+        log.warning("The report passes over a benchmark whose %s cannot be read: %s", file, why)
+        return None
 
 
 def benchmarks() -> Iterator[tuple[str, Path]]:
@@ -42,18 +77,14 @@ def benchmarks() -> Iterator[tuple[str, Path]]:
             yield run.id, Path(out) if out else store.root / "benchmarks" / run.id
 
 
-def evaluation(
-    run: str, folder: Path, told: Any, models: Mapping[str, str], encoder: ArtifactRef
-) -> "Evaluation":
-    """The main measures of a benchmark, task by task, this encoder's first."""
+def evaluation(run: str, folder: Path, table: BenchmarkTable, own: str) -> "Evaluation":
+    """The main measures of a benchmark, task by task, those of the model `own` first."""
     from sentemb_core.report.data import Evaluation
 
-    scores = [ScoreCell.model_validate(cell) for cell in told["scores"]]
-    cells = {(cell.task, cell.system): cell for cell in scores}
-    own = next(label for label, digest in models.items() if digest == encoder.digest)
+    cells = {(cell.task, cell.system): cell for cell in table.scores}
     systems = list(dict.fromkeys([own, *(system for _, system in cells)]))
-    tasks = {cell.task: cell.measure for cell in scores}
-    fixed = [system for system in systems if system not in models]
+    tasks = {cell.task: cell.measure for cell in table.scores}
+    fixed = [system for system in systems if system not in table.models]
     return Evaluation(
         run=run,
         page=str(folder / "page.html"),
@@ -65,7 +96,7 @@ def evaluation(
         ],
         points=[
             point.model_copy(update={"system": named(point.system, own)})
-            for point in points_of(sorted(scores, key=lambda cell: cell.system != own), fixed)
+            for point in points_of(sorted(table.scores, key=lambda cell: cell.system != own), fixed)
         ],
     )
 

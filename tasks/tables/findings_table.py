@@ -72,17 +72,12 @@ class FindingsTable:
         self.fates: list[Fated] = fated(what, self.cells)
 
     @property
-    def averaged(self) -> bool:
-        """Several judges, rather than several measures of one."""
-        return len({(one.judge, one.corpus) for one in self.what.scored}) > 1
-
-    @property
     def header(self) -> list[str]:
         placed = any(arm.x is not None for arm in self.what.arms)
         return [
             (placed and self.what.axis) or "",
             *(one.heading for one in self.what.columns),
-            *([AVERAGE] if self.averaged else []),
+            *([AVERAGE] if self.what.averaged else []),
         ]
 
     def lines(self) -> list[list[str]]:
@@ -109,16 +104,16 @@ class FindingsTable:
 
     def averages(self, arm: Arm) -> list[str]:
         """The last cell of a line, where columns are averaged."""
-        if not self.averaged:
+        if not self.what.averaged:
             return []
         if not (values := self.means(arm)):
             return [""]
-        printed = self.printed.beside_average(arm, self.what.scored)
+        printed = self.printed.beside_average(arm)
         return [f"{across(values)} [{printed:.4g}]" if printed is not None else across(values)]
 
     def means(self, arm: Arm) -> list[float]:
-        """Over the columns, one for each seed under which the arm has all of them."""
-        rows = [self.by_seed(arm, column) for column in self.what.scored]
+        """Over the averaged columns, one for each seed under which the arm has all of them."""
+        rows = [self.by_seed(arm, column) for column in self.what.averaged]
         whole = sorted(set(rows[0]).intersection(*rows))
         return [mean(row[seed] for row in rows) for seed in whole]
 
@@ -130,7 +125,8 @@ class FindingsTable:
             where = "In brackets" if bracketed else "The paper"
             source = f"{where}: {paper.source} ({paper.measure})."
             beside = (self.printed.elsewhere(), self.printed.other_rows())
-            told.append(" ".join(filter(None, (source, *beside, paper.note))))
+            told.append(" ".join(filter(None, (source, self.printed.parts(), *beside, paper.note))))
+        told += self.of_average()
         told += [f"What differs: {self.differs}", *self.less(), *self.absent()]
         told += [*overlap_notes(self.overlaps, self.unmeasured), *pool_notes(self.pools)]
         return [*told, *self.groups(), *self.failures()]
@@ -139,6 +135,13 @@ class FindingsTable:
     def differs(self) -> str:
         """From the paper: in the budget that was allowed, and in any."""
         return " ".join(filter(None, (self.budget.differs, self.what.differs)))
+
+    def of_average(self) -> list[str]:
+        """What is averaged, where that is not every score, or is of several depths."""
+        of = self.what.averaged
+        if len({one.measure for one in of}) < 2 and len(of) in (0, len(self.what.scored)):
+            return []
+        return [f"The average is of {', '.join(one.heading for one in of)}."]
 
     def less(self) -> list[str]:
         """Arms that asked for more labels or documents than there are, and what they had."""
@@ -244,10 +247,10 @@ class FindingsTable:
                 {
                     "arm": arm.label,
                     "values": self.means(arm),
-                    "paper": self.printed.beside_average(arm, self.what.scored),
+                    "paper": self.printed.beside_average(arm),
                 }
                 for arm in self.what.arms
-                if self.averaged
+                if self.what.averaged
             ],
             "notes": self.notes(),
             "paper": [asdict(table) for table in self.printed.tables],

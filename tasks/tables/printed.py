@@ -1,8 +1,5 @@
 """Which number of a paper stands beside one of ours: of the same arm, and of the same measure."""
 
-from collections.abc import Sequence
-from statistics import mean
-
 from sentemb_core.evaluation.tables.index import PAPER_TABLES, paper_table
 from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.experiments import SECONDS, Arm, Column, Experiment
@@ -18,9 +15,9 @@ MAIN = {"sts": "Spearman", "retrieval": "nDCG@"}
 class Printed:
     """What a paper printed of an experiment, cell by cell, as it is printed there.
 
-    A number stands in our arm's row and our column's label. Where the paper has a single column,
-    that stands beside our average, or beside our only column; beside an average of fewer sets than
-    the experiment has (not `whole`), or of other sets than the paper's, it would mislead, and
+    A number stands in our arm's row and our column's label. The paper's average, or its single
+    column, stands beside our average, or beside our only column; beside an average of fewer sets
+    than the experiment has (not `whole`), or of other sets than the paper's, it would mislead, and
     stands in the notes.
     """
 
@@ -48,24 +45,34 @@ class Printed:
             return column.heading
         return f"{self.single or column.label} {self.table.measure.split(',')[0]}"
 
-    def beside_average(self, arm: Arm, columns: Sequence[Column]) -> float | None:
-        """The single column's, else the mean of what stands beside these columns."""
-        if self.single:
-            alike = self.whole and all(map(self.is_alike, columns))
-            return number(self.table, arm, self.single) if alike else None
-        values = [self.beside(arm, column) for column in columns]
-        known = [value for value in values if value is not None]
-        return mean(known) if known and len(known) == len(values) else None
+    def beside_average(self, arm: Arm) -> float | None:
+        """What the paper printed as one number of all its sets; none that it did not print."""
+        return number(self.table, arm, self.single or AVERAGE) if self.is_beside else None
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether our average, or our only column, is of what the paper's is of."""
+        return self.whole and all(map(self.is_alike, self.what.averaged or self.what.scored))
 
     def elsewhere(self) -> str:
         """What the paper has of our arms in a column of its own, if it stands nowhere yet."""
-        if self.single and self.whole and all(map(self.is_alike, self.what.scored)):
+        if self.is_beside and (self.single or self.what.averaged):
             return ""
         name = self.single or AVERAGE
         values = {arm.label: number(self.table, arm, name) for arm in self.what.arms}
         listed = [f"{label} {value:g}" for label, value in values.items() if value is not None]
         of = f"On {self.single}" if self.single else "Its averages over all its sets"
         return f"{of}: {', '.join(listed)}." if listed else ""
+
+    def parts(self) -> str:
+        """Which further part of the paper's table a column at another depth has beside it."""
+        found = [
+            (column, part)
+            for column in self.what.columns
+            if (part := self.of_measure(column)) and part is not self.table
+        ]
+        told = [f"{column.heading}: {part.source} ({part.measure})." for column, part in found]
+        return " ".join(told)
 
     def other_rows(self) -> str:
         """What the paper has of rows that are no arms of ours: they stand in no line."""

@@ -24,7 +24,8 @@ TITLES: dict[Group, str] = {
 }
 
 HALVES = {
-    True: "The halves are of documents that a run on this corpus holds out of its training.",
+    True: "The halves are of documents that a run on this corpus holds out of its training, if it "
+    "has 1,000 candidates (validation.candidates) or more.",
     False: "A model that was trained on this corpus may have read the halves: counterparts judge a "
     "run on it, or it holds out too few documents.",
 }

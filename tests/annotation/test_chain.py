@@ -24,7 +24,7 @@ from sentemb_core.annotation.graph import (
     write_graph_fused,
 )
 from sentemb_core.annotation.pairs import Pairs, write_pairs
-from sentemb_core.annotation.related import write_related
+from sentemb_core.annotation.related import estimated, write_related
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
 from sentemb_core.idc import kmeans
 from sentemb_core.idc.components import clusters
@@ -170,14 +170,14 @@ def of_two_topics(documents: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def edges_and_related(
-    corpus: Corpus, vectors: np.ndarray, root: Path, **options: int
+    corpus: Corpus, vectors: np.ndarray, root: Path, min_distance: int = 2
 ) -> tuple[Path, Path]:
     """Folders of the kept edges alone, and with related pairs beside them."""
     stored, graph, edges, both = folder(root, "vectors", "graph", "edges", "both")
     write_vectors(corpus, vectors, stored)
-    write_graph(corpus, Embeddings(stored), 4, graph, **options)
+    write_graph(corpus, Embeddings(stored), 4, graph, min_distance)
     write_edges(graph, 1, False, edges)
-    write_related(corpus, Embeddings(stored), edges, 7, both)
+    write_related(corpus, Embeddings(stored), edges, 7, both, min_distance)
     return edges, both
 
 
@@ -196,6 +196,35 @@ def test_related_pairs_join_the_edges_of_their_documents(tmp_path: Path):
         assert np.mean([topics[i] == topics[j] for i, j in drawn]) > 0.8  # by chance .5
 
 
+@pytest.mark.parametrize("min_distance", [1, 4])
+def test_no_partners_are_nearer_than_they_may_be(tmp_path: Path, min_distance: int):
+    """Neither related pairs nor those of a cluster; with a distance of 1 everyone is one."""
+    corpus = Corpus(lengths=[12] * 40, cuts=(20,))
+    edges, both = edges_and_related(corpus, of_two_topics(40)[1], tmp_path, min_distance)
+    labels, pairs = folder(tmp_path, "clusters", "pairs")
+    write_clusters(corpus, edges, labels)
+    report = write_pairs(corpus, labels, None, 0, pairs, min_distance=min_distance)
+    i, j = all_of(Pairs.open(pairs))
+    related = [pair for k in range(2) for pair in listed(PrunedGraph.open(both).shard(k))]
+    assert (j - i).min() == min(j - i for i, j in related) == min_distance
+    assert report["dropped_share"] == 1 - len(i) / report["clustered_pairs"]
+    assert (report["dropped_share"] > 0) == (min_distance > 1)
+
+
+def test_what_is_related_is_told_by_pairs_that_may_be_partners(tmp_path: Path):
+    """In documents of two topics, one behind the other, most that are near are of one."""
+    corpus = Corpus(lengths=[12] * 40, cuts=(20,))
+    topics = np.repeat(np.arange(80), 6)
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((80, 8))[topics] + 0.1 * rng.standard_normal((480, 8))
+    write_vectors(corpus, vectors, tmp_path)
+    shares = [
+        estimated(corpus, Embeddings(tmp_path), np.random.default_rng(0), distance).share
+        for distance in (1, 2, 6)
+    ]
+    assert shares == [pytest.approx(share, abs=0.06) for share in (60 / 132, 40 / 110, 0)]
+
+
 def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
     corpus = Corpus(lengths=[12] * 40, cuts=(20,))
     vectors = np.tile(of_two_topics(20)[1], (2, 1))
@@ -208,12 +237,16 @@ def test_equal_shards_draw_related_pairs_of_their_own(tmp_path: Path):
     assert found[0] != found[1]
 
 
-def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(tmp_path: Path, caplog):
-    corpus = Corpus(lengths=[2] * 6, cuts=())
+@pytest.mark.parametrize("lengths", [[2] * 6, [12]])
+def test_without_a_pair_to_tell_by_the_edges_are_alone_and_it_is_said(
+    tmp_path: Path, caplog, lengths: list[int]
+):
+    corpus = Corpus(lengths=lengths, cuts=())
     edges, both = edges_and_related(corpus, drawn(corpus).vectors, tmp_path)
     found, alone = (listed(PrunedGraph.open(path).shard(0)) for path in (both, edges))
     assert found == alone
-    assert "documents of three sentences or more beside others" in caplog.text
+    assert bool(alone) == (len(lengths) == 1)
+    assert "documents of 3 sentences or more beside others" in caplog.text
 
 
 def write_vectors(corpus: Corpus, vectors: np.ndarray, out: Path) -> None:

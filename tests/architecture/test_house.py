@@ -1,22 +1,27 @@
 """The house stands: floors, packaging, exclusive faiss wheels, honest lock file."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.repository import ROOT, repository_files
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+OURS = SETTINGS["tool"]["ruff"]["lint"]["isort"]["known-first-party"]
 CONTRACTS = {
     contract["name"].partition(":")[0]: contract
     for contract in SETTINGS["tool"]["importlinter"]["contracts"]
@@ -81,10 +86,10 @@ def locked() -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
 
 
-def wanted() -> list[Requirement]:
-    """Of the core and of every extra."""
-    extras = PROJECT["optional-dependencies"].values()
-    return [Requirement(text) for texts in (PROJECT["dependencies"], *extras) for text in texts]
+def wanted(extras: Iterable[str] = tuple(EXTRAS)) -> list[Requirement]:
+    """Of the core and of these extras."""
+    lists = (PROJECT["dependencies"], *(EXTRAS[extra] for extra in extras))
+    return [Requirement(text) for texts in lists for text in texts]
 
 
 def test_the_lock_pins_every_dependency_inside_its_bounds():
@@ -107,6 +112,41 @@ def test_the_environment_is_the_locked_one():
 def test_the_two_faiss_wheels_are_never_both_there():
     installed = {dist.metadata["Name"].lower() for dist in metadata.distributions()}
     assert not {"faiss-cpu", "faiss-gpu"} <= installed
+
+
+def imported(file: Path) -> set[str]:
+    """The modules at the top that a file imports, wherever in it."""
+    nodes = list(ast.walk(ast.parse((ROOT / file).read_text("utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("floor", "extras"),
+    [
+        ("sentemb_core", []),
+        ("tasks", ["flows"]),
+        ("flows", ["flows"]),
+        ("deployments", ["flows"]),
+        ("benchmarks", [*EXTRAS]),
+        ("tests", [*EXTRAS]),
+    ],
+)
+def test_what_a_floor_imports_of_others_is_declared_for_it(floor: str, extras: list[str]):
+    """That another dependency brings it along today is no promise."""
+    declared = {canonicalize_name(requirement.name) for requirement in wanted(extras)}
+    packages = metadata.packages_distributions()
+    files = [file for file in repository_files() if file.parts[0] == floor and file.suffix == ".py"]
+    foreign = {name for file in files for name in imported(file)}
+    foreign -= {*sys.stdlib_module_names, *OURS}
+    undeclared = {
+        name
+        for name in foreign
+        if declared.isdisjoint(map(canonicalize_name, packages.get(name, [name])))
+    }
+    assert foreign
+    assert undeclared == set()
 
 
 def test_every_dependency_has_its_reason():

@@ -270,8 +270,13 @@ def test_a_spreadsheets_semicolons_part_its_cells(tmp_path: Path, name: str) -> 
     [
         ("id\ttext\n1\tOne, two. Three; four.\n", "id", ["One, two.", "Three; four."]),
         ("id;old,text\n1,One. Two.\n", "id;old", ["One.", "Two."]),
+        ('id;"name, first";text\n1;Ann;One. Two.\n', "id", ["One.", "Two."]),
     ],
-    ids=["the tabs of a database", "a semicolon beside commas is a letter"],
+    ids=[
+        "the tabs of a database",
+        "a semicolon beside commas is a letter",
+        "a comma inside quotes is a letter",
+    ],
 )
 def test_the_first_mark_that_a_header_has_parts_the_cells(
     tmp_path: Path, rows: str, id_column: str, sentences: list[str]
@@ -329,6 +334,22 @@ def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name
     with pytest.raises(MissingColumnError, match="did you mean 'ident'"):
         read(tmp_path / name, id_column="id")
     assert read(tmp_path / name)[0].documents == 1
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_column_that_few_documents_have_may_come_late(tmp_path: Path, name: str) -> None:
+    rows = [{"body": f"Document {number}. End."} for number in range(250)]
+    rows[200]["title"] = "A title"
+    source = jsonl(tmp_path / name, rows)
+    if name == "a.json":
+        source.write_text(json.dumps(rows))
+    _, documents, _ = read(source, text_column="body", counterpart_column="title")
+    assert len(documents) == 250
+    assert {found.doc_id: found.counterpart for found in documents if found.counterpart} == {
+        "row-200": "A title"
+    }
+    with pytest.raises(MissingColumnError, match=r"'titles': found \['body'\]"):
+        read(source, text_column="body", counterpart_column="titles")
 
 
 def test_a_guessed_column_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from deployments.server import POOL
+from flows import prefect_app
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deployments" / "Dockerfile").read_text("utf-8")
@@ -63,6 +64,15 @@ def test_settings_are_those_that_prefect_knows():
     known = {name for name in named if name.startswith("PREFECT_")}
     assert known
     assert {name for name in known if not hasattr(settings, name)} == set()
+
+
+def test_the_server_is_guarded_and_knows_the_names_by_which_worker_and_pages_call_it():
+    server = SERVICES["server"]
+    assert server["command"][:3] == ["python", "-m", prefect_app.__name__]
+    own = server["environment"][prefect_app.ORIGINS].split(",")
+    called = [server["environment"]["PREFECT_UI_API_URL"]]
+    called.append(SERVICES["worker"]["environment"]["PREFECT_API_URL"])
+    assert {url.removesuffix("/api") for url in called} <= set(own)
 
 
 def test_the_worker_takes_from_our_pool_and_set_up_calls_what_is_there():

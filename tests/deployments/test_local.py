@@ -1,6 +1,7 @@
 """The whole service for real: a server, a worker, a schedule, a run, and nothing left behind."""
 
 import contextlib
+import http.client
 import json
 import os
 import shlex
@@ -12,6 +13,7 @@ import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -117,6 +119,31 @@ def run(served, tmp_path_factory):
     config = tiny_run(source, **ONE_ROUND)
     body = {"parameters": {"config": config.model_dump(mode="json")}}
     return triggered(api, "infocse-idc/blog-usgov", body)
+
+
+RUNS_A_COMMAND = {
+    "name": "evil",
+    "trigger": {"type": "event", "expect": ["prefect.*"], "posture": "Reactive", "threshold": 1},
+    "actions": [{"type": "run-deployment", "job_variables": {"command": "touch evil"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("host", "headers"),
+    [
+        (None, {"Origin": "http://evil.example"}),  # a script of any page; without a type of body
+        ("evil.example", {"Content-Type": "application/json"}),  # a name that leads to 127.0.0.1
+    ],
+)
+def test_a_page_that_a_browser_has_open_cannot_have_the_worker_run_a_command(served, host, headers):
+    _, api, _ = served
+    address = urlsplit(api)
+    host = f"{host}:{address.port}" if host else address.netloc
+    asked = http.client.HTTPConnection(address.netloc, timeout=LONG)
+    asked.request("POST", "/api/automations/", json.dumps(RUNS_A_COMMAND), headers | {"Host": host})
+    assert asked.getresponse().status == 403
+    asked.close()
+    assert "evil" not in {one["name"] for one in call(f"{api}/automations/filter", {})}
 
 
 def test_a_home_that_is_served_is_told_before_its_port(tmp_path):

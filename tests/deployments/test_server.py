@@ -1,4 +1,5 @@
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -27,6 +28,28 @@ def test_setting_up_twice_leaves_one_of_each(prefect_server):
         automations = client.read_automations_by_name("crash runs that stopped beating")
         assert len(automations) == 1
         assert client.read_work_pool(POOL).concurrency_limit == 1
+
+
+@pytest.mark.server
+def test_a_deployment_that_is_in_the_list_no_more_runs_no_more(prefect_server, capsys):
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+
+    def known():
+        return {f"{deployment.name} {deployment.tags}" for deployment in client.read_deployments()}
+
+    api = PREFECT_API_URL.value()
+    nightly, *others = DEPLOYMENTS
+    with get_client(sync_client=True) as client:
+        set_up(api, DEPLOYMENTS)
+        before = known()
+        set_up(api, (replace(nightly, name="renamed"), *others))
+        assert known() == {told.replace(nightly.name, "renamed") for told in before}
+        assert capsys.readouterr().err == (
+            f"The deployment {nightly.name} is in the list no more: its schedule ends.\n"
+        )
+        set_up(api, DEPLOYMENTS)
+        assert known() == before
 
 
 @pytest.mark.server

@@ -2,14 +2,20 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.bootstrap import (
+    LEVEL,
+    Interval,
     confidence_interval,
     difference_of,
+    interval_of,
+    over_seeds,
     paired_difference,
     resampled_means,
+    resampled_ratios,
 )
 
 
@@ -36,6 +42,56 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
     intervals = [confidence_interval(sample, seed=n) for n, sample in enumerate(samples)]
     covered = np.mean([found.low <= 0.7 <= found.high for found in intervals])
     assert 0.90 <= covered <= 0.99
+
+
+def test_without_units_an_interval_over_seeds_is_students():
+    gains = [0.09, 0.1, 0.11]
+    found = over_seeds(Interval(0.1, 0.1, 0.1), gains)
+    expected = stats.t.interval(LEVEL, 2, loc=0.1, scale=0.01 / np.sqrt(3))
+    assert (found.low, found.high) == pytest.approx(expected)
+
+
+def test_where_all_trainings_agree_the_interval_is_that_of_the_units():
+    found = over_seeds(Interval(0.1, 0.07, 0.11), [0.1, 0.1, 0.1])
+    assert (found.low, found.high) == pytest.approx((0.07, 0.11))
+
+
+@pytest.mark.parametrize(("of_units", "of_training"), [(0.005, 0.008), (0.01, 0.002), (0.0, 0.01)])
+def test_an_interval_over_seeds_covers_the_truth_as_often_as_it_says(
+    of_units: float, of_training: float
+):
+    """Three seeds see the same queries; an interval of queries alone covers two in three."""
+    rng = np.random.default_rng(0)
+
+    def covers() -> bool:
+        gains = (rng.normal(0, of_units) + rng.normal(0, of_training, 3)).tolist()
+        half = 1.96 * of_units
+        mean = sum(gains) / 3
+        found = over_seeds(Interval(mean, mean - half, mean + half), gains)
+        return found.low < 0 < found.high
+
+    assert np.mean([covers() for _ in range(4_000)]) == pytest.approx(LEVEL, abs=0.025)
+
+
+def test_groups_are_drawn_whole():
+    rng = np.random.default_rng(0)
+    groups = [rng.choice([0.0, 1.0], size) for size in rng.integers(1, 6, 80)]
+    slow = [
+        np.concatenate([groups[place] for place in rng.integers(80, size=80)]).mean()
+        for _ in range(4_000)
+    ]
+    totals, sizes = np.array([[one.sum(), len(one)] for one in groups]).T
+    levels = [0.025, 0.25, 0.5, 0.75, 0.975]
+    fast = resampled_ratios(totals, sizes, seed=2)
+    assert np.quantile(fast, levels) == pytest.approx(np.quantile(slow, levels), abs=0.01)
+
+
+def test_queries_that_say_the_same_are_worth_one():
+    """Ten titles of a product that are found together or not at all know as much as one."""
+    hits = np.random.default_rng(0).choice([0.0, 1.0], 50)
+    ten = interval_of(hits.mean(), resampled_ratios(10 * hits, np.full(50, 10.0), seed=0))
+    one = confidence_interval(hits, seed=0)
+    assert (ten.low, ten.high) == pytest.approx((one.low, one.high), abs=0.021)
 
 
 def test_pairing_sees_what_two_single_intervals_hide():

@@ -34,6 +34,7 @@ from sentemb_core.evaluation.collections import (
     read_trec_style,
     sts_retrieval,
 )
+from sentemb_core.evaluation.results import TaskResult
 from tests import tiny
 from tests.evaluation.made import beir_folder, judged_run
 
@@ -173,7 +174,7 @@ def test_halves_of_queries_are_drawn_by_a_hash_of_their_ids(collection: Collecti
 
 
 def test_a_single_query_cannot_both_choose_and_report(collection: Collection):
-    alone = replace(collection, query_ids=["q1"])
+    alone = replace(collection, query_ids=["q1"], relevant=collection.relevant.of(np.arange(1)))
     with pytest.raises(NoQueriesError, match=r"E502 .*all 1 of made into one half"):
         query_halves(alone)
 
@@ -227,6 +228,73 @@ def test_rescoring_adds_cosines_whatever_the_length_of_the_vectors(collection: C
     assert ranked["encoder"].units == pytest.approx(
         retrieval_result(raw, collection).units[reported]
     )
+
+
+def with_unanswered(collection: Collection, count: int) -> Collection:
+    """More queries that were judged, to which nothing is relevant."""
+    ids = [f"empty{k}" for k in range(count)]
+    return replace(
+        collection,
+        query_ids=[*collection.query_ids, *ids],
+        queries=[*collection.queries, *ids],
+    )
+
+
+def test_a_query_to_which_nothing_is_relevant_counts_0_but_for_capped_recall(
+    collection: Collection,
+):
+    whole, alone = bm25_result(with_unanswered(collection, WIDE)), bm25_result(collection)
+    for measure, value in alone.measures.items():
+        share = 1 if measure == "R_cap@10" else 0.5
+        assert whole.measures[measure] == pytest.approx(share * value), measure
+    assert whole.units[:, 0] == pytest.approx([*alone.units[:, 0], *[0] * WIDE])
+
+
+def test_so_it_does_in_its_half_where_words_and_vectors_are_joined(collection: Collection):
+    more = with_unanswered(collection, WIDE)
+    _, reported = query_halves(more)
+    answered = np.flatnonzero(reported < WIDE)
+    assert 0 < len(answered) < len(reported)
+    for name, found in fused_of(more, (0.0,)).results.items():
+        alone = fused_of(collection, (0.0,)).results[name].units
+        assert len(found.units) == len(reported)
+        assert found.units[answered] == pytest.approx(alone)
+
+
+def test_a_half_with_unanswered_queries_alone_is_refused(collection: Collection):
+    alone = replace(collection, relevant=collection.relevant.of(np.arange(1)))
+    with pytest.raises(NoQueriesError, match=r"E502 .*all 1 of made into one half"):
+        query_halves(alone)
+
+
+@pytest.mark.parametrize("name", ["rescored", "fused"])
+def test_a_hidden_document_takes_nobodys_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """Two that BM25 likes best are hidden: of 1,000 places, and of the ranks, they take none.
+
+    Relevant are the last that is found, which its vector puts first, and BM25's next best.
+    """
+    rng = np.random.default_rng(0)
+    shown, queries = [f"d{k:04d}" for k in range(1_001)], range(20)
+    scores = np.concatenate([1 + rng.random((20, 1_001)), np.full((20, 2), 9.0)], axis=1)
+    by_words = np.argsort(scores[:, :1_001])[:, [1, *range(-5, 0)]]
+    judged = {f"q{k}": {shown[d]: 1 for d in row} for k, row in enumerate(by_words.tolist())}
+    vectors = rng.standard_normal((1_003, 32), np.float32)
+    asking = vectors[by_words[:, 0]]
+
+    def result(documents: list[str], unseen: list[int]) -> TaskResult:
+        run = {query: dict.fromkeys(documents, 0.0) for query in judged}
+        made = judged_run(tmp_path / f"{len(documents)}", run, judged)
+        hiding = replace(made, hidden={k: np.array(unseen, np.int64) for k in queries})
+        table = scores[:, : len(documents)]
+        monkeypatch.setattr(collection_scores, "_bm25_rows", lambda _: table.__getitem__)
+        told = CollectionVectors(asking, vectors[: len(documents)])
+        return fused_results(told, hiding, (1000.0,)).results[name]
+
+    alone = result(shown, [])
+    assert result([*shown, "x", "y"], [1_001, 1_002]).measures == alone.measures
+    assert alone.value > 0
 
 
 def test_fusion_stands_between_two_rankings_that_disagree(collection: Collection):

@@ -38,12 +38,12 @@ def answers(collection: Collection) -> dict[str, dict[str, int]]:
     """Grades by ids."""
     relevant = collection.relevant
     return {
-        query: {
+        collection.query_ids[query]: {
             collection.document_ids[item]: int(grade)
             for item, grade in zip(relevant.item[a:b], relevant.grade[a:b], strict=True)
         }
         for query, a, b in zip(
-            collection.query_ids, relevant.offsets[:-1], relevant.offsets[1:], strict=True
+            relevant.query, relevant.offsets[:-1], relevant.offsets[1:], strict=True
         )
     }
 
@@ -58,13 +58,23 @@ def test_a_beir_folder_is_read_with_its_grades(folder: Path):
     assert (found.name, found.main) == ("tax", "nDCG@10")
     assert answers(found) == {"q1": {"d1": 2, "d3": 1}, "q2": {"d2": 1}}
     assert dict(zip(found.document_ids, found.texts, strict=True)) == DOCUMENTS
-    assert found.queries == ["tax", "sea"]
+    assert found.queries == ["tax", "sea", "moon"]
 
 
-def test_queries_without_a_relevant_document_are_left_out_and_counted(folder: Path, caplog):
+def test_judged_queries_stay_and_those_that_nobody_judged_are_left_out(folder: Path, caplog):
     caplog.set_level("INFO")
-    assert read_beir(folder).without_answer == 1
-    assert "3 documents, 2 queries; 1 without a relevant document" in caplog.text
+    append(folder / "queries.jsonl", '{"_id": "q4", "text": "sun"}\n')
+    found = read_beir(folder)
+    assert (found.query_ids, found.relevant.query.tolist()) == (["q1", "q2", "q3"], [0, 1])
+    told = "3 documents, 3 queries, of which 1 have no relevant document and count 0; 1 more that"
+    assert told in caplog.text
+
+
+def test_a_query_whose_only_judged_document_is_not_there_counts(tmp_path: Path):
+    folder = many(tmp_path / "set", 1)
+    append(folder / "queries.jsonl", '{"_id": "q2", "text": "x"}\n')
+    append(folder / "qrels" / "test.tsv", "q2\td900\t1\n")
+    assert read_beir(folder).query_ids == ["q1", "q2"]
 
 
 @pytest.mark.parametrize("shared", [1, 2])
@@ -96,7 +106,7 @@ def test_another_split_has_other_judgements(folder: Path):
     (folder / "qrels" / "dev.tsv").write_text("q3\td2\t1\n")
     found = read_beir(folder, "dev")
     assert answers(found) == {"q3": {"d2": 1}}
-    assert found.without_answer == 2
+    assert found.query_ids == ["q3"]
 
 
 def test_a_judgement_that_comes_again_replaces_the_first_and_is_told(folder: Path, caplog):
@@ -109,7 +119,7 @@ def test_a_query_without_a_word_is_told(folder: Path, caplog):
     append(folder / "queries.jsonl", '{"_id": "q4", "text": " "}\n')
     append(folder / "qrels" / "test.tsv", "q4\td1\t1\n")
     read_beir(folder)
-    assert "tax: 1 of 3 queries have no word" in caplog.text
+    assert "tax: 1 of 4 queries have no word" in caplog.text
 
 
 def test_the_document_with_the_querys_own_id_is_hidden_unless_asked_for(tmp_path: Path):
@@ -145,6 +155,7 @@ def test_a_file_that_is_not_there_is_named_with_the_splits_that_are(folder: Path
         ("qrels/test.tsv", "q1\td1", "between tabs"),
         ("qrels/test.tsv", "q1 d1 1", "between tabs"),
         ("qrels/test.tsv", "q1\td1\t0.5", "whole grade"),
+        ("qrels/test.tsv", "q1\td1\t" + "9" * 30, r"a whole grade \(of 32 bits\)"),
     ],
 )
 def test_a_bad_row_is_refused_with_its_line(
@@ -162,6 +173,13 @@ def test_judgements_without_a_header_lose_no_row_and_line_ends_may_be_those_of_w
 ):
     (folder / "qrels" / "test.tsv").write_bytes(b"\xef\xbb\xbfq1\td1\t1\r\nq2\td2\t1\r\n")
     assert answers(read_beir(folder)) == {"q1": {"d1": 1}, "q2": {"d2": 1}}
+
+
+@pytest.mark.parametrize("grade", ["1.0", "nan", "9" * 30])
+def test_a_first_row_whose_grade_is_a_number_is_no_header(folder: Path, grade: str):
+    (folder / "qrels" / "test.tsv").write_text(f"q1\td1\t{grade}\nq2\td2\t1\n")
+    with pytest.raises(BadDataError, match=rf"E100 .*test.tsv, line 1 has .*{grade}"):
+        read_beir(folder)
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
@@ -182,7 +200,7 @@ def many(folder: Path, unknown: int) -> Path:
 
 def test_one_in_a_hundred_judgements_may_name_unknown_ids_and_is_counted(tmp_path: Path, caplog):
     found = read_beir(many(tmp_path / "set", 2))
-    assert (found.unknown, len(found.relevant.item)) == (2, 198)
+    assert len(found.relevant.item) == 198
     assert "2 of 200 judgements name unknown ids" in caplog.text
 
 
@@ -206,7 +224,7 @@ def test_trec_style_ids_are_numbers_that_hide_nothing(tmp_path: Path):
     write(tmp_path / "ir_npl_qrels.parquet", query_id=["1"], doc_id=["1"], rel=[1])
     found = read_trec_style(tmp_path, "npl")
     assert (found.name, found.main, found.hidden) == ("npl", "nDCG@10", {})
-    assert (found.documents, found.without_answer) == (["a", ""], 1)
+    assert (found.documents, found.queries) == (["a", ""], ["b"])
 
 
 def test_pairs_of_products_ask_from_the_left_and_find_on_the_right(tmp_path: Path):
@@ -219,7 +237,7 @@ def test_pairs_of_products_ask_from_the_left_and_find_on_the_right(tmp_path: Pat
     found = read_products(tmp_path, "abt_buy")
     assert (found.main, found.queries, found.texts) == ("R_cap@10", ["a"], ["A", "B", "C"])
     assert answers(found) == {"000000": {"000000": 1, "000001": 1}}
-    assert (found.hidden, found.without_answer) == ({}, 2)
+    assert found.hidden == {}
 
 
 def test_a_title_of_a_cluster_asks_for_the_others_and_equal_titles_are_one(tmp_path: Path):
@@ -235,6 +253,18 @@ def test_a_title_of_a_cluster_asks_for_the_others_and_equal_titles_are_one(tmp_p
     named = {titled[q]: {titled[d] for d in own} for q, own in answers(found).items()}
     assert named == {"a": {"b"}, "b": {"a", "c"}, "c": {"b"}}
     assert {k: v.tolist() for k, v in found.hidden.items()} == {0: [0], 1: [1], 2: [2]}
+
+
+def test_titles_that_answer_each_other_are_tied_and_so_are_those_of_linked_products(tmp_path: Path):
+    write(
+        tmp_path / "product_wdc_clusters.parquet",
+        cluster_id=[0, 0, 1, 1, 2, 3, 3],
+        title=["a", "b", "b", "c", "d", "e", "f"],
+    )
+    found = read_products(tmp_path, "wdc_clusters")
+    tied = dict(zip(found.queries, found.tied.tolist(), strict=True))
+    assert tied["a"] == tied["b"] == tied["c"] != tied["e"] == tied["f"]
+    assert "d" not in tied
 
 
 def test_a_paraphrase_is_sought_without_copies_of_either_side(tmp_path: Path):
@@ -264,6 +294,7 @@ def test_parquet_files_that_cannot_be_used_are_told_apart(tmp_path: Path):
         ("ir_npl_queries", {"text": ["b", None]}),
         ("ir_npl_qrels", {"rel": [1, None]}),
         ("ir_npl_qrels", {"rel": [1.0, 0.5]}),
+        ("ir_npl_qrels", {"rel": [1.0, 1e30]}),
         ("product_abt_buy", {"title2": ["A", None]}),
         ("product_wdc_clusters", {"title": ["a", None]}),
         ("product_wdc_clusters", {"cluster_id": [0, None]}),
@@ -297,16 +328,16 @@ def test_rows_without_a_value_are_told_by_their_numbers(
 
 
 @pytest.mark.parametrize(
-    ("name", "documents", "queries", "judgements", "left_out"),
-    [("cranfield", 1400, 225, 1612, 0), ("cacm", 3204, 52, 796, 12), ("npl", 11426, 93, 2083, 0)],
+    ("name", "documents", "queries", "judgements"),
+    [("cranfield", 1400, 225, 1612), ("cacm", 3204, 52, 796), ("npl", 11426, 93, 2083)],
 )
 def test_the_trec_style_sets_have_their_counts(
-    larger_sets: Path, name: str, documents: int, queries: int, judgements: int, left_out: int
+    larger_sets: Path, name: str, documents: int, queries: int, judgements: int
 ):
     found = read_trec_style(larger_sets, name)
     assert (len(found.texts), len(found.queries)) == (documents, queries)
-    assert (len(found.relevant.item), found.without_answer) == (judgements, left_out)
-    assert found.unknown == 0
+    assert len(found.relevant.item) == judgements
+    assert len(found.relevant.query) == queries, "none is judged without a relevant document"
 
 
 @pytest.mark.parametrize(

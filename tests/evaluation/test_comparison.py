@@ -30,6 +30,14 @@ def hits(rate: float, n: int = 400, seed: int = 0, task: str = "t") -> TaskResul
     return TaskResult(task, "R@5", {"R@5": float(units.mean())}, units)
 
 
+def tied(result: TaskResult, by: int = 4) -> TaskResult:
+    """The same, of queries that so many at a time answer each other."""
+    sums = result.units.reshape(-1, by).sum(1)
+    return replace(
+        result, units=np.stack([sums, np.full(len(sums), float(by))], 1), statistic="ratio"
+    )
+
+
 def similarities(noise: float, seed: int = 0, n: int = 300) -> TaskResult:
     rng = np.random.default_rng(seed)
     gold = np.random.default_rng(99).uniform(0, 5, n)
@@ -62,6 +70,19 @@ def test_too_few_units_decide_nothing(units: int, verdict: str):
     found = comparison(*pair)
     assert bounds(found) == bounds(seeds_interval([[pair] * 3])) == (float(units >= 6), 1.0)
     assert found.verdict == verdict
+
+
+def test_queries_that_answer_each_other_make_a_difference_less_sure():
+    """Four at a time find alike: as sure as a quarter of the queries, twice as wide."""
+    alike = [
+        replace(one, units=np.repeat(one.units, 4, axis=0))
+        for one in (hits(0.6), hits(0.4, seed=1))
+    ]
+    apart, together = comparison(*alike), comparison(*map(tied, alike))
+    assert together.difference == pytest.approx(apart.difference)
+    width = (together.high - together.low) / (apart.high - apart.low)
+    assert width == pytest.approx(2, abs=0.15)
+    assert (apart.units, together.units) == (1600, 400)
 
 
 def test_pairs_are_resampled_for_a_correlation():
@@ -146,6 +167,7 @@ def bounds(found: Interval | Comparison) -> tuple[float, float]:
 def test_one_seed_of_one_task_is_a_plain_comparison():
     for first, second in (
         (hits(0.6), hits(0.4, seed=1)),
+        (tied(hits(0.6)), tied(hits(0.4, seed=1))),
         (similarities(1.0), similarities(3.0, seed=1)),
     ):
         plain, seeds = comparison(first, second), seeds_interval([[(first, second)]])

@@ -75,6 +75,14 @@ def test_the_alarm_rings_for_a_collapse(vectors: np.ndarray):
     assert shape_of(vectors, seed=0).collapsed
 
 
+@pytest.mark.parametrize(("used", "collapsed"), [(6, True), (38, False)])
+def test_a_handful_of_hundreds_of_dimensions_is_a_collapse_and_a_tenth_is_none(used, collapsed):
+    shape = shape_of(gaussian(1_000, used) @ gaussian(used, 384, seed=1), seed=0)
+    assert shape.effective_rank == pytest.approx(used, rel=0.1)
+    assert shape.mean_cosine == pytest.approx(0, abs=0.01)
+    assert shape.collapsed == collapsed
+
+
 def test_the_alarm_is_silent_for_a_common_direction_beside_which_texts_still_differ():
     assert not shape_of(0.5 + gaussian(500, 64), seed=0).collapsed
 

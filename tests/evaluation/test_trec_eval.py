@@ -45,7 +45,8 @@ def ranks_of(collection: Collection, run: Run) -> Ranks:
 def drawn_run(rng: np.random.Generator, queries: int) -> tuple[Run, Judged]:
     """Few levels of scores, so that most tie; ids whose order as text is not that as numbers.
 
-    A query's own document may be in the pool, and may even be relevant to it.
+    A query's own document may be in the pool, and may even be relevant to it; to some queries
+    nothing is, whatever was judged.
     """
     count = int(rng.integers(2, 60))
     documents = [f"d{k}" for k in rng.permutation(3 * count)[:count]] + ["q0", "q1"]
@@ -57,7 +58,6 @@ def drawn_run(rng: np.random.Generator, queries: int) -> tuple[Run, Judged]:
         run[query] = dict(zip(documents, scores.tolist(), strict=True))
         judged = rng.choice(documents, rng.integers(1, len(documents) + 1), replace=False)
         grades = rng.integers(-1, 4, len(judged))
-        grades[0] = max(1, grades[0])
         judgements[query] = dict(zip(judged.tolist(), grades.tolist(), strict=True))
     return run, judgements
 
@@ -97,7 +97,8 @@ def test_a_thousand_runs_with_ties_score_as_in_trec_eval(tmp_path: Path, hide_ow
             q: {d: s for d, s in scores.items() if not (hide_own and d == q)}
             for q, scores in run.items()
         }
-        theirs = trec_eval(left, judgements, collection.query_ids)
+        answered = [collection.query_ids[k] for k in collection.relevant.query]
+        theirs = trec_eval(left, judgements, answered)
         ties += sum(len({*scores.values()}) < len(scores) for scores in run.values())
         for k in DEPTHS:
             for name, metric in (TREC_NAMES | {"recip_rank": metrics.reciprocal_rank}).items():
@@ -111,7 +112,8 @@ def test_the_measures_of_a_result_are_means_of_these(tmp_path: Path):
     collection = judged_run(tmp_path / "set", run, judgements)
     table = scores_of(collection, run)
     result = result_of(collection, lambda rows: table[rows])
-    theirs = trec_eval(run, judgements, collection.query_ids)
+    theirs = trec_eval(run, judgements, list(run))
+    assert 0 < len(collection.relevant.query) < len(run) == len(result.units)
     names = {"nDCG": "ndcg_cut", "MAP": "map_cut", "MRR": "recip_rank", "P": "P", "R": "recall"}
     for measure in MEASURES.keys() - {"R_cap@10"}:
         name, depth = measure.split("@")

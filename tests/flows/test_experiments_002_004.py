@@ -191,12 +191,12 @@ def test_an_average_of_other_sets_than_ours_stands_in_the_notes_alone():
     """Seed 001's is of fourteen sets of BEIR, ours of those that are there and three more."""
     what = REAL["s001.t3"]
     told = FindingsTable(what, what.small, [], {})
-    assert {told.printed.beside_average(arm, what.scored) for arm in what.arms} == {None}
+    assert {told.printed.beside_average(arm) for arm in what.arms} == {None}
     assert "On average: simcse 0.2197, " in " ".join(told.notes())
     alike = REAL["s001.t10"]
     simcse = next(arm for arm in alike.arms if arm.label == "simcse")
     printed = FindingsTable(alike, alike.small, [], {}).printed
-    assert printed.beside_average(simcse, alike.scored) == 85.81
+    assert printed.beside_average(simcse) == 85.81
 
 
 @pytest.mark.parametrize(

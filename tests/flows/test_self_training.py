@@ -13,6 +13,7 @@ from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import FAST
 from flows.settings import settings
 from flows.steps import begun
+from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError
 from sentemb_core.evaluation.rounds import read_diagnostics
@@ -230,6 +231,15 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
         )
     assert by_cluster.clusters == by_edge.clusters == related.clusters
     assert len({by_cluster.pairs, by_edge.pairs, related.pairs}) == 3
+
+
+@pytest.mark.parametrize("positives", ["cluster", "edge", "related"])
+def test_no_pair_of_an_annotation_is_nearer_than_asked(corpus_file: Path, positives):
+    config = AnnotationConfig(min_distance=3, positives=positives)
+    with without_prefect(Store.default()):
+        base = begun(tiny_run(corpus_file), lambda row: None).rows[-1]
+        found = annotation_of(base.encoder, base.sentences, config, base.embeddings)
+    assert min(int((j - i).min()) for i, j in Pairs.open(opened(found.pairs)).chunks()) == 3
 
 
 def test_kmeans_is_the_other_clustering(corpus_file: Path):

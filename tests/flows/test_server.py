@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
+from urllib import request
+from urllib.error import HTTPError
 from urllib.request import proxy_bypass
 
 import pytest
@@ -47,13 +49,12 @@ def python(*arguments: str, home: Path, **options: object) -> "subprocess.Popen[
     kept = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
     return subprocess.Popen(
         [sys.executable, *arguments],
-        cwd=ROOT,
         env=kept | {"SENTEMB_HOME": str(home), "PREFECT_HOME": str(home / "prefect")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        **options,
+        **{"cwd": ROOT} | options,
     )
 
 
@@ -71,6 +72,40 @@ def test_no_proxy_stands_between_a_run_and_its_server(tmp_path: Path, direct: di
         assert all(map(proxy_bypass, ["127.0.0.1", "localhost"]))
         assert bool(proxy_bypass("www.corp")) == bool(direct)
         assert bool(proxy_bypass("example.org")) == ("*" in once)
+
+
+@pytest.mark.parametrize("file", [".env", "prefect.toml"])
+def test_a_server_that_a_file_of_the_folder_names_gets_no_run(tmp_path: Path, file: str):
+    named = {".env": "PREFECT_API_URL=", "prefect.toml": "api.url = "}[file]
+    (tmp_path / file).write_text(f'{named}"http://127.0.0.1:9/api"')
+    code = (
+        "from flows.environment import prepare; prepare()\n"
+        "from prefect.settings import PREFECT_API_URL; print(PREFECT_API_URL.value())"
+    )
+    with python("-c", code, home=tmp_path / "home", cwd=tmp_path) as process:
+        assert process.stdout.read().strip() == "", process.stderr.read()
+
+
+def test_a_user_without_a_home_folder_has_the_home_of_the_runs_for_one(tmp_path: Path, monkeypatch):
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path)}):
+        monkeypatch.setattr("pwd.getpwuid", nobody)
+        del os.environ["HOME"]
+        prepare()
+        assert Path.home() == tmp_path
+
+
+def test_fonts_are_noted_in_the_home_of_the_runs_where_a_users_is_not_writable(tmp_path: Path):
+    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path), "HOME": "/proc/none"}):
+        os.environ.pop("MPLCONFIGDIR", None)
+        prepare()
+        assert Path(os.environ["MPLCONFIGDIR"]).parent == tmp_path
+    with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path), "HOME": str(tmp_path)}):
+        os.environ.pop("MPLCONFIGDIR", None)
+        prepare()
+        assert "MPLCONFIGDIR" not in os.environ
 
 
 def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
@@ -140,6 +175,9 @@ def test_a_run_that_is_killed_leaves_no_server(tmp_path: Path):
     with python("-c", STARTS_A_SERVER, str(tmp_path / "log"), home=tmp_path) as process:
         url = process.stdout.readline().strip()
         assert soon(lambda: answers(url))
+        foreign = request.Request(f"{url}/health", headers={"Origin": "http://evil.example"})
+        with pytest.raises(HTTPError, match="403"):
+            request.urlopen(foreign, timeout=LONG)
         process.kill()
     assert soon(lambda: not answers(url)), "the server outlived the run"
 

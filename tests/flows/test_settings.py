@@ -339,6 +339,24 @@ def test_cluster_batches_read_no_pairs_that_a_cap_could_thin():
     assert made(*cluster).training.method.batches == "cluster"
 
 
+def test_cluster_batches_read_no_pairs_that_a_distance_could_thin():
+    cluster = ("training.method.name=infocse_idc", "training.method.batches=cluster")
+    with pytest.raises(UsageError, match=r"E001 .*min_distance \(2\).*batches to 'pair'"):
+        made(*cluster, "annotation.min_distance=2")
+    assert made(*cluster).annotation.min_distance == 1
+
+
+@pytest.mark.parametrize(
+    "setting", ["top_k=2", "mutual=true", "min_distance=2"], ids=lambda setting: setting
+)
+def test_kmeans_takes_no_setting_of_a_graph_that_it_has_not(setting: str):
+    name = setting.partition("=")[0]
+    kmeans = "annotation.clustering=kmeans"
+    with pytest.raises(UsageError, match=rf"E001 annotation: k-means has no graph, which {name} "):
+        made(kmeans, f"annotation.{setting}")
+    assert made(kmeans).annotation.clustering == "kmeans"
+
+
 def test_related_pairs_are_drawn_by_vectors_that_are_kept():
     with pytest.raises(UsageError, match=r"E001 annotation: .*keep_embeddings is false"):
         made("annotation.keep_embeddings=false", preset="auto")

@@ -54,6 +54,19 @@ def test_dot_takes_the_nearest_centroid_not_the_longest():
     assert nearest_centroid(point, middle, "cosine").tolist() == [0]
 
 
+def test_dot_takes_the_longer_centroid_where_it_is_the_nearest():
+    middle = np.array([[4, 0], [1, 0]], np.float32)
+    assert nearest_centroid(np.array([[3, 0]], np.float32), middle, "dot").tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_centroid_of_dot_has_the_least_distance_of_all(seed: int):
+    rng = np.random.default_rng(seed)
+    points, middle = (rng.standard_normal((n, 3)).astype(np.float32) * 3 for n in (200, 12))
+    apart = np.linalg.norm(points[:, None].astype(np.float64) - middle, axis=2)
+    assert nearest_centroid(points, middle, "dot").tolist() == apart.argmin(1).tolist()
+
+
 def test_the_same_seed_gives_the_same_centroids():
     points = np.random.default_rng(4).standard_normal((500, 8)).astype(np.float32)
     one, same, other = (centroids(points, 10, "cosine", seed) for seed in (7, 7, 8))

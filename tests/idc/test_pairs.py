@@ -84,6 +84,19 @@ def test_held_out_documents_give_no_pair_and_leave_the_others_alone(documents, m
     assert kept == [pair for pair in whole if document_of[pair[0]] % 2 == 0]
 
 
+@checked
+@given(annotations, st.one_of(st.none(), st.integers(1, 7)), st.integers(1, 5))
+def test_sentences_nearer_than_the_distance_are_no_pairs_though_a_chain_joins_them(
+    documents, max_partners, min_distance
+):
+    labels, offsets = arrays(documents)
+    whole = listed(labels, offsets, max_partners=max_partners, seed=5)
+    apart = listed(
+        labels, offsets, max_partners=max_partners, seed=5, min_distance=min_distance, chunk=9
+    )
+    assert apart == [(i, j) for i, j in whole if j - i >= min_distance]
+
+
 def test_edges_of_held_out_documents_are_no_pairs():
     edges = Edges(np.array([10, 10, 13]), np.array([11, 12, 14]), np.ones(3, np.float32))
     i, j = edge_pairs(edges, np.array([10, 13, 13, 15]), np.array([True, False, False]))

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,16 @@ def test_distant_pairs_lie_in_one_document_and_are_no_neighbours():
     assert {*document[i].tolist()} == {2, 4}
 
 
+@pytest.mark.parametrize(("min_distance", "documents"), [(1, {1, 2, 4}), (2, {2, 4}), (6, {4})])
+def test_related_pairs_are_as_far_apart_as_partners_are(min_distance: int, documents: set[int]):
+    offsets = np.array([0, 1, 3, 9, 9, 20])
+    vectors, told = np.ones((20, 2), np.float32), Relatedness(np.array([0.0]), np.ones(2), 1.0)
+    rng = np.random.default_rng(0)
+    i, j = related_pairs(vectors, offsets, told, 200, rng, min_distance)
+    assert (j - i).min() == min_distance
+    assert {*np.repeat(np.arange(5), np.diff(offsets))[i].tolist()} == documents
+
+
 def test_strangers_are_of_different_documents():
     offsets = np.array([0, 1, 3, 9, 9, 20])
     i, j = strangers(partial(spans_in, offsets), 20, 500, np.random.default_rng(0))
@@ -116,8 +127,11 @@ def test_pairs_of_one_topic_are_found_in_documents_that_mix_two():
     assert (topics[i] == topics[j]).mean() > 0.9
 
 
-def test_where_no_pair_is_related_none_is_drawn():
-    unrelated = Relatedness(np.array([0.0]), np.array([0.1, 0.2]), 0.0)
+@pytest.mark.parametrize(("probability", "drawn"), [(0.2, 0), (0.7, 0), (0.9, 10)])
+def test_pairs_are_drawn_where_they_are_probably_related_not_where_it_is_likelier_than_not(
+    probability: float, drawn: int
+):
+    told = Relatedness(np.array([0.0]), np.array([0.1, probability]), 0.5)
     vectors, offsets, _ = of_topics(3)
-    i, j = related_pairs(vectors, offsets, unrelated, 10, np.random.default_rng(0))
-    assert len(i) == len(j) == 0
+    i, j = related_pairs(vectors, offsets, told, 10, np.random.default_rng(0))
+    assert len(i) == len(j) == drawn

@@ -60,12 +60,21 @@ def drawn(rows: Batch, *shape: int, seed: int = 0) -> dict[str, Tensor]:
 
 def may_be_wrong(left: View, right: View, i: int, j: int, own: list[int], *, within=False) -> bool:
     """Whether candidate j can be held against anchor i, whose right answers are `own`."""
-    texts = {left.text[i], *(right.text[p] for p in own)}
+
+    def repeats(mine: np.ndarray, theirs: np.ndarray) -> bool:
+        return theirs[j] in {mine[i], *(theirs[p] for p in own)}
+
     return (
         j not in own
-        and right.text[j] not in texts
+        and not repeats(left.text, right.text)
+        and not repeats(said(left), said(right))
         and (within or left.document[i] != right.document[j])
     )
+
+
+def said(view: View) -> np.ndarray:
+    """Hashes of what the rows themselves say."""
+    return view.text if view.wording is None else view.wording
 
 
 def similarity_of(a: Tensor, b: Tensor, similarity: str) -> Tensor:
@@ -125,9 +134,14 @@ def slow_segments(
         own = sequence if siblings == "positive" else itself
         logits = [similarity_of(anchors[i], candidates[j], similarity) / temperature for j in own]
         sequence, itself = own_in(other, i)
-        wrong = [j for j in range(len(other)) if may_be_wrong(left, other, i, j, sequence)]
+        known = itself if siblings == "negative" else sequence
+        wrong = [j for j in range(len(other)) if may_be_wrong(left, other, i, j, known)]
         if siblings == "negative":
-            wrong += [j for j in sequence if j not in itself]
+            wrong += [
+                j
+                for j in sequence
+                if j not in itself and (left.wording is None or said(left)[i] != said(other)[j])
+            ]
         weights = [1 / list(other.owner).count(other.owner[j]) if averaged else 1.0 for j in wrong]
         scores = [similarity_of(anchors[i], rivals[j], similarity) / temperature for j in wrong]
         against = list(zip(scores, weights, strict=True))

@@ -224,7 +224,7 @@ def reordered(batch, order=None):
     views = {}
     for name, view in batch.views.items():
         rows = np.concatenate([np.flatnonzero(owners[name] == owner) for owner in order])
-        columns = ("document", "group", "text", "weight")
+        columns = ("document", "group", "text", "wording", "weight")
         lists = ("tokens", "inputs", "targets")
         views[name] = replace(
             view,
@@ -359,6 +359,13 @@ def test_dropout_is_what_tells_the_plain_views_of_consert_apart(dropout):
     vectors = step_of(method, learner, batch_of("consert", nothing))[2]
     apart = F.cosine_similarity(vectors["anchor"], vectors["positive"]).min() < 0.999
     assert apart == dropout
+
+
+def test_two_adversarial_views_want_an_encoder_with_dropout():
+    both = {"first": ("adversarial",), "second": ("adversarial",), "dropout": True}
+    assert made("consert", **both)[0].dropout
+    with pytest.raises(RecipeError, match="E303 consert makes its two views by dropout"):
+        made("consert", tiny.bert(dropout=0.0), **both)
 
 
 def test_mirror_bert_without_a_span_is_simcse_over_all_pairs_and_without_a_head():
@@ -631,6 +638,11 @@ def test_every_other_method_takes_a_static_encoder(entry):
             "room for its text; found one of 7 tokens, of which prompt and special tokens take 7",
         ),
         ("consert", {"first": ("adversarial", "shuffle")}, "let it stand alone"),
+        (
+            "consert",
+            {"first": ("adversarial",), "second": ("adversarial",)},
+            "differ by dropout alone; found both without: set method.dropout to true",
+        ),
         ("simcse", {"mlm": 0.1, "mask_rate": 0.0}, r"found rate 0\.0: take \.15"),
         ("declutr", {**SPANS, "mask_rate": 0.0}, r"found rate 0\.0: take \.15"),
         ("clm_autoencoder", {"weight": 0.0}, "would learn nothing: found weight 0 for rewritten"),

@@ -30,6 +30,7 @@ SPANS = {"shortest": 2, "longest": 4, "anchors": 2}
 DEEPER = {"skip_from": 2, "head_layers": 1}
 LONGER = {"longest": 40}
 PROMPTED = LONGER | {"segment": 12}
+FRAMED = {"pooling": "weighted_with_frame"}
 MARGINS = {"weight": 0.5, "alpha": 0.02, "beta": 0.2}
 
 CASES = (
@@ -78,6 +79,7 @@ CASES = (
     Recipe("hicl", SLICES | {"beta": 0.3, "base": {"name": "simcse", "mlm": 0.2}}),
     Recipe("hicl", SLICES | {"beta": 0.3, "base": {"name": "esimcse", "temperature": 0.3}}),
     Recipe("hicl", PROMPTED | {"beta": 0.3, "base": {"name": "sncse"} | PROMPT | MARGINS}),
+    Recipe("hicl", PROMPTED | FRAMED | {"beta": 0.3, "base": {"name": "sncse"} | PROMPT | MARGINS}),
     Recipe("clm_autoencoder"),
     Recipe("clm_autoencoder", {"weight": 0.5, "per": "target", "tied": True, "noise": 0.6}),
     Recipe("clm_autoencoder", {"weight": 0.5, "simcse": 0.3, "temperature": 0.3, "layers": 1}),

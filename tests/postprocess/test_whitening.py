@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
+from sentemb_core.encoder.devices import threads
 from sentemb_core.errors import BadEmbeddingError, UsageError
 from sentemb_core.postprocess import whitening
 from sentemb_core.postprocess.whitening import fitted_whitening
@@ -70,6 +72,18 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch):
     whole = fitted_whitening(vectors)
     monkeypatch.setattr(whitening, "BLOCK", 7)
     np.testing.assert_allclose(fitted_whitening(vectors).weights, whole.weights, rtol=1e-6)
+
+
+def test_no_bit_of_a_whitening_hangs_on_the_number_of_threads():
+    """Neither numpy's, which threadpoolctl sets, nor torch's; narrow ones are not shared out."""
+    vectors = np.random.default_rng(0).normal(size=(2000, 384)).astype(np.float32)
+    found: set[bytes] = set()
+    for count in (1, 2, 3):
+        with threads(count), threadpool_limits(count):
+            fitted = fitted_whitening(vectors)
+            bias = fitted.linear().bias.detach().numpy()
+            found.add(b"".join(map(bytes, (fitted.weights, fitted.transformed(vectors), bias))))
+    assert len(found) == 1
 
 
 def test_too_few_vectors_and_what_does_not_vary_are_refused():

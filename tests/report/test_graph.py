@@ -115,3 +115,11 @@ def test_the_table_shows_who_is_joined_to_whom_and_takes_no_sentence_for_markup(
     assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["2", "3"], ["2", "4"]]
     assert rows[1][3] == "A cat is [bold] here."
     assert rows[0][2].startswith("2 (")
+
+
+def test_a_sentence_in_the_table_steers_no_terminal():
+    shown = io.StringIO()
+    Console(file=shown, width=100).print(
+        cluster_table(*document(), ["\x1b[2J\u202ea", *SENTENCES[1:]])
+    )
+    assert "␛[2J�a" in shown.getvalue()

@@ -328,6 +328,21 @@ def test_what_a_run_used_that_ended_while_garbage_was_looked_for_stays(chain, st
     assert all(map(store.holds, short.refs))
 
 
+def test_what_nobodys_run_makes_anew_while_garbage_is_looked_for_stays(store, put, monkeypatch):
+    ref = put()
+    grow_old(store)
+
+    def make_anew(_):
+        now = time.time()
+        while gc.changed(store.folder(ref.digest)) < now:  # the file system's clock may be coarse
+            put()
+        return 0
+
+    monkeypatch.setattr(gc, "size", make_anew)
+    assert collect(store, [], keep_runs=0).counts["objects"] == 0
+    assert store.holds(ref)
+
+
 def test_a_rebuilt_artifact_is_young_again(store, put):
     ref = put()
     grow_old(store)

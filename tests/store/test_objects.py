@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
 from sentemb_core.store import fsck as checking
 from sentemb_core.store.fsck import fsck
-from sentemb_core.store.objects import Store, verified
+from sentemb_core.store.objects import SETTLED, Store, file_digest, verified
 from sentemb_core.types import ArtifactRef
 
 
@@ -239,6 +240,19 @@ def test_a_change_that_keeps_size_and_modification_time_is_still_seen(store, put
     while path.stat().st_ctime_ns == before.st_ctime_ns:  # the file system's clock may be coarse
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not store.holds(ref)
+
+
+def test_a_file_is_hashed_again_until_a_change_of_it_would_change_its_times(tmp_path, monkeypatch):
+    """Clocks tick in jiffies: what is written over within one has the size and times of before."""
+    path = tmp_path / "text"
+    path.write_text("one")
+    written = path.stat()
+    changed = max(written.st_mtime_ns, written.st_ctime_ns)
+    monkeypatch.setattr(Path, "stat", lambda *_, **__: written)
+    monkeypatch.setattr(time, "time_ns", lambda: changed + SETTLED)
+    before = file_digest(path)
+    path.write_text("two")
+    assert file_digest(path) != before
 
 
 def test_a_full_disk_met_by_any_library_becomes_a_storage_error(store):

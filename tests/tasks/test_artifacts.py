@@ -1,3 +1,4 @@
+import base64
 import socket
 import threading
 import time
@@ -53,6 +54,27 @@ def test_what_answers_at_a_noted_address_may_be_another_program(says, ours):
         thread.start()
         assert artifacts.answers(f"http://127.0.0.1:{listening.getsockname()[1]}/api") is ours
         thread.join()
+
+
+def test_a_login_in_an_address_is_sent_as_one():
+    asked = artifacts.call_of("https://me:p%40ss@prefect.example:4200/api/health")
+    assert asked.full_url == "https://prefect.example:4200/api/health"
+    assert base64.b64decode(asked.get_header("Authorization").split()[1]) == b"me:p@ss"
+    assert artifacts.call_of("http://127.0.0.1:4200/api/health").headers == {}
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        heard: list[bytes] = []
+
+        def answer():
+            caller, _ = listening.accept()
+            with caller:
+                heard.append(caller.recv(4096))
+                caller.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert artifacts.answers(f"http://me:secret@127.0.0.1:{listening.getsockname()[1]}/api")
+        thread.join()
+    assert b"Authorization: Basic bWU6c2VjcmV0\r\n" in heard[0]
 
 
 @pytest.mark.server

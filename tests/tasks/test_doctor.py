@@ -28,8 +28,9 @@ def wrong(home: Path) -> dict[str, str]:
 def test_the_pins_are_those_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extra = map(Requirement, project["optional-dependencies"]["flows"])
-    pins = {name: SpecifierSet(bounds) for name, (bounds, _) in doctor.PINS.items()}
-    assert pins == {wanted.name: wanted.specifier for wanted in extra}
+    bounds = {wanted.name: wanted.specifier for wanted in extra}
+    for name, (pin, _) in doctor.PINS.items():
+        assert SpecifierSet(pin) == bounds[name], name
 
 
 @pytest.mark.parametrize("name", doctor.PINS)

@@ -46,7 +46,7 @@ def test_a_key_has_the_versions_of_what_the_stage_reads(
     }
 
 
-def test_nothing_but_a_place_is_left_out_of_a_key():
+def test_nothing_but_a_place_and_how_often_is_saved_is_left_out_of_a_key():
     for module in pkgutil.walk_packages(tasks.__path__, "tasks."):
         import_module(module.name)
     ignored = {
@@ -55,4 +55,4 @@ def test_nothing_but_a_place_is_left_out_of_a_key():
         if stage.function.__module__.startswith("tasks.")
         for name in stage.ignore
     }
-    assert ignored == {"place", "places", "file", "folder", "folders"}
+    assert ignored == {"place", "places", "file", "folder", "folders", "config.checkpoint_every"}

@@ -23,7 +23,7 @@ from sentemb_core.errors import (
 from sentemb_core.evaluation.gate import GateVerdict, gate
 from sentemb_core.store.objects import Store
 from tasks import registered_encoders
-from tasks.mlflow_client import experiment_id, mlflow_client, tracking_uri
+from tasks.mlflow_client import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
 from tasks.model_versions import find_version, registered_artifacts
 from tasks.registered_encoders import canaries_of, resolve
 from tasks.registry import fingerprint_of, promote, register
@@ -302,6 +302,46 @@ def test_a_version_remembers_what_its_encoder_makes_of_its_canaries(with_canarie
     assert kept.sentences == ["w5 w6", "w7 w8 w9", "w10"]
     np.testing.assert_array_equal(kept.vectors, embed_texts(static(), kept.sentences))
     assert not (resolve("models:/usgov/1") / "canaries.parquet").exists(), "beside, not inside"
+
+
+@pytest.mark.parametrize("brought", [shutil.move, shutil.copytree])
+def test_a_home_that_was_moved_or_copied_has_its_models_where_it_lies(
+    home, folder, with_canaries, tmp_path, monkeypatch, caplog, brought
+):
+    kept, before = canaries_of(with_canaries.uri), {*home.rglob("mlartifacts/**")}
+    other = Path(brought(home, tmp_path / "an other's 100% home"))
+    monkeypatch.setenv("SENTEMB_HOME", str(other))
+    with caplog.at_level("INFO"):
+        found = canaries_of(with_canaries.uri)
+    assert [str(home) in told and str(other) in told for told in caplog.messages] == [True]
+    np.testing.assert_array_equal(found.vectors, kept.vectors)
+    assert resolve(with_canaries.uri).is_relative_to(other)
+    second = register(folder, "usgov", fingerprint="f2")
+    assert resolve(second.uri).is_relative_to(other)
+    assert len([*other.glob("mlartifacts/*/artifacts/model/MLmodel")]) == 2
+    assert {*home.rglob("mlartifacts/**")} == (before if brought is shutil.copytree else set())
+    assert home.exists() == (brought is shutil.copytree)
+
+
+def test_a_link_to_a_home_is_no_other_place(home, folder, tmp_path, monkeypatch):
+    register(folder, "usgov", fingerprint="f1")
+    (tmp_path / "link").symlink_to(home)
+    monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "link"))
+    version = register(folder, "usgov", fingerprint="f2")
+    source = (
+        mlflow_client(tmp_path / "link").get_model_version("usgov", str(version.version)).source
+    )
+    assert source.startswith(home.as_uri())
+
+
+def test_files_of_mlflow_that_a_person_keeps_outside_the_home_stay_there_when_it_moves(
+    home, folder, tmp_path, monkeypatch
+):
+    large = tmp_path / "large"
+    mlflow_client(home).create_experiment(EXPERIMENT, artifact_location=large.as_uri())
+    monkeypatch.setenv("SENTEMB_HOME", shutil.move(home, str(tmp_path / "moved")))
+    register(folder, "usgov", fingerprint="f")
+    assert [*large.glob("*/artifacts/model/MLmodel")]
 
 
 def test_canaries_with_a_flipped_bit_decide_nothing(home, with_canaries):

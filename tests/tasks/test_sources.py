@@ -5,9 +5,18 @@ Run: pytest tests/tasks/test_sources.py
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from tasks.sources import digest_of_encoder, revision_of
+from sentemb_core.configs import EncoderConfig
+from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.store.objects import Store
+from sentemb_core.suite import chosen
+from tasks.benchmark import kept_encoder, placed, score_fixed
+from tasks.encode import start_encoder
+from tasks.sources import by_bytes, digest_of_encoder, require_same_encoder, revision_of
+from tasks.walking import without_prefect
+from tests.flows.suites import write_data, write_encoder
 
 
 @pytest.fixture
@@ -47,6 +56,46 @@ def test_a_published_name_is_another_encoder_once_a_newer_revision_is_here(
         (published / "snapshots" / commit).mkdir(parents=True)
         (published / "refs" / "main").write_text(commit)
         assert revision_of("somebody/tiny-bert") == commit
+
+
+def test_a_published_encoder_with_a_newer_revision_than_the_run_began_with_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    published = tmp_path / "models--somebody--tiny-bert"
+    (published / "snapshots" / "1").mkdir(parents=True)
+    (published / "refs").mkdir()
+    (published / "refs" / "main").write_text("1")
+    config = EncoderConfig(name="somebody/tiny-bert")
+    require_same_encoder(config.name, config, "1")
+    with pytest.raises(UnreadableSourceError, match="somebody/tiny-bert changed"):
+        require_same_encoder(config.name, config, "0")
+
+
+@pytest.mark.usefixtures("home")
+def test_files_of_a_task_that_are_replaced_during_a_run_are_scored_under_no_name(tmp_path: Path):
+    (task,) = chosen(["cranfield"])
+    place = placed(task, write_data(tmp_path))
+    texts = tmp_path / task.files[0]
+    with without_prefect(Store.default()):
+        score_fixed("random", task, place.digests, place.folder, 1)
+        pq.write_table(pq.read_table(texts), texts, compression="gzip")
+        with pytest.raises(UnreadableSourceError, match=f"E103 .*{texts} changed"):
+            score_fixed("random", task, place.digests, place.folder, 2)
+
+
+@pytest.mark.usefixtures("home")
+def test_an_encoder_that_is_replaced_during_a_run_is_kept_under_no_name(tmp_path: Path):
+    folder = write_encoder(tmp_path / "encoder", seed=0)
+    named = by_bytes(EncoderConfig(name=folder))
+    with without_prefect(Store.default()):
+        start_encoder(folder, named, None)
+        kept_encoder(folder, named.name)
+        write_encoder(Path(folder), seed=1)
+        with pytest.raises(UnreadableSourceError, match=f"E103 .*{folder} changed"):
+            start_encoder(folder, named.model_copy(update={"max_length": 9}), None)
+        with pytest.raises(UnreadableSourceError, match=f"E103 .*{folder} changed"):
+            kept_encoder.stage.function(folder, named.name)  # the record is a hit
 
 
 def test_what_is_told_by_its_bytes_has_no_revision(folder: Path):

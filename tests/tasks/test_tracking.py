@@ -42,6 +42,11 @@ def runs(home):
     return {run.info.run_name: run for run in found}
 
 
+def waits_for(lock, caplog):
+    """Whether somebody came to this lock while another held it."""
+    return f"Waiting for another process that holds {lock}" in caplog.text
+
+
 def points(home, run, name):
     history = mlflow_client(home).get_metric_history(run.info.run_id, name)
     return [(point.step, point.value) for point in history]
@@ -182,9 +187,10 @@ def test_what_a_resumed_run_says_again_is_told_once(home, monkeypatch, impatient
     assert points(home, found["round-1"], "loss") == [(step, 1 / (step + 1)) for step in range(8)]
 
 
-def test_what_a_run_did_not_wait_for_is_told_by_the_next_one_alone(home, monkeypatch):
-    creating, late = mlflow_client(home).create_run, threading.Event()
-    first = iter([lambda: late.wait(LONG)])
+def test_what_a_run_did_not_wait_for_is_told_by_the_next_one_alone(home, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "sentemb_core.store.locks")
+    creating, begun, late = mlflow_client(home).create_run, threading.Event(), threading.Event()
+    first = iter([lambda: begun.set() or late.wait(LONG)])
 
     def create(*arguments, **named):
         next(first, lambda: None)()
@@ -194,8 +200,9 @@ def test_what_a_run_did_not_wait_for_is_told_by_the_next_one_alone(home, monkeyp
     monkeypatch.setattr(delivery, "PATIENCE", 0.5)
     with tracked_run("late", key="run-9") as run:
         run.log_metrics({"loss": 1.0}, 1)
+        assert begun.wait(LONG)
     with tracked_run("late", key="run-9") as run:
-        time.sleep(0.5)  # its sender waits behind the late one by now
+        assert soon(lambda: waits_for(run.spool.teller_lock, caplog)), "behind the late sender"
         late.set()
         monkeypatch.setattr(delivery, "PATIENCE", LONG)
     found = mlflow_client(home).search_runs([experiment_id(home)])
@@ -229,7 +236,10 @@ def test_a_killed_run_keeps_its_points_and_the_next_run_delivers_them(home):
     assert not folder.exists()
 
 
-def test_a_run_that_is_resumed_while_another_delivers_its_spool_loses_nothing(home, monkeypatch):
+def test_a_run_that_is_resumed_while_another_delivers_its_spool_loses_nothing(
+    home, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO, "sentemb_core.store.locks")
     spool = Spool(home / "spool" / "run-3")
     spool.folder.mkdir(parents=True)
     spool.append(Event(run="", kind="start", values={"name": "back"}))
@@ -238,13 +248,14 @@ def test_a_run_that_is_resumed_while_another_delivers_its_spool_loses_nothing(ho
     def slowly(spool, home, late=None):
         tell(spool, home, late)
         delivered.set()
-        time.sleep(0.5)  # the resumed run waits for the lock by now
+        soon(lambda: waits_for(spool.writer_lock, caplog))
 
     monkeypatch.setattr(delivery, "deliver", slowly)
     other = threading.Thread(target=sync, args=(home,))
     other.start()
     assert delivered.wait(LONG)
     with tracked_run("back", params={"top_k": 1}, key="run-3") as run:
+        assert waits_for(run.spool.writer_lock, caplog), "for the end of the other's delivery"
         other.join()
         run.log_metrics({"loss": 1.0}, 1)
     found = runs(home)["back"]

@@ -10,11 +10,23 @@ from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.method_settings import CONPONO
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import StageKey
 from sentemb_core.training.log import StepLog
+from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.train import train_encoder
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
+
+
+def test_how_often_a_training_is_kept_is_no_part_of_its_key():
+    ref = ArtifactRef(kind="model", digest="a" * 64, size=3)
+
+    def key(**settings: int) -> StageKey:
+        config = TrainingConfig.model_validate(settings)
+        return train_encoder.stage.key({"encoder": ref, "sentences": ref, "config": config})
+
+    assert key(checkpoint_every=10) == key(checkpoint_every=1000) != key(steps=10)
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_an_adversarial_view_follows_the_loss_of_the_step(second, chunk):
 
 def test_two_adversarial_views_follow_the_loss_of_the_plain_ones():
     both = {"name": "consert", "first": ("adversarial",), "second": ("adversarial",)}
-    job, batch = job_and_batch(tiny.bert(), head=False, method=both)
+    job, batch = job_and_batch(tiny.bert(), head=False, method=both | {"dropout": True})
     job.learner.encoder.eval()
     done = job.run(batch, 0, None)
     assert done.loss > 0
@@ -157,6 +157,27 @@ def test_two_adversarial_views_follow_the_loss_of_the_plain_ones():
     single.learner.encoder.eval()
     expected = single.run(batch, 0, None).vectors["anchor"]
     torch.testing.assert_close(done.vectors["anchor"], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("second", [(), ("adversarial",)])
+def test_an_adversarial_view_takes_its_step_under_the_dropout_of_its_gradient(second, monkeypatch):
+    """Both reads drop the same, and the other view something else."""
+    settings = {"name": "consert", "first": ("adversarial",), "second": second, "dropout": True}
+    job, batch = job_and_batch(tiny.bert(), head=False, method=settings | {"epsilon": 1e-9})
+    read, edited = encoders.Encoder.read, []
+
+    def told(*rows, edit=None, **how):
+        found = read(*rows, edit=edit, **how)
+        if edit is not None:
+            edited.append(found.pooled.detach())
+        return found
+
+    monkeypatch.setattr(encoders.Encoder, "read", told)
+    done = job.run(batch, 0, None)
+    assert len(edited) == 2 + 2 * len(second)
+    for gradient, step in zip(edited[::2], edited[1::2], strict=True):
+        torch.testing.assert_close(gradient, step, atol=1e-6, rtol=0)
+    assert (done.vectors["anchor"] - done.vectors["positive"]).norm(dim=1).min() > 1e-2
 
 
 @given(

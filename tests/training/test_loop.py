@@ -19,6 +19,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import DivergedError, OutOfMemoryError, RecipeError, StorageError
@@ -130,6 +131,19 @@ def test_a_run_interrupted_anywhere_ends_in_the_same_bits(
             trained(config_of(**changes), work, on_step=BreakingOff(stop))
     encoder, report = trained(config_of(**changes), work)
     assert (digest(encoder), report) == undisturbed(changes)
+
+
+@pytest.mark.parametrize("every", [1, 100])
+def test_a_run_goes_on_from_checkpoints_that_were_kept_more_or_less_often(
+    undisturbed, tmp_path, every
+):
+    with pytest.raises(InterruptionError):
+        trained(config_of(), tmp_path, on_step=BreakingOff(8))
+    told = []
+    config = config_of(checkpoint_every=every)
+    encoder, report = trained(config, tmp_path, on_step=lambda step, _: told.append(step))
+    assert told[0] == 7
+    assert (digest(encoder), report) == undisturbed({"method": "simcse"})
 
 
 def test_what_the_steps_told_before_an_interruption_stays_told(tmp_path):
@@ -399,14 +413,44 @@ def test_every_step_is_reported(tmp_path):
     assert report.sentences == 16 * STEPS
 
 
-def test_the_gradient_is_clipped_to_the_norm_and_reported_before(tmp_path):
-    norms = []
-    trained(
-        config_of(clip=1e-6, steps=3),
-        tmp_path,
-        on_step=lambda _, metrics: norms.append(metrics["gradient_norm"]),
+@pytest.mark.parametrize(("method", "drops"), [("simcse", True), ("ct", False)])
+def test_an_encoder_drops_out_in_training_where_its_method_wants_it_also_after_a_validation(
+    tmp_path, method, drops
+):
+    encoder, modes = tiny.bert(), []
+    encoder.backbone.embeddings.register_forward_pre_hook(
+        lambda embeddings, _: modes.append(embeddings.training)
     )
-    assert min(norms) > 1e-3
+    passes = []
+    trained(
+        config_of(method=method, steps=2, evaluate_every=1),
+        tmp_path,
+        encoder=encoder,
+        on_step=lambda *_: passes.append(len(modes)),
+    )
+    assert 0 < passes[0] < passes[1], "each step reads its batch"
+    assert {*modes} == {drops}
+
+
+def test_the_gradient_is_clipped_to_the_norm_and_reported_before(tmp_path):
+    reported, taken = [], []
+
+    def look(optimiser, *_):
+        weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+        gradients = [weight.grad.flatten() for weight in weights if weight.grad is not None]
+        taken.append(torch.cat(gradients).norm().item())
+
+    hook = register_optimizer_step_pre_hook(look)
+    try:
+        trained(
+            config_of(clip=1e-2, steps=3),
+            tmp_path,
+            on_step=lambda _, metrics: reported.append(metrics["gradient_norm"]),
+        )
+    finally:
+        hook.remove()
+    assert min(reported) > 2e-2
+    assert taken == pytest.approx([1e-2] * 3, rel=1e-3)
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])

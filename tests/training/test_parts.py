@@ -94,6 +94,18 @@ def test_seeds_deal_out_other_parts(corpus: TokenCorpus):
     assert len({tuple(pairs) for pairs in first}) == 4
 
 
+def test_every_part_draws_its_batches_by_a_seed_of_its_own(corpus: TokenCorpus):
+    seeds: list[int] = []
+
+    def of(shards, seed):
+        seeds.append(seed)
+        config = TrainingConfig(method="conpono", batch_size=4, seed=seed)
+        return sampler_for(config, method_for(config.method, tiny.static()), corpus.part(shards))
+
+    PartBatches(of, SHARDS, 0).batch(23)
+    assert len({*seeds}) == len(seeds) == 6, "three parts an epoch"
+
+
 def test_a_corpus_of_few_shards_is_one_part_as_it_always_was(corpus: TokenCorpus):
     config = TrainingConfig(method="conpono", batch_size=4, seed=3)
     few, method = corpus.part(range(5)), method_for(config.method, tiny.static())

@@ -42,6 +42,10 @@ from tests.views.drawn import listed, seen, texts_of
         ("She doesn't know him.", "She does know him."),
         ("They won't come", "They will come"),
         ("he isn ' t here .", "he is here ."),
+        ("He does n't know it .", "He does know it ."),
+        ("he does n ' t know it .", "he does know it ."),
+        ("They wo n’t come .", "They will come ."),  # noqa: RUF001
+        ("He ca n't see it .", "He can see it ."),
         ("It is not what I don't know.", "It is what I don't know."),
         ("I don't know what it is not.", "I do know what it is not."),
         ("He ain't here.", "He is here."),

@@ -32,7 +32,8 @@ def test_segments_put_together_are_the_text(sizes, length, special, weighted, wi
     ends = ([2], [3]) if special else ([], [])
     rows = [list(range(10, 10 + size)) for size in sizes]
     text = texts_of(*([*ends[0], *row, *ends[1]] for row in rows))
-    how = {"special_tokens": special, "weighted": weighted, "with_frame": with_frame}
+    beside = 2 * special * with_frame
+    how = {"special_tokens": special, "weighted": weighted, "beside": beside}
     view = seen(segments(text, length, **how))
     for k, row in enumerate(rows):
         mine = [listed(view.tokens)[place] for place in np.flatnonzero(view.owner == k)]

@@ -136,6 +136,7 @@ TABLES = (
         measure="Spearman, times 100",
         rows=rows_of(("STS-B", "average"), {"bce": (43.3, 44.2), "simcse": (71.4, 71.9)}),
         note=BINARY,
+        other_sets=True,
     ),
     *(
         PaperTable(

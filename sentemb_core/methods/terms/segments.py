@@ -52,9 +52,10 @@ def segment_contrast(
         positive = sequence if siblings == "positive" else own
         other = batch.views[opposed]
         sequence, own = _same(left, other)
-        negative = negatives(left, other, own)
         if siblings == "negative":
-            negative |= sequence & ~own
+            negative = negatives(left, other, own) | (sequence & ~own & ~_copies(left, other))
+        else:  # neither is what another text repeats of them
+            negative = negatives(left, other, sequence)
         choices, shares = vectors[candidates], np.bincount(_owner(other))[_owner(other)]
         if opposed != candidates:  # the right ones, and the wrong ones behind them
             choices = torch.cat([choices, vectors[opposed]])
@@ -79,6 +80,13 @@ def _same(left: View, right: View) -> tuple[Bool[np.ndarray, "n m"], Bool[np.nda
     """Who are of one sequence, and who are the same segment of it."""
     sequence = _owner(left)[:, None] == _owner(right)
     return sequence, sequence & (_ordinal(left)[:, None] == _ordinal(right))
+
+
+def _copies(left: View, right: View) -> Bool[np.ndarray, "n m"]:
+    """Who say the same, as far as the views tell."""
+    if left.wording is None or right.wording is None:
+        return np.zeros((len(left), len(right)), dtype=bool)
+    return left.wording[:, None] == right.wording
 
 
 def _owner(view: View) -> Int64[np.ndarray, " rows"]:

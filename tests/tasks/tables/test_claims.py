@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 import pyarrow as pa
@@ -37,10 +38,10 @@ from tasks.tables.claims import (
     Contest,
     Fated,
     Rival,
+    bounds,
     claim_interval,
     contests,
     fate_of,
-    fated,
     kept_contests,
 )
 from tasks.tables.findings import Finding, cells_of
@@ -157,19 +158,43 @@ def test_the_seeds_that_both_arms_have_are_compared():
 
 
 def test_seeds_that_disagree_decide_nothing_whatever_the_interval():
-    what = experiment(
-        Claim(text="a above b", better="a", than=("b",)),
-        Claim(text="b above a", better="b", than=("a",)),
+    ahead = Rival(than="b", difference=0.1, low=0.05, high=0.15, ceiling=0.15, seeds=3, better_in=2)
+    behind = Rival(
+        than="b", difference=-0.1, low=-0.15, high=-0.05, ceiling=-0.05, seeds=3, better_in=1
     )
-    cells = {
-        ("a", "CR"): [kept_as("a", seed, rate) for seed, rate in ((1, 0.9), (2, 0.9), (3, 0.4))],
-        ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
-    }
-    claims = fated(what, cells)
-    (ahead,), (behind,) = (claim.rivals for claim in claims)
-    assert ahead.low > 0 > behind.high
-    assert (ahead.better_in, behind.better_in) == (2, 1)
-    assert [claim.fate for claim in claims] == ["not decided"] * 2
+    assert [one.fate for one in (ahead, behind)] == ["not decided"] * 2
+    agreed = (ahead.model_copy(update={"better_in": 3}), behind.model_copy(update={"better_in": 0}))
+    assert [one.fate for one in agreed] == ["holds", "does not hold"]
+
+
+def test_trainings_that_differ_among_themselves_make_a_difference_less_sure():
+    """By queries alone a above b is sure, and so it is where every training says the same."""
+    claim = Claim(text="a above b", better="a", than=("b",))
+
+    def found(*rates: float) -> Rival:
+        cells = {
+            ("a", "CR"): [
+                kept_as("a", seed, rate) for seed, rate in zip(SEEDS, rates, strict=True)
+            ],
+            ("b", "CR"): [kept_as("b", seed, 0.5) for seed in SEEDS],
+        }
+        (rival,) = fate_of(claim, experiment(claim), cells).rivals
+        return rival
+
+    agreed, apart = found(0.7, 0.7, 0.7), found(0.9, 0.65, 0.55)
+    assert agreed.difference == pytest.approx(apart.difference, abs=0.01)
+    assert (agreed.better_in, apart.better_in) == (3, 3)
+    assert apart.low < 0 < agreed.low
+    assert (agreed.fate, apart.fate) == ("holds", "not decided")
+
+
+def test_the_more_rivals_a_claim_has_the_surer_must_be_the_one_against_it():
+    """Any of them may decide, and chance has as many chances."""
+    told = {"low": -0.03, "high": -0.001}
+    alone, among_seven = (bounds([-0.0150, -0.0155, -0.0160], told, of) for of in (1, 7))
+    assert alone["high"] == alone["ceiling"] < 0
+    assert among_seven["low"] == alone["low"]
+    assert among_seven["high"] < 0 < among_seven["ceiling"]
 
 
 def test_seeds_that_are_equal_are_not_against_a_claim():
@@ -181,9 +206,10 @@ def test_seeds_that_are_equal_are_not_against_a_claim():
     }
     found = fate_of(claim, experiment(claim), cells)
     (rival,) = found.rivals
-    assert rival.high < 0
     assert (rival.better_in, rival.equal_in) == (0, 2)
-    assert found.fate == "not decided"
+    sure = rival.model_copy(update={"ceiling": -0.01})
+    assert (found.fate, sure.fate) == ("not decided", "not decided")
+    assert sure.model_copy(update={"equal_in": 0}).fate == "does not hold"
     assert evidence(found).endswith("above in 0 of 3 seeds, equal in 2.")
 
 
@@ -280,8 +306,10 @@ def test_a_rival_beyond_the_margin_is_against_the_claim():
 
 
 def test_the_evidence_is_the_rival_that_decides_and_not_the_closest():
-    sure = Rival(than="b", difference=0.01, low=0.005, high=0.015, seeds=3, better_in=3)
-    unsure = Rival(than="c", difference=0.02, low=-0.1, high=0.1, seeds=3, better_in=2)
+    sure = Rival(
+        than="b", difference=0.01, low=0.005, high=0.015, ceiling=0.015, seeds=3, better_in=3
+    )
+    unsure = Rival(than="c", difference=0.02, low=-0.1, high=0.1, ceiling=0.1, seeds=3, better_in=2)
     found = Fated(text="x", better="a", columns=["CR"], rivals=[sure, unsure], missing=[])
     assert (found.fate, found.deciding) == ("not decided", unsure)
     assert "a less c (of 2 the one that decides): +0.020" in evidence(found)
@@ -369,16 +397,16 @@ def test_the_table_has_the_papers_number_beside_ours(monkeypatch: pytest.MonkeyP
 
 RECALLS = {
     "s999.t1": PaperTable("s999.t1", "P", "R@5", {"a": {"News": 0.5, "Browsing": 0.1}}),
-    "s999.t1.r20": PaperTable("s999.t1.r20", "P", "R@20", {"a": {"Browsing": 0.3}}),
+    "s999.t1.r20": PaperTable("s999.t1.r20", "P20", "R@20", {"a": {"Browsing": 0.3}}),
 }
 
 
 @pytest.mark.parametrize(
-    ("depth", "beside", "average"),
-    [("R@5", 0.1, 0.3), ("R@20", 0.3, 0.4), ("R@10", None, None)],
+    ("depth", "beside", "part"),
+    [("R@5", 0.1, ""), ("R@20", 0.3, "Browsing R@20: P20 (R@20)."), ("R@10", None, "")],
 )
-def test_a_recall_stands_beside_one_of_the_same_depth(
-    monkeypatch: pytest.MonkeyPatch, depth: str, beside: float | None, average: float | None
+def test_a_recall_stands_beside_one_of_the_same_depth_whose_part_is_named(
+    monkeypatch: pytest.MonkeyPatch, depth: str, beside: float | None, part: str
 ):
     monkeypatch.setattr(printed_numbers, "paper_table", RECALLS.get)
     columns = (
@@ -389,7 +417,8 @@ def test_a_recall_stands_beside_one_of_the_same_depth(
     printed = Printed(what)
     assert printed.beside(what.arms[0], columns[0]) == 0.5
     assert printed.beside(what.arms[0], columns[1]) == beside
-    assert printed.beside_average(what.arms[0], columns) == (average and pytest.approx(average))
+    assert printed.beside_average(what.arms[0]) is None, "the paper printed none"
+    assert f"In brackets: P (R@5). {part}".strip() in FindingsTable(what, SMALL, [], {}).notes()
 
 
 def test_the_average_is_of_arms_that_have_all_columns():
@@ -400,6 +429,41 @@ def test_the_average_is_of_arms_that_have_all_columns():
     a, b, _ = told.lines()
     assert a[-1] != ""
     assert b[-1] == ""
+
+
+CR, MR, DEV = (
+    Column(label="CR", judge="CR"),
+    Column(label="MR", judge="MR"),
+    Column(label="dev", judge="SST2", averaged=False),
+)
+
+
+def test_a_set_that_chooses_is_no_part_of_the_average():
+    rates = {"dev": 0.9, "CR": 0.6, "MR": 0.2}
+    found = [one for name, rate in rates.items() for one in findings({"a": rate}, name)]
+    told = FindingsTable(experiment(columns=(DEV, CR, MR)), SMALL, found, {})
+    (arm, *_) = told.what.arms
+    pairs = zip(told.values(arm, CR), told.values(arm, MR), strict=True)
+    assert told.means(arm) == pytest.approx([mean(pair) for pair in pairs])
+    assert "The average is of CR, MR." in told.notes()
+    assert FindingsTable(experiment(columns=(DEV, CR)), SMALL, [], {}).header == ["", "dev", "CR"]
+
+
+@pytest.mark.parametrize(
+    ("measures", "averaged"),
+    [(("R@5", "R@5"), []), (("R@5", "R@20"), ["CR R@5, MR R@20"]), (("R@5", "nDCG@10"), None)],
+)
+def test_an_average_is_of_one_measure_and_told_where_that_has_several_depths(
+    measures: tuple[str, str], averaged: list[str] | None
+):
+    columns = tuple(
+        column.model_copy(update={"measure": measure})
+        for column, measure in zip((CR, MR), measures, strict=True)
+    )
+    told = FindingsTable(experiment(columns=columns), SMALL, [], {})
+    assert (told.header[-1] == "average") == (averaged is not None)
+    notes = [note for note in told.notes() if note.startswith("The average is of ")]
+    assert notes == [f"The average is of {one}." for one in averaged or []]
 
 
 def test_what_it_cost_is_what_was_asked_for():
@@ -502,6 +566,7 @@ def test_a_difference_of_losses_is_told_to_the_digits_that_tell_them_apart():
         difference=2e-5,
         low=1e-5,
         high=3e-5,
+        ceiling=3e-5,
         seeds=3,
         better_in=3,
         reversed=True,

@@ -13,6 +13,8 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_encoder
+from tasks.sources import digest_of_encoder
+from tasks.tables import evaluations
 from tasks.tables.evaluations import evaluation_of
 from tasks.tables.scoreboard import ScoreCell
 from tests import tiny
@@ -96,7 +98,7 @@ def test_its_scores_stand_first_beside_those_of_all_others(encoder):
     assert Path(found.page) == Store.default().root / "benchmarks" / "benchmark-1" / "page.html"
 
 
-def test_the_last_finished_benchmark_with_a_readable_table_tells(encoder, tmp_path):
+def test_the_last_finished_benchmark_with_a_readable_table_tells(encoder, tmp_path, caplog):
     benchmark_of(encoder, "benchmark-1")
     benchmark_of(encoder, "benchmark-2", tmp_path / "elsewhere", value=0.45)
     benchmark_of(encoder, "benchmark-3", value=0.46, fails=True)
@@ -107,9 +109,33 @@ def test_the_last_finished_benchmark_with_a_readable_table_tells(encoder, tmp_pa
     found = evaluation_of(encoder)
     assert found is not None
     assert (found.run, found.rows[0][2]) == ("benchmark-2", "45.0 (44.0 to 47.0)")
+    passed_over = [f"benchmark-{number}" for number in (7, 6, 5, 4)]
+    assert [Path(record.args[0]).parent.name for record in caplog.records] == passed_over
+
+
+def test_a_benchmark_whose_table_is_gone_is_passed_over_with_a_warning(encoder, caplog):
+    benchmark_of(encoder, "benchmark-1")
+    table = Store.default().root / "benchmarks" / "benchmark-1" / "table.json"
+    table.unlink()
+    assert evaluation_of(encoder) is None
+    assert f"passes over a benchmark whose {table} cannot be read: [Errno 2]" in caplog.text
+
+
+@pytest.mark.parametrize("fault", [LookupError, ValueError])
+def test_a_fault_of_ours_in_a_readable_table_is_no_unreadable_table(encoder, monkeypatch, fault):
+    """It would take the chapter out of every report, and nobody would know."""
+
+    def broken(*_):
+        raise fault
+
+    benchmark_of(encoder, "benchmark-1")
+    monkeypatch.setattr(evaluations, "points_of", broken)
+    with pytest.raises(fault):
+        evaluation_of(encoder)
 
 
 def test_an_encoder_of_the_store_is_the_same_artifact_to_a_benchmark(encoder):
     """With its card and its head: by its digest its scores are found again."""
-    folder = Store.default().path(encoder)
-    assert kept_encoder.stage.run(Store.default(), {"folder": str(folder), "digest": ""}) == encoder
+    folder = str(Store.default().path(encoder))
+    found = {"folder": folder, "digest": digest_of_encoder(folder)}
+    assert kept_encoder.stage.run(Store.default(), found) == encoder

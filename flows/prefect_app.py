@@ -1,0 +1,65 @@
+"""Prefect's API and pages, for who calls the server by an address of its own.
+
+Prefect asks nobody for a name, and who reaches it can run code. So can a page of any site that is
+open in a browser of this machine: its scripts send a POST across sites, or have their site's name
+lead to 127.0.0.1. The first is told by its `Origin`, the second by its `Host`.
+
+Run as a program, this file serves on an address: `python -m flows.prefect_app HOST PORT`.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+Scope = dict[str, Any]
+Channel = Callable[..., Awaitable[Any]]
+App = Callable[[Scope, Channel, Channel], Awaitable[None]]
+
+ORIGINS = "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"
+"""Prefect's setting, which has the addresses of the server, with commas between them."""
+
+
+def own_origins(port: int) -> str:
+    """Addresses of a server on loopback, as that setting has them."""
+    return f"http://127.0.0.1:{port},http://localhost:{port}"
+
+
+def guarded(app: App, origins: str) -> App:
+    """An ASGI app whose every call must name one of these, and come from none of another site."""
+    own = origins.lower().split(",")
+    hosts = {told(urlsplit(origin).netloc) for origin in own}
+
+    async def answer(scope: Scope, receive: Channel, send: Channel) -> None:
+        if scope["type"] in ("http", "websocket"):
+            headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
+            foreign = headers.get(b"origin", own[0]) not in own
+            if foreign or told(headers.get(b"host", "")) not in hosts:
+                from fastapi.responses import PlainTextResponse
+
+                why = f"This server answers to {origins} alone, and to no page of another site.\n"
+                await PlainTextResponse(why, 403)(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return answer
+
+
+def told(address: str) -> str:
+    """A host with its port, which is not told where it is HTTP's own."""
+    return address.removesuffix(":80")
+
+
+def prefect_app() -> App:
+    """Prefect's app behind the guard; without `ORIGINS` it answers nobody."""
+    from prefect.server.api.server import create_app
+    from prefect.settings import PREFECT_SERVER_CORS_ALLOWED_ORIGINS
+
+    return guarded(create_app(final=True), PREFECT_SERVER_CORS_ALLOWED_ORIGINS.value())
+
+
+if __name__ == "__main__":
+    import uvicorn
+
+    host, port = sys.argv[1:]
+    uvicorn.run(prefect_app, factory=True, host=host, port=int(port), log_level="warning")

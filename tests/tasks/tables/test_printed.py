@@ -1,0 +1,36 @@
+"""Which of the papers' averages stand beside ours, in the experiments themselves."""
+
+import pytest
+
+from flows.experiments.index import EXPERIMENTS
+from flows.experiments.seed_001 import STS
+from tasks.tables.printed import Printed
+
+
+def test_a_table_with_a_development_set_averages_the_others_alone_as_the_paper_does():
+    what = EXPERIMENTS["s001.t12"]
+    assert what.averaged == list(STS)
+    claims = {claim.columns for claim in what.claims}
+    assert claims == {("STS-B dev",), tuple(column.label for column in STS)}
+
+
+@pytest.mark.parametrize(
+    ("id", "arm", "whole", "beside"),
+    [
+        ("s001.t2", "simcse", True, 76.25),  # as printed; the mean of its seven sets is 76.249
+        ("s001.t2", "word vectors", True, 61.32),
+        ("s001.t2", "simcse", False, None),
+        ("s001.t12", "diffcse", True, 78.49),
+        ("s002.bce", "simcse", True, None),  # of more sets than our five
+        ("s000.t1", "ict", True, None),
+        ("s002.e3a", "simcse", True, None),
+    ],
+)
+def test_beside_an_average_stands_the_papers_own_or_none(
+    id: str, arm: str, whole: bool, beside: float | None
+):
+    what = EXPERIMENTS[id]
+    (row,) = [one for one in what.arms if one.label == arm]
+    printed = Printed(what, whole=whole)
+    assert printed.beside_average(row) == beside
+    assert bool(printed.elsewhere()) == (id in ("s001.t2", "s002.bce") and beside is None)

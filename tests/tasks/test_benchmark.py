@@ -1,0 +1,25 @@
+"""What the stages of a benchmark hand on."""
+
+import pytest
+
+from sentemb_core.evaluation.overlap import Overlap
+from tasks.benchmark import kept_json, largest_overlaps
+
+
+@pytest.mark.usefixtures("home")
+def test_of_several_corpora_the_most_runs_and_the_most_whole_texts_are_told():
+    """The corpus that has most of the one may have little of the other."""
+
+    def overlap(exact: float, runs: float | None) -> Overlap:
+        return Overlap(texts=100, exact=exact, runs=runs)
+
+    read = [
+        {"STS-B": overlap(0.0, 0.02), "SST2": overlap(0.1, None)},
+        {"STS-B": overlap(0.5, 0.01), "SST2": overlap(0.3, None)},
+    ]
+    kept = [
+        kept_json("overlap", {name: one.model_dump() for name, one in told.items()})
+        for told in read
+    ]
+    expected = {"STS-B": overlap(0.5, 0.02), "SST2": overlap(0.3, None)}
+    assert largest_overlaps(kept) == largest_overlaps(kept[::-1]) == expected
