@@ -158,7 +158,7 @@ def _resampled_gains(
     values = np.stack([result.units[:, 0] for result in results], axis=1)
     signs = np.repeat([1.0, -1.0], len(pairs))
     gains, beside = values @ signs / len(pairs), results[0].units[:, -1]
-    match results[0].statistic:
+    match pairs[0][0].statistic:
         case "mean":
             return means_of_draws(gains, seed) if shared else resampled_means(gains, seed)
         case "ratio":
