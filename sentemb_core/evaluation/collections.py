@@ -70,11 +70,12 @@ class Collection:
     def tied(self) -> Int64[np.ndarray, " queries"]:
         """Queries of one number answer each other, and a bootstrap draws them as one.
 
-        Titles of one product do: what one of them finds tells what the others find.
+        Titles of one product do: what one of them finds tells what the others find. A query is the
+        document that it cannot find where they say the same; ids alone may meet by chance.
         """
         asking = np.full(len(self.document_ids), -1)
         for query, own in self.hidden.items():
-            same = [place for place in own if self.document_ids[place] == self.query_ids[query]]
+            same = [place for place in own if self.texts[place] == self.queries[query]]
             asking[same] = query
         one = np.repeat(self.relevant.query, np.diff(self.relevant.offsets))
         other = asking[self.relevant.item]

@@ -47,7 +47,7 @@ def collect(
     than an hour, an artifact younger than an hour or than the oldest run that goes on, and what a
     run takes up in the meantime.
     """
-    began = time.time() - SECOND
+    began = time.time()
     found = unreached(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
     sizes = {path: size(path) for paths in found.values() for path in paths}
@@ -84,7 +84,7 @@ def still_unused(store: Store, folders: Iterable[Path], since: float) -> list[Pa
     known = runs.last_runs(store)
     later = [run for run in known if run.finished and run.finished >= since]
     taken = {ref.digest for run in (*going_on(known), *later) for ref in run.refs}
-    return [path for path in folders if path.name not in taken and changed(path) < since]
+    return [path for path in folders if path.name not in taken and changed(path) < since - SECOND]
 
 
 def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
