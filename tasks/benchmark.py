@@ -45,6 +45,11 @@ def placed(task: Task, folder: Path) -> Placed:
     return Placed(task=task, folder=str(folder), digests=digests, missing=missing)
 
 
+def files_of(task: Task, folder: str) -> list[Path]:
+    """Where they lie, in their order."""
+    return [Path(folder) / file for file in task.files]
+
+
 @stage("kept_encoder", version=2, ignore=("folder",))
 def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     """An encoder of any folder, as we save one; its settings stay.
@@ -69,8 +74,8 @@ def score_similarity(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.sts import read_sts, sts_result
 
-    pairs = read_sts(*(Path(folder) / file for file in task.files))
-    require_same_bytes((Path(folder) / file for file in task.files), digests)
+    pairs = read_sts(*files_of(task, folder))
+    require_same_bytes(files_of(task, folder), digests)
     return kept_result(sts_result(load_encoder(opened(encoder)), task.name, pairs))
 
 
@@ -94,7 +99,7 @@ def encode_collection(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
-    require_same_bytes((Path(folder) / file for file in task.files), digests)
+    require_same_bytes(files_of(task, folder), digests)
     vectors = collection_vectors(load_encoder(opened(encoder)), collection, form)
     with written("vectors") as draft:
         write_vectors(vectors, draft.path)
@@ -111,7 +116,7 @@ def score_retrieval(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
-    require_same_bytes((Path(folder) / file for file in task.files), digests)
+    require_same_bytes(files_of(task, folder), digests)
     return kept_result(retrieval_result(read_vectors(opened(vectors)), collection))
 
 
@@ -128,7 +133,7 @@ def score_fixed(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
-    require_same_bytes((Path(folder) / file for file in task.files), digests)
+    require_same_bytes(files_of(task, folder), digests)
     match system:
         case "BM25":
             return kept_result(bm25_result(collection))
@@ -154,7 +159,7 @@ def score_transfer(
     from sentemb_core.evaluation.transfer import transfer_result
 
     examples = read_probe(task, Path(folder))
-    require_same_bytes((Path(folder) / file for file in task.files), digests)
+    require_same_bytes(files_of(task, folder), digests)
     return kept_result(transfer_result(load_encoder(opened(encoder)), examples))
 
 
@@ -209,7 +214,7 @@ def measure_overlap(
         for name, found in task_texts(task, Path(folder), beir_documents=beir_documents).items()
     }
     for task, folder, known in zip(tasks, folders, digests, strict=True):
-        require_same_bytes((Path(folder) / file for file in task.files), known)
+        require_same_bytes(files_of(task, folder), known)
     corpus = read_documents(opened(documents) / "documents.parquet")
     told = overlaps((document.sentences for document in corpus), texts)
     return kept_json("overlap", {name: found.model_dump() for name, found in told.items()})

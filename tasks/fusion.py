@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.suite import RetrievalTask
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import kept_json, told_of
+from tasks.benchmark import files_of, kept_json, told_of
 from tasks.caching import stage
 from tasks.rows import Value
 from tasks.sources import require_same_bytes
@@ -64,7 +64,7 @@ def score_fusion(
     from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
-    require_same_bytes((Path(folder) / file for file in task.files), digests)
+    require_same_bytes(files_of(task, folder), digests)
     found = fused_results(read_vectors(opened(vectors)), collection)
     return kept_json("fusion", fusion_from(found).model_dump(mode="json"))
 

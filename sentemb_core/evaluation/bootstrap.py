@@ -98,11 +98,13 @@ def over_seeds(over_units: Interval, gains: Sequence[float], level: float = LEVE
 
     Args:
         over_units: Of the mean over the seeds.
-        gains: Seed by seed, at least two.
+        gains: Seed by seed; one alone tells nothing of training, and widens nothing.
         level: Of the interval returned.
     """
     from scipy.special import ndtri, stdtrit
 
+    if len(gains) < 2:
+        return over_units
     low, high = over_units.mean - over_units.low, over_units.high - over_units.mean
     of_units = (low + high) / (2 * ndtri((1 + LEVEL) / 2))
     of_training = np.std(gains, ddof=1) / np.sqrt(len(gains))

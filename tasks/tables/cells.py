@@ -200,16 +200,15 @@ def means_of(methods: "Mapping[str, Hits]") -> dict[str, float]:
 
 def gain_of(one: "Hits", other: "Hits") -> Json:
     """Of a `Lead`: its numbers."""
-    from sentemb_core.evaluation.bootstrap import Interval, over_seeds
+    from sentemb_core.evaluation.bootstrap import over_seeds
     from sentemb_core.evaluation.comparison import seeds_interval
 
     pairs = [(one[seed], other[seed]) for seed in one if seed in other]
     if not pairs:
         return {"seeds": 0}
-    gain: Interval = seeds_interval([pairs])
-    if len(pairs) > 1:
-        gain = over_seeds(gain, [hits.value - its.value for hits, its in pairs])
-    above = sum(hits.value > its.value for hits, its in pairs)
+    differences = [hits.value - its.value for hits, its in pairs]
+    gain = over_seeds(seeds_interval([pairs]), differences)
+    above = sum(one > 0 for one in differences)
     bounds = {"mean": gain.mean, "low": gain.low, "high": gain.high}
     return {"seeds": len(pairs), "above": above} | bounds
 

@@ -198,11 +198,9 @@ def rival(than: str, pairs: Pairs, margin: float, of: int) -> Rival:
 def bounds(gains: Sequence[float], told: Json, of: int) -> Json:
     """Of a `Rival`, one `of` so many: what `claim_interval` told, widened by what training varies.
 
-    Of one seed, which decides nothing, it is as told.
+    Of one seed, which decides nothing, it stays as told.
     """
     units = Interval(mean(gains), told["low"], told["high"])
-    if len(gains) < FEWEST:
-        return {"low": units.low, "high": units.high, "ceiling": units.high}
     both, surer = (over_seeds(units, gains, level) for level in (LEVEL, 1 - (1 - LEVEL) / of))
     return {"low": both.low, "high": both.high, "ceiling": surer.high}
 

@@ -23,6 +23,7 @@ DECORATOR = Path("tasks/caching.py")
 MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
 
 UNSEEN = {
+    "tasks.benchmark.files_of": "their bytes are what their digests name",
     "tasks.benchmark.kept_json": "a value that the core computed, as JSON; what there is stays "
     "readable, or its stages take another version",
     "tasks.benchmark.told_of": "what stands in an artifact's file, which its digest names",
