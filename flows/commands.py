@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flows.environment import prepare
 from flows.plan_table import goes_on, show_told
 from flows.presets import rash_trainings, slow_products, slow_trainings
-from flows.records import found_run, unfinished_run, waiting_run
+from flows.records import found_run, unfinished_run, waiting_runs
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
 from flows.table_commands import (
@@ -23,13 +23,20 @@ from flows.table_commands import (
 )
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, remark, show
+from sentemb_core.formats import counted
 from tasks.checks import check_run
 
 if TYPE_CHECKING:
     from flows.demo import Way
+    from flows.steps import Watch
     from sentemb_core.store.runs import Run
     from tasks.publish import Outcome
+    from tasks.rows import SelfTraining
     from tasks.walking import Plan
+
+
+WAITING = 5
+"""Runs that wait and are told of."""
 
 
 def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
@@ -175,23 +182,30 @@ def run_of(config: AnyRun) -> "Outcome":
 
 def walk(config: AnyRun) -> None:
     """`run_of` without Prefect, for a plan. A flow takes a quarter of a second to import."""
+    from flows.steps import run_with_maps
+
+    run_with_maps(trained(config, lambda row: None), config, lambda row: None)
+
+
+def trained(config: AnyRun, watch: "Watch") -> "SelfTraining":
+    """What the loop of this kind of run makes."""
     match config:
         case InfoCSEPlus():
             from flows.infocse_plus import self_train_and_fine_tune
 
-            self_train_and_fine_tune(config, lambda row: None)
+            return self_train_and_fine_tune(config, watch)
         case InfoCSEIDC():
             from flows.infocse_idc import self_train
 
-            self_train(config, lambda row: None)
+            return self_train(config, watch)
         case FineTuneRun():
             from flows.fine_tune import fine_tuned_once
 
-            fine_tuned_once(config, lambda row: None)
+            return fine_tuned_once(config, watch)
         case MethodRun():
             from flows.train_method import trained_once
 
-            trained_once(config, lambda row: None)
+            return trained_once(config, watch)
 
 
 def resume_command(run: str | None, as_json: bool) -> int:
@@ -227,9 +241,11 @@ def status_command(run: str | None, as_json: bool) -> int:
     if not as_json:
         name = f" of {config['name']!r}" if "name" in config else ""
         show(f"Run {found.id}{name}{'' if run else ', the last'}: {state_of(found)}")
-        waiting = None if run else waiting_run()
-        if waiting and waiting != found:
-            show(f"Run {waiting.id} waits: {state_of(waiting)}")
+        waiting = [] if run else [one for one in waiting_runs() if one != found]
+        for one in waiting[:WAITING]:
+            show(f"Run {one.id} waits: {state_of(one)}")
+        if len(waiting) > WAITING:
+            show(f"{counted(len(waiting) - WAITING, 'earlier run')} did not finish either.")
     if table := table_of(config):
         return table_plan(table, as_json)
     if suite := benchmark_of(config):

@@ -9,7 +9,7 @@ from prefect import flow
 from pydantic import Field, field_validator
 
 from flows.attempt import attempted
-from flows.fine_tune import trained_on
+from flows.fine_tune import training_on_labels
 from flows.method_table import CORPORA, METHODS, MethodTable, Seeds, Start, looked_for
 from flows.presets import SMALL_EPOCHS, labelled_preset
 from flows.reproduce import (
@@ -156,4 +156,6 @@ def tuned_encoder(
     """The encoder of the best epoch on `count` labels."""
     labels = labels_of(table, block, count)
     assert block.benchmark is not None, "labels are titles"
-    return trained_on(labels, encoder, tuning, table.labels, block.benchmark, block.sentences).model
+    return training_on_labels(
+        labels, encoder, tuning, table.labels, block.benchmark, block.sentences
+    ).model

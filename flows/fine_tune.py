@@ -2,7 +2,7 @@
 
 from prefect import flow
 
-from flows.steps import Watch, begun, judged, validated
+from flows.steps import Watch, run_before_training, run_with_maps, validated_row, verdict_on_rounds
 from flows.subflow import sub_flow
 from sentemb_core.configs import (
     FineTuneRun,
@@ -29,17 +29,17 @@ def fine_tune(config: FineTuneRun) -> Outcome:
         config: The whole run; every setting brings its source.
     """
     with followed(config) as run:
-        return published(fine_tuned_once(config, run), run)
+        return published(run_with_maps(fine_tuned_once(config, run), config, run), run)
 
 
 def fine_tuned_once(config: FineTuneRun, watch: Watch) -> SelfTraining:
     """The encoder before and after fine-tuning; the better one on validation is kept."""
-    run = begun(config, watch)
+    run = run_before_training(config, watch)
     base = run.rows[-1]
     labels = labels_of(run.texts, config)
-    tuned = fine_tuned("after fine_tune", base, labels, config.training, run.texts, config)
+    tuned = fine_tuned_row("after fine_tune", base, labels, config.training, run.texts, config)
     watch(tuned)
-    best = len(run.rows) - 1 + judged([base, tuned], RoundsConfig()).best
+    best = len(run.rows) - 1 + verdict_on_rounds([base, tuned], RoundsConfig()).best
     return run.model_copy(update={"rows": [*run.rows, tuned], "best": best, "labels": labels.count})
 
 
@@ -50,7 +50,7 @@ def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:
 
 
 @sub_flow(name="fine-tuning", flow_run_name="{label}")
-def fine_tuned(
+def fine_tuned_row(
     label: str,
     before: Row,
     labels: Labelled,
@@ -59,14 +59,14 @@ def fine_tuned(
     config: FineTuneRun | InfoCSEPlus,
 ) -> Row:
     """The encoder of the best epoch on validation."""
-    made = trained_on(
+    made = training_on_labels(
         labels, before.encoder, training, config.labels, texts.benchmark, texts.sentences
     )
-    row = validated("fine-tuned", label, made.model, texts, config.annotation)
+    row = validated_row("fine-tuned", label, made.model, texts, config.annotation)
     return row.model_copy(update={"before": before.label, "log": made.log})
 
 
-def trained_on(
+def training_on_labels(
     labels: Labelled,
     encoder: ArtifactRef,
     training: TrainingConfig,

@@ -3,7 +3,15 @@
 from prefect import flow
 
 from flows.annotation import annotation_of
-from flows.steps import Watch, begun, encoder_from, judged, trained, validated
+from flows.steps import (
+    Watch,
+    encoder_from,
+    row_after_training,
+    run_before_training,
+    run_with_maps,
+    validated_row,
+    verdict_on_rounds,
+)
 from flows.subflow import sub_flow
 from sentemb_core.configs import InfoCSEIDC, TrainingConfig
 from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
@@ -24,16 +32,16 @@ def infocse_idc(config: InfoCSEIDC) -> Outcome:
         config: The whole run; every setting brings its source.
     """
     with followed(config) as run:
-        return published(self_train(config, run), run)
+        return published(run_with_maps(self_train(config, run), config, run), run)
 
 
 def self_train(config: InfoCSEIDC, watch: Watch) -> SelfTraining:
     """Annotate with the current encoder, train on what it found, stop when R@5 stops growing."""
-    run = begun(config, watch)
+    run = run_before_training(config, watch)
     base = run.rows[-1]
     annotator = first_annotator(config, run.texts) or base
     rounds = self_trained(base, annotator, run.texts, config, watch)
-    best = judged([base, *rounds], config.rounds).best
+    best = verdict_on_rounds([base, *rounds], config.rounds).best
     return run.model_copy(
         update={
             "rows": [*run.rows, *rounds],
@@ -48,7 +56,7 @@ def self_trained(
 ) -> list[Row]:
     """The rounds from `base` on: what each finds, the next one learns (seed 000, Algorithm 1)."""
     rows = [base]
-    while judged(rows, config.rounds).go_on:
+    while verdict_on_rounds(rows, config.rounds).go_on:
         rows.append(training_round(f"{label} {len(rows)}", rows[-1], annotator, texts, config))
         annotator = rows[-1]
         watch(rows[-1])
@@ -71,17 +79,15 @@ def training_round(
         pairs=found.pairs,
         benchmark=texts.benchmark if config.training.evaluate_every else None,
     )
-    row = validated("round", label, made.model, texts, config.annotation)
+    row = validated_row("round", label, made.model, texts, config.annotation)
     diagnostics = diagnose_round(
         annotator.encoder,
         annotator.sentences,
-        found.clusters,
-        found.pairs,
+        found,
         annotator.embeddings,
         row.embeddings,
         annotator.annotation.clusters if annotator.annotation else None,
         config.annotation,
-        found.edges,
     )
     told = {"before": student.label, "log": made.log}
     return row.model_copy(update=told | {"annotation": found, "diagnostics": diagnostics})
@@ -94,7 +100,7 @@ def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:
     encoder = encoder_from(config.annotator, texts.documents)
     sentences = tokenise_sentences(texts.documents, texts.benchmark, encoder)
     own = texts.model_copy(update={"sentences": sentences})
-    return validated("annotator", "annotator of round 1", encoder, own, config.annotation)
+    return validated_row("annotator", "annotator of round 1", encoder, own, config.annotation)
 
 
 def controls_of(
@@ -105,7 +111,7 @@ def controls_of(
     for number in range(1, len(rounds) + 1) if config.control else ():
         label = f"control {number}: neighbours only"
         training = neighbours_only(config, number)
-        controls.append(trained("control", label, controls[-1], training, texts, config))
+        controls.append(row_after_training("control", label, controls[-1], training, texts, config))
         watch(controls[-1])
     return controls[1:]
 

@@ -2,9 +2,9 @@
 
 from prefect import flow
 
-from flows.fine_tune import fine_tuned, labels_of
+from flows.fine_tune import fine_tuned_row, labels_of
 from flows.infocse_idc import first_annotator, self_train, self_trained
-from flows.steps import Watch, begun, judged
+from flows.steps import Watch, run_before_training, run_with_maps, verdict_on_rounds
 from flows.subflow import sub_flow
 from sentemb_core.configs import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
@@ -23,7 +23,7 @@ def infocse_plus(config: InfoCSEPlus) -> Outcome:
         config: The whole run; every setting brings its source.
     """
     with followed(config) as run:
-        return published(self_train_and_fine_tune(config, run), run)
+        return published(run_with_maps(self_train_and_fine_tune(config, run), config, run), run)
 
 
 def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
@@ -33,23 +33,28 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
     """
     if not config.uses_labels:
         return self_train(config, watch)
-    run = begun(config, watch)
+    run = run_before_training(config, watch)
     labels = labels_of(run.texts, config)
-    annotator = first_annotator(config, run.texts) or run.rows[-1]
-    rows, ends = [*run.rows], list[int]()
-    while grown([rows[end] for end in ends], config.cycles).go_on:
-        label = f"cycle {len(ends) + 1}"
+    base, rows, tuned = run.rows[-1], [*run.rows], list[Row]()
+    annotator = first_annotator(config, run.texts) or base
+    while verdict_on_tuned(tuned, config.cycles).go_on:
+        label = f"cycle {len(tuned) + 1}"
         rows += one_cycle(label, rows[-1], annotator, labels, run.texts, config, watch)
         annotator = rows[-1]
-        ends.append(len(rows) - 1)
-    best = ends[grown([rows[end] for end in ends], config.cycles).best]
-    controls = labels_only(run.rows[-1], labels, run.texts, config, watch)
+        tuned.append(rows[-1])
+    best = tuned[verdict_on_tuned(tuned, config.cycles).best]
+    controls = labels_only(base, labels, run.texts, config, watch)
     return run.model_copy(
-        update={"rows": rows, "controls": controls, "best": best, "labels": labels.count}
+        update={
+            "rows": rows,
+            "controls": controls,
+            "best": rows.index(best),
+            "labels": labels.count,
+        }
     )
 
 
-def grown(tuned: list[Row], rule: CyclesConfig) -> Verdict:
+def verdict_on_tuned(tuned: list[Row], rule: CyclesConfig) -> Verdict:
     """Whether the fine-tuned encoders still grow, and which of them is the best so far."""
     if not tuned:
         return Verdict(best=0, go_on=True, reason="")
@@ -73,8 +78,8 @@ def one_cycle(
 ) -> list[Row]:
     """The rounds of self-training, and the best of them fine-tuned."""
     rounds = self_trained(base, annotator, texts, config, watch, f"{label}, round")
-    best = judged([base, *rounds], config.rounds).best
-    tuned = fine_tuned(
+    best = verdict_on_rounds([base, *rounds], config.rounds).best
+    tuned = fine_tuned_row(
         f"{label}, fine-tuned", [base, *rounds][best], labels, config.fine_tuning, texts, config
     )
     watch(tuned)
@@ -87,6 +92,6 @@ def labels_only(
     """The same labels without any self-training: what the cycles are worth."""
     if not config.control:
         return []
-    row = fine_tuned("control: labels only", base, labels, config.fine_tuning, texts, config)
+    row = fine_tuned_row("control: labels only", base, labels, config.fine_tuning, texts, config)
     watch(row)
     return [row.model_copy(update={"kind": "control"})]

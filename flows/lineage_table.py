@@ -44,7 +44,7 @@ def lineage_table(found: "Lineage") -> "Table":
     table = Table(box=None)
     for name in ("", "artifact", "made by", "when"):
         table.add_column(name, no_wrap=True)
-    for name in ("with", "of, too"):
+    for name in ("with", "also made of"):
         table.add_column(name)
     for number, line in enumerate(lines_of(found), 1):
         origin = line.origin

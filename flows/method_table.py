@@ -21,7 +21,7 @@ from sentemb_core.experiments import Corpus
 from sentemb_core.formats import nearest
 from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import METHOD_NAMES
-from sentemb_core.types import Json, Pooling, Similarity
+from sentemb_core.types import Json, Map, Pooling, Similarity
 
 Start = Literal["transformer", "minilm", "static"]
 T = TypeVar("T")
@@ -117,7 +117,7 @@ class Unlearnt(NamedTuple):
     """The start encoder under another pooling, behind a map fitted on its own vectors or none."""
 
     pooling: Pooling
-    map: Literal["whitening", "flow"] | None = None
+    map: Map | None = None
 
 
 WORDS = "word_vectors"

@@ -48,26 +48,27 @@ def there_are(known: "list[Run]", asked: str | None) -> str:
     return f"{rule}{f'Those of {name[1]!r}' if name and named else 'The last'}: {listed}."
 
 
-def waiting_run() -> "Run | None":
-    """The last run that failed or was killed, and that no later one with its settings made up for.
+def waiting_runs() -> "list[Run]":
+    """Runs that failed or were killed, and that no later one with their settings made up for.
 
-    `resume` goes on with it, however many others came after it.
+    The last comes first: `resume` goes on with it, however many others came after it.
     """
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
 
-    finished: list[Json] = []
+    ended: list[Json] = []
+    waiting: list[Run] = []
     for run in last_runs(Store.default()):
-        if run.state in ("failed", "killed") and run.config not in finished:
-            return run
-        if run.state == "completed":
-            finished.append(run.config)
-    return None
+        if run.state in ("failed", "killed") and run.config not in ended:
+            waiting.append(run)
+        if run.state != "running":
+            ended.append(run.config)
+    return waiting
 
 
 def unfinished_run(run: str | None) -> "Run":
-    """The named run, else the one that waits (`waiting_run`)."""
-    found = found_run(run) if run else waiting_run()
+    """The named run, else the last that waits (`waiting_runs`)."""
+    found = found_run(run) if run else next(iter(waiting_runs()), None)
     if found is None:
         from sentemb_core.store.objects import Store
         from sentemb_core.store.runs import last_runs

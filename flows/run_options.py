@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter, validators
 
 from flows.table_options import Count
+from sentemb_core.types import Map
 
 RUN = Group("The run", sort_key=2)
 Config = Annotated[
@@ -87,6 +88,13 @@ class RunOptions:
     label_count: Annotated[
         int | None,
         Parameter(validator=validators.Number(gte=0), help="Labels to learn from. Default: all."),
+    ] = None
+    postprocess: Annotated[
+        Map | None,
+        Parameter(
+            help="Try the start encoder and the best one behind a map fitted on their own vectors, "
+            "too: BERT-whitening, or a small BERT-flow. Validation decides."
+        ),
     ] = None
     seed: Annotated[
         int | None,

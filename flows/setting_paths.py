@@ -26,6 +26,7 @@ PATHS: Mapping[str, str] = {
     "cycles": "cycles.max_cycles",
     "labels": "labels.source",
     "label_count": "labels.count",
+    "postprocess": "postprocess",
     "seed": "seed",
 }
 """Option of the command line -> the setting it stands for; `seed` is that of every part."""

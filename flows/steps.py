@@ -16,10 +16,10 @@ from sentemb_core.configs import (
     TrainingConfig,
 )
 from sentemb_core.stopping import Verdict, verdict
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Map
 from tasks.checks import trainings
 from tasks.corpus import check_company, draw_benchmark, read_corpus, tokenise_sentences
-from tasks.encode import encode_sentences, start_encoder
+from tasks.encode import encode_sentences, finished_encoder, start_encoder
 from tasks.labels import check_drawn, read_labels
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.segments import tell_segmented
@@ -36,26 +36,56 @@ from tasks.validate import (
 Watch = Callable[[Row], None]
 
 
-def begun(config: RunConfig, watch: Watch) -> SelfTraining:
+def run_before_training(config: RunConfig, watch: Watch) -> SelfTraining:
     """A run before its own training: texts, fixed rows, the start encoder, and the initialised."""
-    texts, encoder = prepared(config)
+    texts, encoder = texts_and_start(config)
     if config.initialiser and isinstance(config, MethodRun):
         check_documents(config.training, encoder, texts.sentences)
     bm25 = bm25_scores(texts.documents, texts.benchmark)
     random = random_scores(texts.sentences, texts.benchmark, config.encoder.seed)
 
-    rows = [validated("start", "start", encoder, texts, config.annotation)]
+    rows = [validated_row("start", "start", encoder, texts, config.annotation)]
     watch(rows[0])
     if config.initialiser:
         label = f"after {config.initialiser.method.name}"
-        rows.append(trained("trained", label, rows[0], config.initialiser, texts, config))
+        rows.append(
+            row_after_training("trained", label, rows[0], config.initialiser, texts, config)
+        )
         watch(rows[-1])
     return SelfTraining(
         texts=texts, rows=rows, controls=[], bm25=bm25, random=random, best=len(rows) - 1
     )
 
 
-def judged(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
+def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTraining:
+    """The run with its start and its best encoder behind a map, too, if it asks for one.
+
+    The start shows what the map alone is worth; the best by validation is returned.
+    """
+    if config.postprocess is None:
+        return run
+    bases = {row.label: row for row in (run.rows[0], run.rows[run.best])}
+    mapped: list[Row] = []
+    for base in bases.values():
+        mapped.append(mapped_row(base, config.postprocess, run.texts, config))
+        watch(mapped[-1])
+    tried = [run.rows[run.best], *mapped]
+    best = verdict([recall_at_5(row.scores) for row in tried]).best
+    last = len(run.rows) - 1
+    return run.model_copy(
+        update={"rows": [*run.rows, *mapped], "best": last + best if best else run.best}
+    )
+
+
+@sub_flow(name="map", flow_run_name="{kind} of {base.label}")
+def mapped_row(base: Row, kind: Map, texts: Texts, config: RunConfig) -> Row:
+    """The row of an encoder behind a map fitted on its own vectors of the corpus."""
+    encoder = finished_encoder(base.encoder, base.sentences, kind, config.training.seed)
+    row = validated_row("mapped", f"{kind} of {base.label}", encoder, texts, config.annotation)
+    return row.model_copy(update={"before": base.label})
+
+
+def verdict_on_rounds(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
     """Whether validation still grows, and which row is the best so far."""
     return verdict(
         [recall_at_5(row.scores) for row in rows],
@@ -65,7 +95,7 @@ def judged(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
     )
 
 
-def prepared(config: RunConfig) -> tuple[Texts, ArtifactRef]:
+def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
     documents = documents_of(config.corpus)
     check_company(documents, (config.training, *trainings(config)))  # who was named, first
@@ -102,7 +132,7 @@ def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> Artifa
     return start_encoder(config.name, by_bytes(config), texts, revision_of(config.name))
 
 
-def validated(
+def validated_row(
     kind: RowKind, label: str, encoder: ArtifactRef, texts: Texts, config: AnnotationConfig
 ) -> Row:
     """An encoder's row; its sentence vectors serve validation now and the next annotation."""
@@ -123,7 +153,7 @@ def validated(
 
 
 @sub_flow(name="training", flow_run_name="{label}")
-def trained(
+def row_after_training(
     kind: RowKind,
     label: str,
     before: Row,
@@ -139,5 +169,5 @@ def trained(
         training,
         benchmark=texts.benchmark if training.evaluate_every else None,
     )
-    row = validated(kind, label, made.model, texts, config.annotation)
+    row = validated_row(kind, label, made.model, texts, config.annotation)
     return row.model_copy(update={"before": before.label, "log": made.log})

@@ -68,7 +68,7 @@ def register_command(run: str | None, as_json: bool) -> int:
     from tasks.gating import registered
 
     found, outcome = outcome_of(run)
-    version = registered(checked(found.config), outcome.training, outcome.encoder)
+    version = registered(checked(found.config), outcome.training, outcome.encoder, outcome.run)
     if as_json:
         emit({"uri": version.uri, "name": version.name, "version": version.version})
     else:
@@ -84,7 +84,7 @@ def promote_command(run: str | None, as_json: bool) -> int:
 
     found, outcome = outcome_of(run)
     with without_prefect(Store.default()):  # one question is not worth a server
-        landing = landed(checked(found.config), outcome.training, outcome.encoder)
+        landing = landed(checked(found.config), outcome.training, outcome.encoder, outcome.run)
     if as_json:
         emit(landing.model_dump(mode="json"))
     elif landing.alias == "champion":

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,16 +179,17 @@ def run_table(
     else:
         show(cells_table(cells), *seen)
     if isinstance(table, FewShotTable):
-        show_curves(cells)
+        show_curves(cells, table.model_dump(mode="json"))
     return refusals(cell.error for cell in cells)
 
 
-def show_curves(cells: "list[MethodCell]") -> None:
-    """Draw them, and say where."""
-    from sentemb_core.store.objects import Store
+def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
+    """Draw them, in a folder of these settings alone, and say where."""
+    from sentemb_core.store.objects import Store, canonical
     from tasks.tables.curves import write_curves
 
-    files = write_curves(cells, Store.default().root / "reports" / "few-shot")
+    folder = f"few-shot-{sha256(canonical(settings)).hexdigest()[:8]}"
+    files = write_curves(cells, settings, Store.default().root / "reports" / folder)
     remark(f"Figures: {', '.join(map(str, files))}")
 
 

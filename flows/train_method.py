@@ -2,7 +2,13 @@
 
 from prefect import flow
 
-from flows.steps import Watch, begun, judged, trained
+from flows.steps import (
+    Watch,
+    row_after_training,
+    run_before_training,
+    run_with_maps,
+    verdict_on_rounds,
+)
 from sentemb_core.configs import MethodRun, RoundsConfig
 from sentemb_core.method_settings import Condenser
 from tasks.finishing import published
@@ -19,7 +25,7 @@ def train_method(config: MethodRun) -> Outcome:
         config: The whole run; every setting brings its source.
     """
     with followed(config) as run:
-        return published(trained_once(config, run), run)
+        return published(run_with_maps(trained_once(config, run), config, run), run)
 
 
 def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
@@ -27,14 +33,14 @@ def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
 
     A Condenser stage's is kept whatever it finds: its head was what it was trained for.
     """
-    run = begun(config, watch)
+    run = run_before_training(config, watch)
     base = run.rows[-1]
     label = f"after {config.training.method.name}"
     if label == base.label:  # rows are known by their labels
         label += " again"
-    after = trained("trained", label, base, config.training, run.texts, config)
+    after = row_after_training("trained", label, base, config.training, run.texts, config)
     watch(after)
     last = isinstance(config.training.method, Condenser)
-    better = last or judged([base, after], RoundsConfig()).best
+    better = last or verdict_on_rounds([base, after], RoundsConfig()).best
     best = len(run.rows) if better else len(run.rows) - 1
     return run.model_copy(update={"rows": [*run.rows, after], "best": best})

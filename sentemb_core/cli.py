@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, validators
 
@@ -26,6 +26,7 @@ from sentemb_core.options import (
 )
 from sentemb_core.places import require_free, require_places
 from sentemb_core.store.machine import keep_to_quota
+from sentemb_core.types import Map
 
 if TYPE_CHECKING:
     from sentemb_core.document_vectors import Hit
@@ -169,11 +170,18 @@ def annotate(
 
     sentences = sentences_of(checked_source(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
+    from sentemb_core.encoder.unknown import unknown_tokens
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
     from sentemb_core.store.disk import storage_errors
 
     with opened_encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
+        unknown, tokens = unknown_tokens(encoder.tokenizer, sentences)
+    if 2 * unknown >= tokens:
+        console.remark(
+            f"warning {unknown} of {tokens} tokens of the document are unknown to the encoder: its "
+            "clusters say little."
+        )
     graph, clusters = annotated_document(vectors, top_k, mutual=mutual)
     if picture:
         with storage_errors(picture.parent):
@@ -238,9 +246,7 @@ def postprocess(
     source: Source,
     folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
     *,
-    by: Annotated[
-        Literal["whitening", "flow"], Parameter(help="BERT-whitening, or a small BERT-flow.")
-    ],
+    by: Annotated[Map, Parameter(help="BERT-whitening, or a small BERT-flow.")],
     keep: Annotated[
         int | None,
         Parameter(
@@ -363,8 +369,9 @@ def _found_in_index(
     """
     if options := [f"--{name.replace('_', '-')}" for name in corpus.given()]:
         raise UsageError(
-            f"{source} is an index, which takes no {', '.join(options)}: `encode` read its corpus. "
-            "Leave out what says how a corpus is read."
+            f"{source} is an index, which takes no {', '.join(options)}: `encode` read its corpus "
+            "(with --counterpart-column it keeps these, and they are shown). Leave out what says "
+            "how a corpus is read."
         )
     from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
     from sentemb_core.encoder.revision import encoder_digest

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Pooling, Positives, Precision, Similarity, Storage
+from sentemb_core.types import Map, Pooling, Positives, Precision, Similarity, Storage
 
 
 class Config(BaseModel):
@@ -408,6 +408,12 @@ class RunConfig(Config):
     training: TrainingConfig = TrainingConfig()
     validation: ValidationConfig = ValidationConfig()
     labels: LabelsConfig = LabelsConfig()
+    postprocess: Map | None = Field(
+        default=None,
+        description="Try the start encoder and the best one behind a map that is fitted on their "
+        "own vectors, too: BERT-whitening (Su et al. 2021) or a small BERT-flow (Li et al. 2020). "
+        "Validation decides.",
+    )
     register_model: bool = Field(
         default=True,
         description="Register the best encoder and ask the gate.",

@@ -16,6 +16,7 @@ from sentemb_core.corpus.table import Document, read_documents, sentence_count
 from sentemb_core.encoder.batching import embed_texts, encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.revision import encoder_digest
+from sentemb_core.encoder.unknown import unknown_tokens
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.progress import progress
 from sentemb_core.retrieval.dense import search
@@ -185,8 +186,15 @@ def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
         raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
     vector = embed_texts(encoder, [query])[0]
     pieces = encoder.tokenizer.encode(query, add_special_tokens=False)
-    if set(pieces.ids) <= {encoder.unknown_id} or not vector.any():
+    unknown, tokens = unknown_tokens(encoder.tokenizer, [query])
+    if unknown == tokens or not vector.any():
         log.warning("The encoder knows no word of the query: what it finds is as good as chance.")
+    elif 2 * unknown >= tokens:
+        log.warning(
+            "%d of %d tokens of the query are unknown to the encoder, which looks for the rest.",
+            unknown,
+            tokens,
+        )
     if pieces.overflowing:
         log.warning("%d tokens of the query are read, the rest is cut.", encoder.max_length)
     return vector

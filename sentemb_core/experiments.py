@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sentemb_core.configs import LEARNT, AnnotationConfig, Config, EncoderConfig
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Json, Pooling, Precision
+from sentemb_core.types import Json, Map, Pooling, Precision
 
 Corpus = Literal[
     "blog_usgov",
@@ -85,7 +85,7 @@ class Finish(Config):
     """A map fitted on the corpus's own vectors, without any gradient."""
 
     kind: Literal["finish"] = "finish"
-    map: Literal["whitening", "flow"]
+    map: Map
 
 
 Step = Annotated[Train | SelfTrain | Label | Finish, Field(discriminator="kind")]

@@ -1,7 +1,7 @@
 """What a person watches on Prefect's pages while a run goes on: tables, progress, notes, links.
 
 Pages are an extra. Outside a Prefect run nothing is written, and a server that does not answer
-costs a few seconds once and never an exception: the run is then watched in its log.
+costs a few seconds now and then and never an exception: the run is then watched in its log.
 """
 
 import base64
@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -32,22 +33,34 @@ run that gave it up went on where nobody looked. One that is gone refuses at onc
 PACE = 2.0
 """Seconds between two updates of a progress bar: each is a request."""
 
-_unreachable = threading.Event()
+SILENCE = 30.0
+"""Seconds until a server that did not answer is asked again, then twice as many, and so on."""
 
 
-def rounds_table(key: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table that is written again, under the same key, with every round."""
+@dataclass
+class Silence:
+    """Since when a server is not asked, and how long it will be left alone the next time."""
+
+    until: float = 0.0
+    next: float = SILENCE
+
+
+_silence = Silence()
+
+
+def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], told: str) -> None:
+    """A table that is written again, under the same key, with every round; `told` says of what."""
     from prefect.artifacts import create_table_artifact
 
     table = [dict(row) for row in rows]
-    _shown(lambda: create_table_artifact(table, artifact_key(key)))
+    _shown(lambda: create_table_artifact(table, artifact_key(key), description=told))
 
 
-def markdown(key: str, text: str) -> None:
-    """A note, such as the verdict of a run."""
+def markdown(key: str, text: str, told: str) -> None:
+    """A note, such as the verdict of a run; `told` says what it is."""
     from prefect.artifacts import create_markdown_artifact
 
-    _shown(lambda: create_markdown_artifact(text, artifact_key(key)))
+    _shown(lambda: create_markdown_artifact(text, artifact_key(key), description=told))
 
 
 def link(key: str, url: str, text: str) -> None:
@@ -123,7 +136,7 @@ def _shown(call: Callable[[], Any]) -> Any:
 
     The call is made by a thread with the context of the run, so that it can be left behind.
     """
-    if not _in_a_run() or _unreachable.is_set():
+    if not _in_a_run() or time.monotonic() < _silence.until:
         return None
     results: list[Any] = []
     context = contextvars.copy_context()
@@ -134,8 +147,9 @@ def _shown(call: Callable[[], Any]) -> Any:
     thread.join(PATIENCE)
     found = results[0] if results else TimeoutError(f"no answer in {PATIENCE:g} s")
     if isinstance(found, Exception):
-        _unreachable.set()
-        log.warning("Prefect's pages show no more of this run: %s", found)
+        _silence.until = time.monotonic() + _silence.next
+        log.warning("Prefect's pages are not told for %g s: %s", _silence.next, found)
+        _silence.next *= 2
         return None
     return found
 

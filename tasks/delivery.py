@@ -200,7 +200,8 @@ def tell(spool: Spool, home: Path, events: list[Event]) -> None:
         case "end":
             terminate(client, spool, run, first)
         case "start":
-            pass  # known_run made it
+            if client.get_run(run).info.status != "RUNNING":
+                client.update_run(run, status="RUNNING")  # it goes on where it was stopped
 
 
 def fresh_points(events: list[Event], told: set[Point]) -> "dict[Point, Metric]":

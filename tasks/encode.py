@@ -1,9 +1,7 @@
 """The encoder a run starts from, and sentence vectors of any encoder."""
 
-from typing import Literal
-
 from sentemb_core.configs import EncoderConfig
-from sentemb_core.types import ArtifactRef, Pooling, Precision, Storage
+from sentemb_core.types import ArtifactRef, Map, Pooling, Precision, Storage
 from tasks.caching import stage
 from tasks.sources import require_same_encoder
 from tasks.storing import opened, written
@@ -97,7 +95,7 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
 
 @stage("finished_encoder", version=2, numeric=("device",))
 def finished_encoder(
-    encoder: ArtifactRef, sentences: ArtifactRef, kind: Literal["whitening", "flow"], seed: int
+    encoder: ArtifactRef, sentences: ArtifactRef, kind: Map, seed: int
 ) -> ArtifactRef:
     """The encoder behind a map that is fitted on its own vectors of what may be trained on."""
     import numpy as np

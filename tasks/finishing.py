@@ -7,7 +7,7 @@ from sentemb_core.errors import RegistryError, StorageError
 from tasks.artifacts import link, markdown
 from tasks.following import Following, metrics_of
 from tasks.gating import landed
-from tasks.publish import Outcome, best_encoder, kept
+from tasks.publish import Outcome, best_encoder, stored_outcome
 from tasks.rows import SelfTraining
 from tasks.run_report import report_folder, write_report_of
 from tasks.verdict import verdict_of
@@ -29,7 +29,7 @@ def published(training: SelfTraining, run: Following) -> Outcome:
     if config.register_model:
         outcome = landed_or_reported(outcome, config)
     page = write_report_of(outcome, config)
-    run.record.update(outputs=[kept(outcome), outcome.encoder])
+    run.record.update(outputs=[stored_outcome(outcome), outcome.encoder])
     verdict = verdict_of(outcome)
     run.tracker.log_artifact(page.parent)
     run.tracker.log_metrics(metrics_of(training.rows[training.best]))
@@ -43,7 +43,7 @@ def published(training: SelfTraining, run: Following) -> Outcome:
     )
     if address := run.tracker.url:
         link(f"{run_id}-mlflow", address, "This run in MLflow")
-    markdown(f"{run_id}-report", f"{verdict}\n\nReport: `{page}`")
+    markdown(f"{run_id}-report", f"{verdict}\n\nReport: `{page}`", "What the run came to")
     log.info("%s", verdict)
     return outcome
 
@@ -56,7 +56,7 @@ def landed_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
             again, and the report then has its word, too.
     """
     try:
-        landing = landed(config, outcome.training, outcome.encoder)
+        landing = landed(config, outcome.training, outcome.encoder, outcome.run)
     except (RegistryError, StorageError):
         note = (
             "The encoder is not registered, for the registry could not be used: "

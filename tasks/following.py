@@ -22,6 +22,11 @@ from tasks.validate import numbers_of_annotation, scores_of
 
 log = logging.getLogger("sentemb_core.run")
 
+VALIDATED = (
+    "Encoders on the validation split, which decides the best: documents look for their "
+    "counterparts, and the other way in `back`. The report has the test split."
+)
+
 
 @dataclass
 class Following:
@@ -42,13 +47,14 @@ class Following:
         ]
         found = numbers_of_annotation(row)
         told = self.told(row, found.get("kept_share"))
-        log.info("%s", ", ".join(f"{name} {value}" for name, value in told.items() if value))
+        words = ", ".join(f"{name} {value}" for name, value in told.items() if value)
+        log.info("on the validation split: %s", words)
         self.table.append(told)
         metrics = metrics_of(row) | {f"annotation/{name}": value for name, value in found.items()}
         child = self.tracker.child(row.label)
         child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.table) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
-        rounds_table(self.record.run.id, self.table)
+        rounds_table(self.record.run.id, self.table, VALIDATED)
 
     def seconds(self, row: Row) -> float:
         return seconds(self.timings, row.label)

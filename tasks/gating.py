@@ -48,10 +48,10 @@ class Landing(Value):
         return f"{self.standing} {self.reason}".strip()
 
 
-def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> Landing:
+def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef, run: str) -> Landing:
     """Register the encoder and ask the gate: champion, or challenger."""
     log.info("registering the encoder as %s and asking the gate", config.name)
-    version = registered(config, training, encoder)
+    version = registered(config, training, encoder, run)
     promotion = promote(version, lambda champion: verdict(config, training, champion))
     return Landing(
         uri=version.uri,
@@ -77,7 +77,9 @@ def standing_words(promotion: Promotion) -> str:
             return f"{uri} is registered as the challenger; there is no champion of this name yet."
 
 
-def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) -> ModelVersion:
+def registered(
+    config: RunConfig, training: SelfTraining, encoder: ArtifactRef, run: str
+) -> ModelVersion:
     """The version of this encoder, made if there is none of its fingerprint yet."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.evaluation.canary import drawn_sentences
@@ -96,6 +98,7 @@ def registered(config: RunConfig, training: SelfTraining, encoder: ArtifactRef) 
         ),
         metrics={"test R@5": test.recall_at_5, "test MRR@10": test.mrr_at_10},
         tags={
+            "run": run,
             "parent": start.encoder.digest,
             "round": best.label,
             "documents": training.texts.documents.digest,

@@ -28,7 +28,7 @@ class Outcome(Value):
     timings: list[StageTiming]
 
 
-def kept(outcome: Outcome) -> ArtifactRef:
+def stored_outcome(outcome: Outcome) -> ArtifactRef:
     """The outcome as an artifact, for `read_outcome`."""
     told: Json = outcome.model_dump(mode="json")
     with written("outcome") as draft:
@@ -37,7 +37,7 @@ def kept(outcome: Outcome) -> ArtifactRef:
 
 
 def read_outcome(folder: Path) -> Outcome:
-    """What `kept` wrote."""
+    """What `stored_outcome` wrote."""
     return Outcome.model_validate_json((folder / "outcome.json").read_bytes())
 
 
@@ -163,7 +163,7 @@ def judged_on(benchmark: Path, counterpart: str | None) -> "Judged":
 
 def compared(training: SelfTraining) -> tuple[Row, Row, str]:
     """The row that a control speaks of, the control, and what that is."""
-    best = training.rows[training.best]
+    best = training.learnt
     if best.kind == "fine-tuned":
         return best, training.controls[0], "the same labels without self-training"
     rounds = [row for row in training.rows if row.kind == "round"]

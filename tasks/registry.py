@@ -159,6 +159,7 @@ def promote(
         verdict = judge(champion)
         alias: Alias = "champion" if verdict.promote else "challenger"
         client.set_model_version_tag(version.name, number, "verdict", verdict.reason)
+        client.update_model_version(version.name, number, described(version, verdict))
         if verdict.promote:
             if champion:
                 client.set_registered_model_alias(version.name, "previous", str(champion.version))
@@ -170,6 +171,12 @@ def promote(
         if verdict.promote:  # last: who is killed before has taken nobody down
             client.set_model_version_tag(version.name, number, STOOD, "yes")
     return Promotion(version=version, alias=alias, reason=verdict.reason, before=champion)
+
+
+def described(version: ModelVersion, verdict: GateVerdict) -> str:
+    """What MLflow's page says of a version: the gate's words, and the run whose report has more."""
+    run = version.tags.get("run")
+    return f"{verdict.reason} Run {run}: reports/{run}/report.html." if run else verdict.reason
 
 
 def writing(home: Path) -> AbstractContextManager[None]:

@@ -43,7 +43,7 @@ class Trained(Value):
     log: ArtifactRef
 
 
-RowKind = Literal["start", "annotator", "trained", "round", "fine-tuned", "control"]
+RowKind = Literal["start", "annotator", "trained", "round", "fine-tuned", "mapped", "control"]
 
 
 class Row(Value):
@@ -88,3 +88,11 @@ class SelfTraining(Value):
         while before := found[0].before:
             found.insert(0, known[before])
         return found
+
+    @property
+    def learnt(self) -> Row:
+        """The best row; of one behind a map, the row whose encoder that is."""
+        best = self.rows[self.best]
+        if best.kind != "mapped":
+            return best
+        return next(row for row in self.rows if row.label == best.before)

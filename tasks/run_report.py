@@ -19,7 +19,7 @@ from tasks.rows import Row
 from tasks.storing import opened
 from tasks.tables.evaluations import evaluation_of
 from tasks.tables.run_table import seconds
-from tasks.verdict import notes_of, verdict_of
+from tasks.verdict import gain_of, notes_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.folders import RoundFolders
@@ -67,7 +67,9 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
     model = outcome.landing.uri if outcome.landing else Store.default().path(outcome.encoder)
     words = RunReport(
         title=config.name,
-        verdict=verdict_of(outcome),
+        verdict=gain_of(training),
+        registry=outcome.landing.told if outcome.landing else "",
+        use=f"python -m flows search WORDS SOURCE --model {quote(str(model))}",
         notes=[*notes_of(training, config.training.seed), *notes],
         command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
@@ -123,10 +125,10 @@ def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
 
 
 def commit() -> str:
-    """The checkout's git commit, if it is one and git is there to ask."""
+    """The checkout's git commit and whether files differ from it, if git is there to ask."""
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
+            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty= and changes"],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,

@@ -81,7 +81,7 @@ def train_encoder(
         parent=encoder.digest,
         corpus=sentences.digest,
     )
-    return Trained(model=kept(learner, config.method, facts), log=journal.ref)
+    return Trained(model=stored_model(learner, config.method, facts), log=journal.ref)
 
 
 def told_steps(config: TrainingConfig, advance: Callable[[int], None]) -> OnStep:
@@ -136,7 +136,7 @@ def annotation_in(
     return StoredAnnotation(corpus, Clusters.open(opened(clusters)), Pairs.open(opened(pairs)))
 
 
-def kept(learner: "Learner", method: MethodSettings, facts: "CardFacts") -> ArtifactRef:
+def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts") -> ArtifactRef:
     """The encoder under its card; of networks beside it, a Condenser stage's head alone is kept."""
     from sentemb_core.encoder.card import model_card
     from sentemb_core.encoder.checkpoint import save_encoder

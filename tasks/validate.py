@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
-from tasks.rows import Row
+from tasks.rows import Annotation, Row
 from tasks.sources import require_same_bytes
 from tasks.storing import opened, written
 from tasks.walking import PENDING
@@ -195,22 +195,20 @@ def measure_language(
     return draft.ref
 
 
-@stage("diagnose_round", version=4, numeric=("device",))
+@stage("diagnose_round", version=5, numeric=("device",))
 def diagnose_round(
     annotator: ArtifactRef,
     sentences: ArtifactRef,
-    clusters: ArtifactRef,
-    pairs: ArtifactRef,
+    found: Annotation,
     before: ArtifactRef | None,
     after: ArtifactRef | None,
     previous: ArtifactRef | None,
     config: AnnotationConfig,
-    edges: ArtifactRef | None = None,
 ) -> ArtifactRef:
     """What the annotation found and what training made of it: churn, similarities, shape.
 
-    `sentences` are the corpus in the annotator's own tokens; `edges` are there where they, and not
-    clusters, are the pairs.
+    `sentences` are the corpus in the annotator's own tokens, `before` and `after` its embeddings
+    and the learner's, `previous` the clusters of the round before.
     """
     from sentemb_core.annotation.clusters import Clusters
     from sentemb_core.annotation.drift import pair_drift
@@ -221,10 +219,10 @@ def diagnose_round(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 
-    corpus, annotated = TokenCorpus.open(opened(sentences)), Clusters.open(opened(clusters))
-    found = diagnostics(
+    corpus, annotated = TokenCorpus.open(opened(sentences)), Clusters.open(opened(found.clusters))
+    told = diagnostics(
         corpus,
-        Pairs.open(opened(pairs)),
+        Pairs.open(opened(found.pairs)),
         annotated,
         Clusters.open(opened(previous)) if previous else None,
         Embeddings(opened(before)) if before else None,
@@ -232,11 +230,11 @@ def diagnose_round(
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        alone = PrunedGraph.open(opened(edges)) if edges else annotated
+        alone = PrunedGraph.open(opened(found.edges)) if found.edges else annotated
         drift = pair_drift(load_encoder(opened(annotator)), corpus, alone, config)
-        found = found.model_copy(update={"drift": drift})
+        told = told.model_copy(update={"drift": drift})
     with written("diagnostics") as draft:
-        write_diagnostics(found, draft.path)
+        write_diagnostics(told, draft.path)
     return draft.ref
 
 

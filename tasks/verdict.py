@@ -34,6 +34,7 @@ def gain_of(training: SelfTraining) -> str:
     if cost := initialiser_words(training):
         said.append(cost)
     kinds = {row.kind for row in training.rows}
+    best = training.learnt
     if best.kind in ("start", "trained") and "round" in kinds:
         said.append("No round grew over it: what is returned did not learn from self-annotation.")
     elif best.kind in ("start", "trained") and "fine-tuned" in kinds:
@@ -95,9 +96,9 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
             f"{counted(len(hits[0]), 'counterpart')} of the test split."
         ]
     gain = paired_difference(*hits, seed)
-    meaning = "" if gain.low > 0 else ", which may be chance"
+    meaning = " (another seed may say otherwise)" if gain.low > 0 else ", which may be chance"
     if gain.high < 0:
-        meaning = ": here the control's way is the better one"
+        meaning = ": here the control's way is the better one (another seed may say otherwise)"
     return [
         f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
         f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "

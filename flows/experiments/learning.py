@@ -2,7 +2,7 @@
 
 from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
-from flows.fine_tune import trained_on
+from flows.fine_tune import training_on_labels
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
@@ -156,7 +156,9 @@ def labelled_encoder(
     """The encoder of the best epoch on the labels outside the pool."""
     assert texts.benchmark is not None, "labels are counterparts"
     labels, tuning = labels_for(step, texts, asked), asked.fine_tuning(step, seed)
-    return trained_on(labels, encoder, tuning, asked.limits, texts.benchmark, texts.sentences).model
+    return training_on_labels(
+        labels, encoder, tuning, asked.limits, texts.benchmark, texts.sentences
+    ).model
 
 
 def labels_for(step: Label, texts: ArmTexts, asked: Reproduction) -> Labelled:

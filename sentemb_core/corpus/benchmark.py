@@ -20,7 +20,7 @@ from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import document_batches, read_documents
-from sentemb_core.errors import EmptyPairsError, NoQueriesError
+from sentemb_core.errors import EmptyPairsError
 
 log = logging.getLogger(__name__)
 
@@ -220,10 +220,7 @@ def _with_counterpart(documents: Path) -> Iterator[PoolEntry]:
                 yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, text)
         first += len(batch)
     if 0 < silent < first:
-        code = NoQueriesError.code
-        log.warning(
-            "%s %d of %d documents have no counterpart: they ask nothing", code, silent, first
-        )
+        log.warning("%d of %d documents have no counterpart: they ask nothing", silent, first)
 
 
 def _with_halves(documents: Path) -> Iterator[PoolEntry]:

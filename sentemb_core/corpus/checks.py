@@ -1,5 +1,6 @@
 """A raw row becomes a document, or is refused with a reason."""
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,15 @@ from sentemb_core.corpus.table import Document
 
 END_MARKS = ".!?:…。！？ "  # noqa: RUF001
 """Behind a title that stands in the text as its first line."""
+
+PLACEHOLDERS = frozenset(
+    ("null", "NULL", "Null", "None", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N")
+)
+"""What databases and spreadsheets write where there is no text."""
+
+_TAG = re.compile(
+    r"</?(?:p|br|div|span|li|ul|ol|td|tr|table|h[1-6]|a|b|i|em|strong)\b[^<>]*>", re.I
+)
 
 
 def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[str]) -> Document:
@@ -34,6 +44,7 @@ def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[st
         counts["counterpart_sentences"] += len(found) - len(sentences)
     if not sentences:
         raise RefusedError("empty", counterpart or "")
+    counts["documents_with_tags"] += any("<" in one and _TAG.search(one) for one in sentences)
     return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
 
 
@@ -49,8 +60,8 @@ def _below_title(row: Row, title: str) -> str | None:
 
 def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:
     if row.sentences is None:
-        if row.text is None:
-            raise RefusedError("empty", "")
+        if row.text is None or (isinstance(row.text, str) and row.text.strip() in PLACEHOLDERS):
+            raise RefusedError("empty", row.text or "")
         return split(_clean(row.text, config.max_characters))
     if not isinstance(row.sentences, list):
         raise RefusedError("not-a-string", row.sentences)
@@ -87,4 +98,5 @@ def _doc_id(value: object) -> str:
 
 def usable_counterpart(value: object) -> str | None:
     """The text of a counterpart, none of an empty one; or RefusedError with the reason."""
-    return None if value is None else _clean(value, max_characters=10_000).strip() or None
+    text = "" if value is None else _clean(value, max_characters=10_000).strip()
+    return None if text in PLACEHOLDERS else text or None

@@ -129,6 +129,8 @@ def _hint(name: str, found: list[str], body: bool) -> str:
 
     One alike in letters, one that has the name as a word (ticket_id), or one usual for a body.
     """
+    if (head := name.partition(".")[0]) in found and head != name:
+        return f"; what lies inside {head!r} is not read: make columns of it first."
     alike = difflib.get_close_matches(name, found, n=1, cutoff=0.5)
     longer = [column for column in found if name.lower() in column.lower().split("_")]
     usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in found]

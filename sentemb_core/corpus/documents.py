@@ -25,6 +25,9 @@ from sentemb_core.heap import steady_heap
 log = logging.getLogger(__name__)
 
 BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # looked up together; bounds memory
+MANY_TAGS = 0.01
+"""Share of rows with HTML tags from which on a warning says so: a page may speak of one."""
+
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
 WAYS_OUT = {
@@ -61,6 +64,7 @@ class CorpusReport(BaseModel):
     duplicate_documents: int = Field(
         default=0, description="Kept: the same sentences as an earlier one."
     )
+    documents_with_tags: int = Field(default=0, description="HTML tags, which are kept.")
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
 
     def summary(self) -> str:
@@ -72,7 +76,7 @@ class CorpusReport(BaseModel):
             f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad or 'none'}; dropped: "
             f"{self.duplicate_sentences:,} repeated and "
             f"{counted(self.counterpart_sentences, 'counterpart sentence')}; {self.left_out:,} too "
-            f"short, {self.not_drawn:,} not drawn; {again} equal to an earlier one"
+            f"short, {self.not_drawn:,} not drawn; kept, though equal to an earlier one: {again}"
         )
 
     def told_refused(self) -> str:
@@ -106,6 +110,11 @@ def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> C
     report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
+    if report.documents_with_tags > MANY_TAGS * report.rows_read:
+        log.warning(
+            "%d of %d rows hold HTML tags, which are read as words and hide where a sentence ends: "
+            "strip them first.", report.documents_with_tags, report.rows_read,
+        )  # fmt: skip
     check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
     return report
 

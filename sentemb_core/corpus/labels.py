@@ -79,8 +79,8 @@ class LabelReport(BaseModel):
     def summary(self) -> str:
         """One line for the log."""
         return (
-            f"labels to train on: {self.labels:,} of {self.available:,}; left out, for their text "
-            f"is looked for in the pool, or their document held out: {self.judged:,}"
+            f"labels to train on: {self.labels:,} of {self.available:,}; not among them: "
+            f"{self.judged:,}, whose text is looked for in the pool or whose document is held out"
         )
 
 

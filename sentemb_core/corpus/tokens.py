@@ -23,6 +23,7 @@ from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
 from sentemb_core.corpus.shards import by_shard
 from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence_count
+from sentemb_core.encoder.unknown import MANY, unknown_id
 from sentemb_core.pairs.documents import Spans, spans_in
 from sentemb_core.store.disk import require_free
 
@@ -59,6 +60,7 @@ class TokenReport(BaseModel):
     sentences: int
     tokens: int
     truncated: int
+    unknown: int = Field(default=0, description="Tokens that stand for what the vocabulary lacks.")
     special_tokens: bool = Field(default=False, description="Around every sentence.")
     token_type: str
     max_length: int
@@ -66,9 +68,17 @@ class TokenReport(BaseModel):
 
     @property
     def cut(self) -> str:
-        """How much of the corpus no encoder will read."""
+        """How much of the corpus the encoder will not read."""
         share = self.truncated / max(self.sentences, 1)
-        return f"{share:.1%} of sentences truncated at {self.max_length} tokens"
+        return (
+            f"{share:.1%} of sentences truncated at {self.max_length} tokens, "
+            f"{self.unknown_share:.1%} of tokens unknown"
+        )
+
+    @property
+    def unknown_share(self) -> float:
+        """Of all tokens, in [0, 1]."""
+        return self.unknown / max(self.tokens, 1)
 
     def summary(self) -> str:
         """One line for the log."""
@@ -122,6 +132,7 @@ def write_tokens(
         sentences=shards.n_sentences,
         tokens=encode.n_tokens,
         truncated=encode.n_truncated,
+        unknown=encode.n_unknown,
         special_tokens=add_special_tokens,
         token_type=str(encode.token_type),
         max_length=max_length,
@@ -129,6 +140,13 @@ def write_tokens(
     )
     (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
+    if report.unknown_share > MANY:
+        log.warning(
+            "%.0f %% of the corpus's tokens are unknown to the encoder, and sentences of little "
+            "else look alike to it: take an encoder of the corpus's language, or one from nothing, "
+            "which learns its vocabulary from the corpus.",
+            100 * report.unknown_share,
+        )
     return report
 
 
@@ -165,9 +183,10 @@ class _Encode:
         self._special = add_special_tokens
         unknown = getattr(self._tokenizer.model, "unk_token", None) or "[UNK]"
         self._unknown: int = self._tokenizer.token_to_id(unknown) or 0  # as `Encoder.unknown_id`
+        self._counted = unknown_id(self._tokenizer)
         largest = max(self._tokenizer.get_vocab().values())
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
-        self.n_tokens = self.n_truncated = 0
+        self.n_tokens = self.n_truncated = self.n_unknown = 0
 
     def __call__(self, texts: list[str]) -> _Encoded:
         """All texts, of at least one token each."""
@@ -177,6 +196,7 @@ class _Encode:
         for full in np.flatnonzero(lengths == self._max_length).tolist():
             rest[full] = list(_cut_off(encodings[full]))
         self.n_tokens += len(tokens)
+        self.n_unknown += 0 if self._counted is None else int((tokens == self._counted).sum())
         self.n_truncated += sum(map(bool, rest))
         return _Encoded(tokens, lengths, *self._flat(rest))
 

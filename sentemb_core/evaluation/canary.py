@@ -152,8 +152,9 @@ def compared(
         same=least >= SAME,
         found=len(rows),
         least_cosine=least,
-        reason=f"{'The same' if least >= SAME else 'Another'} encoder: {looked_at} with "
-        f"a cosine of {least:.4f} or more; one encoder agrees with itself to {SAME}.",
+        reason=f"{'The same' if least >= SAME else 'Another'} encoder: the least alike of "
+        f"{looked_at} has a cosine of {least:.4f} to what it was; of one encoder it is at least "
+        f"{SAME}.",
     )
 
 

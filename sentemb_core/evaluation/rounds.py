@@ -112,7 +112,7 @@ def diagnostics(
     positive = pairs.take(rows)
     negative = strangers(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
     told = told_pairs(corpus, *positive, before) if before else []
-    ranked = sorted(told, key=lambda pair: -pair.cosine)
+    ranked = distinct(sorted(told, key=lambda pair: -pair.cosine))
     return Diagnostics(
         churn=None if previous is None else churn(corpus, clusters, previous),
         related_share=estimated(corpus, before, rng).share if before else None,
@@ -121,8 +121,19 @@ def diagnostics(
         cosine=[pair.cosine for pair in told],
         jaccard=[pair.jaccard for pair in told],
         best=ranked[:SHOWN],
-        worst=ranked[::-1][:SHOWN],
+        worst=distinct(sorted(told, key=lambda pair: pair.cosine))[:SHOWN],
     )
+
+
+def distinct(pairs: list[Pair]) -> list[Pair]:
+    """The first pair of every sentence: documents repeat each other, and a sentence its pairs."""
+    seen: set[str] = set()
+    kept: list[Pair] = []
+    for pair in pairs:
+        if seen.isdisjoint((pair.left, pair.right)):
+            kept.append(pair)
+            seen.update((pair.left, pair.right))
+    return kept
 
 
 Ends = tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]

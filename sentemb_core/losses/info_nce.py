@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from sentemb_core.types import Similarity
 
-Reduction = Literal["positives", "anchors", "sum"]
+Reduction = Literal["positives", "anchors"]
 
 LOGITS = 1 << 20
 """Logits held at once. A batch of 3,200 has ten times as many, and the loss and its gradient hold
@@ -47,7 +47,7 @@ def info_nce(
         similarity: `cosine`, or `dot` for the literal inner product of seed 000.
         bias: Added to the logits (after the temperature); a constant, without a gradient.
         reduction: `positives` is the mean over all positives (Eq. 5), `anchors` the mean over
-            anchors of the mean over their positives, `sum` the sum over all positives.
+            anchors of the mean over their positives.
 
     Returns:
         A scalar. A positive without any negative adds 0 and no gradient (see `count_unopposed`).
@@ -126,8 +126,6 @@ class _InBlocks(torch.autograd.Function):
 
 def _terms(positive: Bool[Tensor, "n m"], reduction: Reduction) -> int:
     """What the total is divided by; 1 where there is nothing to sum."""
-    if reduction == "sum":
-        return 1
     counted = positive if reduction == "positives" else positive.any(dim=1)
     return max(1, int(counted.sum()))
 

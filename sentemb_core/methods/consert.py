@@ -29,7 +29,7 @@ EDITS = {
 
 
 def consert(settings: ConSERT, encoder: Encoder) -> Method:
-    """Both views choose each other among all others (NT-Xent, the sum of both means)."""
+    """Both views choose each other among all others (NT-Xent, twice the mean of all rows)."""
     require_transformer(encoder, "consert")
     if settings.first or settings.second:
         require_embedding_layer(encoder, "consert")
@@ -37,9 +37,7 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
         require_positions(encoder, "consert's shuffle")
     if "adversarial" in settings.first and "adversarial" in settings.second:
         require_two_adversaries(settings, encoder)
-    term = all_pairs(
-        "anchor", "positive", settings.temperature, encoder.similarity, reduction="two_means"
-    )
+    term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)
     return Method(
         name="consert",
         pairs=sources.identity,
@@ -48,7 +46,7 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
             "anchor": augmented(settings.first, settings),
             "positive": augmented(settings.second, settings),
         },
-        terms={"contrast": (settings.weight, term)},
+        terms={"contrast": (2 * settings.weight, term)},
         dropout=settings.dropout,
     )
 

@@ -1,7 +1,7 @@
 """The terms that most methods share: one view's rows choose among another's by InfoNCE."""
 
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -13,8 +13,6 @@ from sentemb_core.methods.method import CrossSampleTerm, Learner
 from sentemb_core.types import Similarity
 from sentemb_core.views.batch import Batch, View, negatives, positives
 
-PairReduction = Literal["mean", "sum", "two_means"]
-
 
 def contrast(
     anchors: str,
@@ -22,7 +20,6 @@ def contrast(
     temperature: float,
     similarity: Similarity,
     *,
-    within_document: bool = False,
     bilinear: bool = False,
     queue: bool = False,
 ) -> CrossSampleTerm:
@@ -36,7 +33,6 @@ def contrast(
         candidates: Name of a view; with the anchors' own, no row chooses itself.
         temperature: Divides the similarity.
         similarity: The encoder's.
-        within_document: Other rows of the own document are negatives too.
         bilinear: Whether `learner.networks["bilinear"]` maps the anchors first (CPC's W_k).
         queue: Whether `learner.networks["queue"].keys` [k, dim] are more negatives (ESimCSE). What
             texts they were is not known: a duplicate of the anchor among them is not blocked.
@@ -47,7 +43,7 @@ def contrast(
     ) -> tuple[Tensor, dict[str, float]]:
         left, right = batch.views[anchors], batch.views[candidates]
         positive = positives(left, right)
-        negative = negatives(left, right, positive, within_document=within_document)
+        negative = negatives(left, right, positive)
         queries, choices = vectors[anchors], vectors[candidates]
         if bilinear:
             queries = learner.networks["bilinear"](queries)
@@ -69,9 +65,10 @@ def all_pairs(
     similarity: Similarity,
     *,
     within_document: bool = False,
-    reduction: PairReduction = "mean",
 ) -> CrossSampleTerm:
     """NT-Xent: every row of both views chooses among all other rows of both (SimCLR).
+
+    The mean over all 2N rows: half of ConSERT's two means, and 1 / 2N of DeCLUTR's sum (Eq. 2).
 
     Args:
         one: Name of a view.
@@ -79,11 +76,7 @@ def all_pairs(
         temperature: Divides the similarity.
         similarity: The encoder's.
         within_document: Rows of the own document are negatives too (DeCLUTR's hard negatives).
-        reduction: `mean` over all 2N rows (pytorch-metric-learning), their `sum` (DeCLUTR, Eq. 2),
-            or `two_means`, one for each view, added up (ConSERT's code).
     """
-    kernel_reduction: Reduction = "sum" if reduction == "sum" else "positives"
-    scale = 2.0 if reduction == "two_means" else 1.0
 
     def term(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner
@@ -92,10 +85,7 @@ def all_pairs(
         both = torch.cat([vectors[one], vectors[other]])
         positive = positives(rows, rows)
         negative = negatives(rows, rows, positive, within_document=within_document)
-        loss, metrics = loss_of_choice(
-            both, both, positive, negative, temperature, similarity, reduction=kernel_reduction
-        )
-        return scale * loss, metrics
+        return loss_of_choice(both, both, positive, negative, temperature, similarity)
 
     return term
 

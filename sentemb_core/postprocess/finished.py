@@ -5,7 +5,7 @@ stays what it was: the papers compare by cosine.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import Whitening, fitted_whitening
+from sentemb_core.types import Map
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -70,7 +71,7 @@ def flowed(
 def behind_map(
     encoder: Encoder,
     vectors: Float32[np.ndarray, "n dim"],
-    kind: Literal["whitening", "flow"],
+    kind: Map,
     *,
     keep: int | None = None,
     seed: int = 42,

@@ -24,7 +24,9 @@ from sentemb_core.report.data import (
     Curve,
     Directions,
     FixedRow,
+    Move,
     PairPoints,
+    Place,
     Projection,
     QuarantineRow,
     Refusals,
@@ -60,6 +62,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "query": query,
         "candidate": candidate,
         "candidates": benchmark.n_candidates,
+        "queries": {split: len(benchmark.queries(split)) for split in ("validation", "test")},
         "said_elsewhere": benchmark.said_elsewhere,
         "rounds": [
             round_row(folders, run.annotation.positives, best=number == run.best)
@@ -69,6 +72,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "document": document_before_and_after(run, corpus),
         "cluster_sizes": [sizes for folders in annotated if (sizes := cluster_sizes(folders))],
         "similarities": similarities(annotated),
+        "moves": [move for folders in annotated if (move := moved(folders))],
         "overlaps": [points for folders in annotated if (points := overlap(folders))],
         "projections": projections(corpus, run.rounds),
         "curves": [curve(folders) for folders in trained],
@@ -156,6 +160,18 @@ def similarities(annotated: Sequence[RoundFolders]) -> list[Similarities]:
     return told
 
 
+def moved(folders: RoundFolders) -> Move | None:
+    """None where the vectors of either encoder were not kept."""
+    found = folders.found()
+    if not (found and found.before and found.after):
+        return None
+    before, after = (
+        Place(alignment=side.alignment, uniformity=side.shape.uniformity)
+        for side in (found.before, found.after)
+    )
+    return Move(label=folders.label, before=before, after=after)
+
+
 def overlap(folders: RoundFolders) -> PairPoints | None:
     found = folders.found()
     if found is None or found.before is None:
@@ -164,8 +180,12 @@ def overlap(folders: RoundFolders) -> PairPoints | None:
 
 
 def projections(corpus: TokenCorpus, rounds: Sequence[RoundFolders]) -> list[Projection]:
-    """The same sentences under every encoder of the run, controls left out, on common axes."""
-    opened = [(f.label, v) for f in rounds if f.kind != "control" and (v := f.vectors())]
+    """The same sentences under every encoder that learnt, controls left out, on common axes.
+
+    A map may leave fewer dimensions, which have no axes in common with the others.
+    """
+    shown = [folders for folders in rounds if folders.kind not in ("mapped", "control")]
+    opened = [(folders.label, v) for folders in shown if (v := folders.vectors())]
     if not opened or len({vectors.dim for _, vectors in opened}) > 1:
         return []
     rng = np.random.default_rng(SEED)

@@ -48,7 +48,7 @@ def curves_figure(
         axes.xaxis.set_major_locator(FixedLocator([place[count] for count in counts]))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticklabels([f"{count:,}" for count in counts])
-        axes.set_xlabel("labelled pairs")
+        axes.set_xlabel("labelled pairs (logarithmic, but for 0)")
         axes.set_ylabel(measure)
         axes.set_title(title)
         figure.legend(loc="outside right upper", fontsize=8)

@@ -94,7 +94,7 @@ class RoundRow(Shown):
     """One encoder of the run and what was found with it."""
 
     label: Text
-    kind: Literal["start", "trained", "round", "fine-tuned", "control"] = "round"
+    kind: Literal["start", "trained", "round", "fine-tuned", "mapped", "control"] = "round"
     best: bool = Field(default=False, description="The encoder that the run returned.")
     validation: Directions = Directions()
     test: Directions = Directions()
@@ -130,6 +130,21 @@ class RoundRow(Shown):
     uniformity: Number = None
     effective_rank: Number = None
     seconds: Number = Field(default=None, description="Wall time of the round.")
+
+
+class Place(Shown):
+    """Where an encoder's vectors lie in the alignment-uniformity plane (Wang and Isola, 2020)."""
+
+    alignment: FiniteFloat
+    uniformity: FiniteFloat
+
+
+class Move(Shown):
+    """One round on its own pairs: under the encoder that found them, and the one that learnt."""
+
+    label: Text
+    before: Place
+    after: Place
 
 
 class Labelling(Shown):
@@ -306,7 +321,9 @@ class RunReport(Shown):
     """One run from one start encoder: everything its page shows."""
 
     title: Text
-    verdict: Text = Field(description="The outcome in words, one to three sentences.")
+    verdict: Text = Field(description="What was gained, in one to three sentences.")
+    registry: Text = Field(default="", description="What the gate said, and what serves now.")
+    use: Text = Field(default="", description="What to type to search with the encoder.")
     notes: list[Text] = Field(
         default_factory=list, description="What a reader must know beside the verdict."
     )
@@ -322,6 +339,9 @@ class RunReport(Shown):
     )
     candidate: Text = Field(default="title", description="What is sought.")
     candidates: int | None = Field(default=None, description="Size of the fixed candidate pool.")
+    queries: dict[Text, NonNegativeInt] = Field(
+        default_factory=dict, description="How many ask, by split."
+    )
     said_elsewhere: int = Field(
         default=0, description="Candidates that are a sentence of another document, too."
     )
@@ -331,6 +351,7 @@ class RunReport(Shown):
     document: DocumentClusters | None = None
     cluster_sizes: list[ClusterSizes] = []
     similarities: list[Similarities] = []
+    moves: list[Move] = []
     overlaps: list[PairPoints] = []
     projections: list[Projection] = []
     curves: list[Curve] = []

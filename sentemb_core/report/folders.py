@@ -15,7 +15,7 @@ class RoundFolders:
     """One row of the run."""
 
     label: str
-    kind: Literal["start", "trained", "round", "fine-tuned", "control"]
+    kind: Literal["start", "trained", "round", "fine-tuned", "mapped", "control"]
     encoder: Path
     scores: Path
     embeddings: Path | None = None

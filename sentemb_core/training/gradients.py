@@ -135,7 +135,7 @@ class GradientJob:
         def encode(index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
             _seed(device, of_passes[index])  # both passes of a gradient cache draw the same
             told = metrics if with_loss else None
-            return self._encoded(passes[index], batch, told, device, partial(loss_if, index))
+            return self._encoded(passes[index], told, device, partial(loss_if, index))
 
         def loss_if(index: int, rows: Tensor) -> Tensor:
             with torch.no_grad():
@@ -149,7 +149,7 @@ class GradientJob:
 
         def unmoved(index: int) -> Tensor:
             _seed(device, of_passes[index])
-            return self._encoded(passes[index], batch, None, device, None)[0]
+            return self._encoded(passes[index], None, device, None)[0]
 
         def loss(parts: list[Tensor]) -> Tensor:
             _seed(device, of_loss)  # however many passes there are
@@ -198,7 +198,6 @@ class GradientJob:
     def _encoded(
         self,
         part: Pass,
-        batch: Batch,
         metrics: dict[str, float] | None,
         device: torch.device,
         loss: LossOfRows | None,

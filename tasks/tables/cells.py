@@ -169,7 +169,8 @@ class Lead(Value):
             return f"{told} have no seed in common"
         bounds = f"({self.low:+.3f} to {self.high:+.3f})"
         seeds = f"{self.above} of {counted(self.seeds, 'seed')}"
-        return f"{told} {self.mean:+.3f} {bounds}, above in {seeds}"
+        alone = "; one seed alone knows the noise of the queries, not that of training"
+        return f"{told} {self.mean:+.3f} {bounds}, above in {seeds}{alone * (self.seeds == 1)}"
 
 
 def leads(cells: Sequence[MethodCell]) -> list[Lead]:

@@ -6,8 +6,11 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
+from sentemb_core.formats import counted
+from sentemb_core.types import Json
 from tasks.tables.cells import MethodCell, leads, numbers_of
 from tasks.tables.grouped import grouped
+from tasks.validate import scores_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.curves import CurvePoint
@@ -16,8 +19,8 @@ MEASURE = "R@5"
 """Seed 000, Table 2."""
 
 
-def write_curves(cells: Sequence[MethodCell], folder: Path) -> list[Path]:
-    """A figure for each corpus and start encoder, and the numbers behind it beside it."""
+def write_curves(cells: Sequence[MethodCell], settings: Json, folder: Path) -> list[Path]:
+    """A figure for each corpus and start encoder, and its numbers and `settings` beside it."""
     from sentemb_core.report.curves import curves_figure
     from sentemb_core.report.svg import png
 
@@ -26,11 +29,13 @@ def write_curves(cells: Sequence[MethodCell], folder: Path) -> list[Path]:
     by_block = grouped(((cell.corpus, cell.start), cell) for cell in cells)
     for (corpus, start), own in by_block.items():
         points, lines = points_of(own), fixed_of(own)
-        title = f"{corpus}, {start}: document → title, test split"
+        seeds = counted(len({cell.seed for cell in own}), "seed")
+        title = f"{corpus}, {start}: document → title, {asked(own):,} test queries, {seeds}"
         figure = curves_figure(points, lines, title, MEASURE)
         file = folder / f"few-shot-{corpus}-{start}.png"
         file.write_bytes(png(figure))
         told = {
+            "settings": settings,
             "points": [point.model_dump() for point in points],
             "fixed": lines,
             "leads": [lead.model_dump() for lead in leads(own)],
@@ -38,6 +43,12 @@ def write_curves(cells: Sequence[MethodCell], folder: Path) -> list[Path]:
         file.with_suffix(".json").write_text(json.dumps(told, indent=1), encoding="utf-8")
         made.append(file)
     return made
+
+
+def asked(cells: Sequence[MethodCell]) -> int:
+    """Queries of the test split, which all cells of a block share."""
+    scores = (scores_of(cell.scores)["test"] for cell in cells if cell.scores)
+    return next((told.document_to_counterpart.queries for told in scores), 0)
 
 
 def points_of(cells: Sequence[MethodCell]) -> "list[CurvePoint]":

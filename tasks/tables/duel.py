@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
+from sentemb_core.suite import GROUPS
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import Placed, comparison_of
 from tasks.rows import Value
 from tasks.tables.scoreboard import (
     Score,
     absences,
+    averaged_tasks,
     lengths_note,
     max_lengths,
     models_told,
@@ -69,6 +71,7 @@ def duel_json(duel: Duel) -> Json:
     )
     return {
         "models": duel.models,
+        "encoders": {name: encoder.digest for name, encoder in duel.encoders.items()},
         "max_length": max_lengths(duel.encoders),
         "values": "shares and correlations; low and high bound the 95 % interval of first - second",
         "tasks": rows,
@@ -103,16 +106,22 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         terminal_table(head, lines, range(2, 7), folded=True),
         *absences(duel.tasks, duel.scores),
         *left_out(duel),
-        *([conclusion(rows, first, second)] if rows else []),
-        *models_told(duel.models),
+        *([conclusion(rows, duel.tasks, first, second)] if rows else []),
+        *models_told(duel.models, duel.encoders),
         *filter(None, [lengths_note(duel.encoders)]),
         *fixed_lines(duel.models.keys() - duel.encoders.keys()),
         *overlap_tables(duel.overlap),
     ]
 
 
-def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
-    """How many differences are real, and how many such an interval calls real by chance."""
+def conclusion(found: "list[Comparison]", tasks: list[Placed], first: str, second: str) -> str:
+    """How many differences are real, and how many such an interval calls real by chance.
+
+    Of the tasks that averages are of: SICK-R's test split counts once, and not in `all` again.
+    """
+    counting = {name for group in GROUPS for name in averaged_tasks(tasks, group)}
+    rows = [row for row in found if row.task in counting]
+    others = ", ".join(row.task for row in found if row.task not in counting)
     won = {side: sum(row.verdict == side for row in rows) for side in ("first", "second")}
     by_chance = f": {len(rows) / 20:.1f} of these" if len(rows) >= MANY else ""
     undecided = len(rows) - sum(won.values())
@@ -120,4 +129,5 @@ def conclusion(rows: "list[Comparison]", first: str, second: str) -> str:
         f"{first} is better on {won['first']} of {counted(len(rows), 'task')}, {second} on "
         f"{won['second']}; not decided: {undecided}. Between two equal models one in twenty "
         f"differences would look real{by_chance}."
+        f"{f' Not counted, as in averages: {others}.' if others else ''}"
     )

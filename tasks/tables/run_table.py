@@ -29,7 +29,10 @@ def scores_table(benchmark: ArtifactRef, rows: Iterable[Sequence[str]]) -> "Tabl
         for k in SHOWN
     ]
     head = ["encoder", *recalls, "\nseconds"]
-    told = f"R@k on the test split (never decided on), {pool.n_candidates:,} candidates"
+    told = (
+        f"R@k on the test split (never decided on): {len(pool.queries('test')):,} queries, "
+        f"{pool.n_candidates:,} candidates"
+    )
     title = f"{told}; * the returned encoder"
     return terminal_table(head, rows, range(1, len(head)), title=title)
 

@@ -107,9 +107,16 @@ def lengths_note(encoders: Mapping[str, ArtifactRef]) -> str:
     return f"Tokens read of a text that is encoded, the rest is cut: {told}." if told else ""
 
 
-def models_told(models: Mapping[str, str]) -> list[str]:
-    """A line for every model whose name in a table is not what was asked for."""
-    return [f"{name}: {model}" for name, model in models.items() if name != model]
+def models_told(models: Mapping[str, str], encoders: Mapping[str, ArtifactRef]) -> list[str]:
+    """A line for every model whose name in a table is not what was asked for.
+
+    An alias names another version tomorrow: the digest says which encoder it was (`lineage`).
+    """
+    return [
+        f"{name}: {model}, encoder {encoders[name].digest[:12]}"
+        for name, model in models.items()
+        if name != model and name in encoders
+    ]
 
 
 def not_run(tasks: Iterable[Placed]) -> dict[str, str]:

@@ -24,8 +24,9 @@ TITLES: dict[Group, str] = {
 }
 
 HALVES = {
-    True: "The halves are of documents that a run on this corpus holds out of its training, if it "
-    "has 1,000 candidates (validation.candidates) or more.",
+    True: "The halves are of documents that a run on this corpus without counterparts or labels "
+    "holds out of its training, if it has 1,000 candidates (validation.candidates) or more; a "
+    "model that was trained on it with them (--counterpart-column) has read the halves.",
     False: "A model that was trained on this corpus may have read the halves: counterparts judge a "
     "run on it, or it holds out too few documents.",
 }

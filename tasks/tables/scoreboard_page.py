@@ -40,7 +40,10 @@ def write_page(
     from sentemb_core.report.panels import Panel, write_panels
 
     groups: list[Group] = [group for group in GROUPS if any(cell.group == group for cell in cells)]
-    models = ", ".join(f"{label} ({model})" for label, model in board.models.items())
+    models = ", ".join(
+        f"{label} ({model}, encoder {board.encoders[label].digest[:12]})"
+        for label, model in board.models.items()
+    )
     panels = [
         Panel(
             "At a glance",

@@ -224,7 +224,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         scores_table(board, cells),
         *averages_notes(board, cells),
         *(Text(line, style="dim") for line in subset_lines(cells)),
-        *models_told(board.models),
+        *models_told(board.models, board.encoders),
         lengths_note(board.encoders),
         *fixed_lines(board.fixed),
         *(f"{where}: {error}" for where, error in refused_together(board.scores).items()),

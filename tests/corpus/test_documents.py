@@ -65,6 +65,39 @@ def test_empty_counterparts_are_none(tmp_path: Path) -> None:
     assert report.documents_with_counterpart == 1
 
 
+@pytest.mark.parametrize("nothing", ["NULL", "null", " NaN ", "N/A", "None", "\\N", "#N/A"])
+def test_what_a_database_writes_for_nothing_is_no_text_and_no_counterpart(
+    tmp_path: Path, nothing: str
+) -> None:
+    rows = [*texts(9), {"text": nothing, "title": "T"}, {"text": "A b. C d.", "title": nothing}]
+    report, documents, out = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")
+    assert report.quarantined == {"empty": 1}
+    assert quarantined(out)[0]["excerpt"] == nothing
+    assert documents[-1].counterpart is None
+    assert documents[-1].sentences == ["A b.", "C d."]
+
+
+def test_a_text_that_speaks_of_nothing_is_one(tmp_path: Path) -> None:
+    _, [found], _ = read(jsonl(tmp_path / "a.jsonl", [{"text": "None came. NULL is a value."}]))
+    assert found.sentences == ["None came.", "NULL is a value."]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("<p>One is here.</p><br/> <p>Two.", True),
+        ("One <A HREF='x'>link</A> here. Two.", True),
+        ("If a < b and c > d, then stop. Two.", False),
+        ("Write to <me@here.org>. Two.", False),
+    ],
+)
+def test_html_in_the_texts_is_warned_about(tmp_path: Path, caplog, text: str, told: bool) -> None:
+    report, documents, _ = read(jsonl(tmp_path / "a.jsonl", [*texts(40), {"text": text}]))
+    assert report.documents_with_tags == told
+    assert ("1 of 41 rows hold HTML tags" in caplog.text) is told
+    assert text.split()[0] in documents[-1].sentences[0]
+
+
 def test_repeated_documents_are_kept_and_reported(tmp_path: Path) -> None:
     rows = [{"text": "One. Two."}, {"text": "Three. Four."}, {"text": " One.  Two. "}] * 4
     report, documents, _ = read(jsonl(tmp_path / "a.jsonl", rows))

@@ -312,6 +312,9 @@ def test_no_document_looks_for_its_own_text(tmp_path: Path) -> None:
 def test_no_body_is_meant_where_a_column_of_ids_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "tickets.csv"
     path.write_text("ticket_id,body\n1,One.\n")
+    nested = jsonl(tmp_path / "nested.jsonl", [{"meta": {"id": "a"}, "text": "One. Two."}])
+    with pytest.raises(MissingColumnError, match=r"what lies inside 'meta' is not read"):
+        read(nested, id_column="meta.id")
     with pytest.raises(MissingColumnError, match=r"'id': .* did you mean 'ticket_id'\?$"):
         read(path, id_column="id", text_column="body")
     with pytest.raises(MissingColumnError, match=r"'number': .*'body'\]\.$"):

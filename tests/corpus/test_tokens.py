@@ -252,8 +252,14 @@ def test_the_report_counts_what_was_cut(tmp_path: Path) -> None:
     assert (report.sentences, report.documents, report.truncated) == (12, 4, 1)
     assert report.tokens == int(corpus.lengths.sum())
     assert corpus.lengths.max() == 8
-    assert "8.3% of sentences truncated at 8 tokens" in report.summary()
+    assert "8.3% of sentences truncated at 8 tokens, 2.1% of tokens unknown" in report.summary()
     assert TokenReport.model_validate_json((tmp_path / "tokens/meta.json").read_text()) == report
+
+
+def test_a_corpus_of_unknown_tokens_is_warned_about(tmp_path: Path, caplog) -> None:
+    report, _ = cache(tmp_path, [["A B", "one"], ["zzz yyy xxx www", "A A"], ["two", "B A"]])
+    assert (report.unknown, report.tokens) == (4, 12 + 12)  # two special ones a sentence
+    assert "17 % of the corpus's tokens are unknown to the encoder" in caplog.text
 
 
 def test_halves_are_held_out_and_counterparts_are_not(tmp_path: Path) -> None:

@@ -562,7 +562,10 @@ def test_names_in_a_table_are_short_where_they_are_clear():
     assert list(labelled(["model", "old/model"])) == ["model", "old/model"]
     folder = f"/home/objects/sha256/ab/{'ab12' * 16}/data"
     assert labelled([folder, "other/data"]) == {"ab12ab12ab12": folder, "data": "other/data"}
-    assert models_told(labelled(["/runs/a/model", "minilm"])) == ["model: /runs/a/model"]
+    made = ArtifactRef(kind="model", digest="ab" * 32, size=1)
+    named = labelled(["/runs/a/model", "minilm", "random"])
+    told = models_told(named, {"model": made, "minilm": made})
+    assert told == ["model: /runs/a/model, encoder abababababab"]
     assert list(labelled(["models:/news@champion", "out/news@champion", "."])) == [
         *("models:/news@champion", "out/news@champion", ".")
     ]

@@ -577,7 +577,7 @@ def test_the_gate_is_asked_without_a_server_and_its_answer_says_what_serves(
         return Landing(uri="models:/tiny/2", alias=alias, reason="Why.", standing="It stands.")
 
     run = SimpleNamespace(config={"corpus": {"source": "a.jsonl"}})
-    outcome = SimpleNamespace(training=None, encoder=None)
+    outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
     monkeypatch.setattr("flows.store_commands.outcome_of", lambda _: (run, outcome))
     monkeypatch.setattr("tasks.gating.landed", landed)
     found, said, told = call("promote")

@@ -9,9 +9,9 @@ import pytest
 from flows import infocse_plus as cycling
 from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
-from flows.infocse_plus import grown, infocse_plus, self_train_and_fine_tune
+from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, verdict_on_tuned
 from flows.settings import checked, settings
-from flows.steps import begun
+from flows.steps import run_before_training
 from sentemb_core.configs import (
     CyclesConfig,
     FineTuneRun,
@@ -133,11 +133,11 @@ def test_cycles_stop_when_the_fine_tuned_encoder_stops_growing(monkeypatch: pyte
             self.scores = scores
 
     rule = CyclesConfig(max_cycles=9, patience=1)
-    said = [grown([Scored(s) for s in scores], rule) for scores in ([], [0.5], [0.5, 0.6],
-                                                                    [0.5, 0.6, 0.6])]  # fmt: skip
+    told = [], [0.5], [0.5, 0.6], [0.5, 0.6, 0.6]
+    said = [verdict_on_tuned([Scored(s) for s in scores], rule) for scores in told]
     assert [one.go_on for one in said] == [True, True, True, False]
     assert said[-1].best == 1
-    assert not grown([Scored(0.1)], CyclesConfig(max_cycles=1)).go_on
+    assert not verdict_on_tuned([Scored(0.1)], CyclesConfig(max_cycles=1)).go_on
 
 
 def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
@@ -213,7 +213,7 @@ def test_a_plan_ends_where_the_number_of_labels_is_not_known(corpus_file: Path):
         told = {status.stage for status in plan.told}
         assert ("draw_labels" in told, "export_pairs" in told) == (True, known)
         with without_prefect(Store.default()):
-            begun_with = begun(config, lambda row: None)
+            begun_with = run_before_training(config, lambda row: None)
             labels_of(begun_with.texts, config)
 
 

@@ -9,10 +9,11 @@ from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
 from flows.annotation import annotation_of
+from flows.commands import walk
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import FAST
 from flows.settings import settings
-from flows.steps import begun
+from flows.steps import run_before_training, run_with_maps
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError
@@ -222,7 +223,7 @@ def test_keeping_no_embeddings_gives_the_same_encoders(corpus_file: Path):
 
 def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Path):
     with without_prefect(Store.default()):
-        base = begun(tiny_run(corpus_file), lambda row: None).rows[-1]
+        base = run_before_training(tiny_run(corpus_file), lambda row: None).rows[-1]
         by_cluster, by_edge, related = (
             annotation_of(
                 base.encoder, base.sentences, AnnotationConfig(positives=kind), base.embeddings
@@ -237,7 +238,7 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
 def test_no_pair_of_an_annotation_is_nearer_than_asked(corpus_file: Path, positives):
     config = AnnotationConfig(min_distance=3, positives=positives)
     with without_prefect(Store.default()):
-        base = begun(tiny_run(corpus_file), lambda row: None).rows[-1]
+        base = run_before_training(tiny_run(corpus_file), lambda row: None).rows[-1]
         found = annotation_of(base.encoder, base.sentences, config, base.embeddings)
     assert min(int((j - i).min()) for i, j in Pairs.open(opened(found.pairs)).chunks()) == 3
 
@@ -293,6 +294,40 @@ def test_validation_during_training_reloads_the_best(corpus_file: Path):
     report = json.loads((opened(found.rows[-1].log) / "report.json").read_text())
     assert report["best_step"] == max(report["scores"], key=lambda s: (s[1], -s[0]))[0]
     assert max(score for _, score in report["scores"]) == recall_at_5(found.rows[-1].scores)
+
+
+@pytest.mark.parametrize("kind", ["whitening", "flow"])
+def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: Path, kind: str):
+    config = tiny_run(corpus_file, postprocess=kind)
+    plain = trained(config)
+    with without_prefect(Store.default()):
+        found = run_with_maps(plain, config, lambda row: None)
+    base = plain.rows[plain.best]
+    assert found.rows[: len(plain.rows)] == plain.rows
+    assert [(row.kind, row.label, row.before) for row in found.rows[len(plain.rows) :]] == [
+        ("mapped", f"{kind} of start", "start"),
+        ("mapped", f"{kind} of {base.label}", base.label),
+    ]
+    scores = [recall_at_5(row.scores) for row in found.rows]
+    tried = [plain.best, *range(len(plain.rows), len(found.rows))]
+    assert found.best == max(tried, key=lambda place: (scores[place], -place))
+    assert SentenceTransformer(str(opened(found.rows[-1].encoder))).encode(["w1"]).any()
+    assert found.model_copy(update={"best": len(found.rows) - 1}).learnt == base
+
+
+def test_without_a_map_a_run_is_what_its_loop_made(corpus_file: Path):
+    found = trained(tiny_run(corpus_file))
+    assert run_with_maps(found, tiny_run(corpus_file), pytest.fail) is found
+
+
+def test_a_plan_walks_the_maps_too(corpus_file: Path):
+    config = tiny_run(corpus_file, postprocess="whitening")
+    with without_prefect(Store.default()):
+        run_with_maps(trained(config), config, lambda row: None)
+    with making_plan(Store.default(), config) as plan:
+        walk(config)
+    told = [told.verdict for told in plan.told if told.stage == "finished_encoder"]
+    assert told == ["HIT", "HIT"]
 
 
 def test_a_refused_corpus_leaves_its_quarantine_where_the_error_says(tmp_path: Path):

@@ -13,7 +13,9 @@ from sentemb_core.report.data import (
     FixedRow,
     Labelling,
     LostQuery,
+    Move,
     PairPoints,
+    Place,
     Point,
     Projection,
     QuarantineRow,
@@ -183,6 +185,7 @@ def report() -> RunReport:
             Fact(label="torch", value="2.13.0"),
         ],
         candidates=1000,
+        queries={"validation": 323, "test": 409},
         rounds=round_rows(),
         fixed=[
             FixedRow(label="BM25", validation=directions(0.696, 0.8), test=directions(0.69, 0.79)),
@@ -205,6 +208,14 @@ def report() -> RunReport:
             ClusterSizes(label="round 2", sizes=[2, 3, 4, 7, 20], counts=[900, 400, 100, 60, 44]),
         ],
         similarities=similarities(rng),
+        moves=[
+            Move(
+                label=label,
+                before=Place(alignment=1.1 - 0.2 * place, uniformity=-1.5 - 0.35 * place),
+                after=Place(alignment=0.8 - 0.2 * place, uniformity=-1.9 - 0.35 * place),
+            )
+            for place, label in enumerate(ROUNDS[2:])
+        ],
         overlaps=[
             PairPoints(label=label, jaccard=rng.beta(1.5, 6, 300), cosine=rng.beta(6, 3, 300))
             for label in ROUNDS[2:]

@@ -237,7 +237,7 @@ def test_every_diagnostic_of_a_benchmark_has_a_line():
 def test_numbers_of_the_run_are_on_the_page(full):
     for words in (
         "0.814",
-        "+0.657 to the start",
+        "+0.657 against the start",
         "among 1,000 candidates",
         "12,345",
         "\N{MINUS SIGN}2.200",
@@ -340,7 +340,7 @@ def test_values_that_were_never_checked_are_checked_before_writing(tmp_path):
 
 
 @pytest.mark.parametrize(("best", "shown"), [(1, 1), (2, 2), (0, 2)])
-def test_the_tile_of_a_control_is_the_best_rounds_or_the_last(best, shown):
+def test_the_tile_of_a_control_stands_beside_its_round_the_best_or_the_last(best, shown):
     kinds = ["start", "round", "round", "control", "control"]
     labels = ["start", "round 1", "round 2", "control 1", "control 2"]
     scores = {"validation": {"forward": {5: 0.5}}}
@@ -350,4 +350,16 @@ def test_the_tile_of_a_control_is_the_best_rounds_or_the_last(best, shown):
     ]
     found = of(RunReport(title="t", verdict="v", command="c", rounds=rows))
     tiles = re.search('class="tiles">(.*?)</dl>', found, re.DOTALL)[1]
-    assert re.findall(r"control \d", tiles) == [f"control {shown}"]
+    assert re.findall(r"(?:control|round) \d", tiles) == [f"round {shown}", f"control {shown}"]
+
+
+def test_after_the_verdict_come_the_registry_and_what_to_type(small):
+    told = {"registry": "models:/news/2 is the champion now.", "use": "python -m flows search W S"}
+    found = of(small.model_copy(update=told))
+    assert told["registry"] in found
+    assert f"<code><bdi>{told['use']}</bdi></code>" in found
+
+
+def test_tables_say_how_many_queries_ask(full):
+    assert "Validation split, 323 queries among 1,000 candidates: decides the best round" in full
+    assert "Test split, 409 queries among 1,000 candidates: reported, never decided on" in full

@@ -14,14 +14,14 @@ from tests.waiting import awake
 
 @pytest.fixture(autouse=True)
 def reachable():
-    artifacts._unreachable.clear()
+    artifacts._silence = artifacts.Silence()
     yield
-    artifacts._unreachable.clear()
+    artifacts._silence = artifacts.Silence()
 
 
 def show_everything():
-    rounds_table("Run 1", [{"encoder": "start", "R@5": "0.1"}])
-    markdown("Run 1 report", "**better**")
+    rounds_table("Run 1", [{"encoder": "start", "R@5": "0.1"}], "Validated")
+    markdown("Run 1 report", "**better**", "The end")
     link("Run 1 mlflow", "http://127.0.0.1:5000/", "MLflow")
     with progress("Encode sentences", 10) as done:
         done(5)
@@ -87,7 +87,7 @@ def test_a_run_shows_a_growing_table_progress_a_note_and_a_link(prefect_server, 
     @flow
     def shows():
         show_everything()
-        rounds_table("Run 1", [{"encoder": "start"}, {"encoder": "round 1"}])
+        rounds_table("Run 1", [{"encoder": "start"}, {"encoder": "round 1"}], "Validated")
 
     shows()
     keys = {"run-1", "run-1-report", "run-1-mlflow", "encode-sentences"}
@@ -97,6 +97,8 @@ def test_a_run_shows_a_growing_table_progress_a_note_and_a_link(prefect_server, 
         found = {artifact["key"]: artifact for artifact in response.json()}
     assert set(found) == keys
     assert "round 1" in found["run-1"]["data"]
+    assert found["run-1"]["description"] == "Validated"
+    assert found["run-1-report"]["description"] == "The end"
     assert found["encode-sentences"]["data"] == 100.0
 
 
@@ -118,7 +120,35 @@ def test_a_server_that_does_not_answer_costs_seconds_once_and_the_run_nothing(
             return seconds()
 
     assert goes_on() < 2.0
-    assert caplog.text.count("Prefect's pages show no more of this run") == 1
+    assert caplog.text.count("Prefect's pages are not told for 30 s") == 1
+
+
+@pytest.mark.server
+def test_a_server_that_stalled_is_told_again_later_and_left_alone_ever_longer(
+    prefect_server, monkeypatch, caplog
+):
+    from prefect import flow
+
+    stalls = iter([True, True, False])
+    told: list[str] = []
+
+    def create(text, *_, **__):
+        if next(stalls):
+            raise TimeoutError("stalled")
+        told.append(text)
+
+    monkeypatch.setattr("prefect.artifacts.create_markdown_artifact", create)
+
+    @flow
+    def goes_on():
+        for text in ("first", "second", "third"):
+            markdown("note", text, "A note")
+            artifacts._silence.until = 0.0  # time passes
+
+    goes_on()
+    assert told == ["third"]
+    assert "not told for 30 s" in caplog.text
+    assert "not told for 60 s" in caplog.text
 
 
 @given(st.text())

@@ -47,15 +47,18 @@ def config(tmp_path: Path) -> InfoCSEIDC:
     )
 
 
+SAID = "on the validation split: encoder "
+
+
 def test_a_round_says_what_share_of_pairs_it_kept_and_others_have_none_to_tell(config, caplog):
     tracker, store = Tracker(), Store.default()
     caplog.set_level(logging.INFO, "sentemb_core")
     with recording(store, "r", [], {}) as record, without_prefect(store):
         self_train(config, Following(config, record, tracker))
     said = {
-        line.removeprefix("encoder ").partition(",")[0]: line
+        line.removeprefix(SAID).partition(",")[0]: line
         for line in caplog.messages
-        if line.startswith("encoder ")
+        if line.startswith(SAID)
     }
     found = tracker.metrics["round 1"]
     assert list(said) == ["start", "after conpono", "round 1", "control 1: neighbours only"]

@@ -162,7 +162,7 @@ def registration(
     rows = [row, best]
     training = SimpleNamespace(texts=texts, rows=rows, best=1, path=rows)
     config = InfoCSEIDC.model_validate({"corpus": CORPUS} | settings)
-    gating.registered(config, cast(Any, training), REF)
+    gating.registered(config, cast(Any, training), REF, "run-1")
     return told
 
 

@@ -170,6 +170,18 @@ def test_a_resumed_run_goes_on_in_the_same_mlflow_run(home):
     assert found["resumed"].info.status == "FINISHED"
 
 
+def test_a_run_that_goes_on_after_a_stop_is_running_and_ends_finished_with_its_children(home):
+    with contextlib.suppress(KeyboardInterrupt), tracked_run("stopped", key="run-9") as run:
+        run.child("start").log_metrics({"recall@5": 0.5})
+        raise KeyboardInterrupt
+    assert {run.info.status for run in runs(home).values()} == {"FAILED"}
+    with tracked_run("stopped", key="run-9") as run:
+        run.child("start").log_metrics({"recall@5": 0.5})
+        deliver(run.spool, home)
+        assert {run.info.status for run in runs(home).values()} == {"RUNNING"}
+    assert {run.info.status for run in runs(home).values()} == {"FINISHED"}
+
+
 @pytest.mark.parametrize("delivered", [True, False])
 def test_what_a_resumed_run_says_again_is_told_once(home, monkeypatch, impatient, delivered):
     if not delivered:

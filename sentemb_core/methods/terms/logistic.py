@@ -1,7 +1,6 @@
 """Terms that judge every pair by itself: seed 002's BCE, Contrastive Tension, IS-BERT."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 from torch import Tensor
@@ -39,23 +38,17 @@ def binary(
     return term
 
 
-def tension(
-    anchors: str,
-    others: str,
-    *,
-    rivals: int = 7,
-    reduction: Literal["mean", "sum"] = "mean",
-) -> CrossSampleTerm:
+def tension(anchors: str, others: str, *, rivals: int = 7) -> CrossSampleTerm:
     """Contrastive Tension: a row against itself and the next `rivals` rows, by inner products.
 
     The paper draws 7 negatives outside the batch; here row i has rows i+1 ... i+7 of the twin's
-    view (cyclic, so fewer in a smaller batch), less those of its document or text.
+    view (cyclic, so fewer in a smaller batch), less those of its document or text. The mean over
+    all logits (sentence-transformers takes their sum).
 
     Args:
         anchors: The view that the learner reads.
         others: The same sentences, row by row, as its independent twin reads them.
         rivals: Most negatives a row has.
-        reduction: Over all logits: `mean` (the paper), or `sum` (sentence-transformers).
     """
 
     def term(
@@ -69,31 +62,32 @@ def tension(
         logits = vectors[anchors] @ vectors[others].T
         positive = on_device(own, logits)
         negative = on_device(shifted & negatives(left, right, own), logits)
-        loss = binary_cross_entropy(logits[positive], logits[negative], reduction=reduction)
+        loss = binary_cross_entropy(logits[positive], logits[negative])
         return loss, {"unopposed_anchors": float(count_unopposed(positive, negative))}
 
     return term
 
 
-def mutual_information(tokens: str, sentences: str) -> CrossSampleTerm:
-    """IS-BERT: a token belongs to its own sentence, and to no other document's.
+def mutual_information(tokens: str) -> CrossSampleTerm:
+    """IS-BERT: a token belongs to its own sentence, the mean of its tokens, and to no other's.
 
     Args:
         tokens: A view with vectors [rows, time, dim], of which the first `len(tokens)` of a row
             are real.
-        sentences: The view, row by row, with their sentences' vectors [rows, dim].
     """
 
     def term(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner
     ) -> tuple[Tensor, dict[str, float]]:
-        left, right = batch.views[tokens], batch.views[sentences]
-        lengths = np.array([len(row) for row in left.tokens])
-        real = np.arange(vectors[tokens].shape[1]) < lengths[:, None]
-        own = np.eye(len(left), dtype=bool)
-        scores = vectors[tokens][on_device(real, vectors[tokens])] @ vectors[sentences].T
-        positive, negative = on_device(own, scores), on_device(negatives(left, right, own), scores)
-        row = on_device(np.repeat(np.arange(len(left)), lengths), scores)
+        view, features = batch.views[tokens], vectors[tokens]
+        lengths = np.array([len(row) for row in view.tokens])
+        real = on_device(np.arange(features.shape[1]) < lengths[:, None], features)
+        summed = features.masked_fill(~real[:, :, None], 0).sum(1)
+        sentences = summed / on_device(lengths, features)[:, None]
+        scores = features[real] @ sentences.T
+        own = np.eye(len(view), dtype=bool)
+        positive, negative = on_device(own, scores), on_device(negatives(view, view, own), scores)
+        row = on_device(np.repeat(np.arange(len(view)), lengths), scores)
         loss = jensen_shannon(scores, positive[row], negative[row])
         return loss, {"unopposed_anchors": float(count_unopposed(positive, negative))}
 

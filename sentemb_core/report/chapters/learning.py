@@ -41,8 +41,10 @@ def similarities(report: RunReport, drawings: Drawings) -> Html:
             ),
             panel(
                 drawings.get("geometry", ()),
-                "Each arrow is one round. Down: positives come closer. Left: sentences spread over "
-                "the sphere. Up and right together with a falling rank is a collapse.",
+                "Each arrow is one round on its own pairs, from the encoder that found them "
+                "(hollow) to the one that learnt from them. Down: positives come closer. Left: "
+                "sentences spread over the sphere. Far down and right, with a falling rank, is a "
+                "collapse: all sentences come closer.",
             ),
             explained("Geometry of the sentence vectors", GEOMETRY, body) if body else "",
         ]

@@ -1,7 +1,7 @@
 """Figures of what training did to the vectors, and of the trainings themselves."""
 
 from collections.abc import Iterator, Sequence
-from itertools import cycle, pairwise
+from itertools import cycle
 from typing import Literal
 
 import numpy as np
@@ -10,20 +10,20 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from sentemb_core.report.data import (
     Curve,
+    Move,
     PairPoints,
     Projection,
-    RoundRow,
     RunReport,
     Similarities,
 )
 from sentemb_core.report.drawing import BLUE, HUES, MARKERS, MUTED, VERMILLION, Drawing, drawable
-from sentemb_core.report.figures.canvas import canvas, column, legend_above
+from sentemb_core.report.figures.canvas import canvas, legend_above
 
 LINEAR_LOSS = 0.1
 """Below, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
 
 NARROWEST = 0.1
-"""Of the uniformity axis: a span of thousandths would look like a journey."""
+"""Of either axis of the geometry: a span of thousandths would look like a journey."""
 
 
 def similarity_drawings(report: RunReport) -> Iterator[Drawing]:
@@ -60,23 +60,24 @@ def shares(counts: Sequence[int]) -> np.ndarray:
 
 
 def geometry_drawings(report: RunReport) -> Iterator[Drawing]:
-    rows = [row for row in report.rounds if None not in (row.alignment, row.uniformity)]
-    if rows:
-        yield Drawing("geometry", "Alignment and uniformity of every encoder", geometry(rows))
+    if report.moves:
+        yield Drawing(
+            "geometry", "Alignment and uniformity, round by round", geometry(report.moves)
+        )
 
 
-def geometry(rows: Sequence[RoundRow]) -> Figure:
-    """The alignment-uniformity plane (Wang and Isola, 2020): one arrow a round, lower is better."""
+def geometry(moves: Sequence[Move]) -> Figure:
+    """The alignment-uniformity plane (Wang and Isola, 2020): an arrow from before to after."""
     figure, axes = canvas()
-    x, y = column(rows, "uniformity"), column(rows, "alignment")
-    for hue, marker, row, right, up in zip(cycle(HUES), cycle(MARKERS), rows, x, y, strict=False):
-        axes.plot(right, up, marker=marker, color=hue, linestyle="", label=drawable(row.label))
-    path = [place for place, row in enumerate(rows) if row.kind != "control"]
-    for start, end in pairwise(path):
+    for hue, marker, move in zip(cycle(HUES), cycle(MARKERS), moves, strict=False):
+        start, end = ((place.uniformity, place.alignment) for place in (move.before, move.after))
+        axes.plot(*start, marker=marker, color=hue, linestyle="", fillstyle="none")
+        axes.plot(*end, marker=marker, color=hue, linestyle="", label=drawable(move.label))
         arrow = {"arrowstyle": "->", "color": MUTED, "shrinkA": 5, "shrinkB": 5}
-        axes.annotate("", (x[end], y[end]), (x[start], y[start]), arrowprops=arrow)
+        axes.annotate("", end, start, arrowprops=arrow)
     axes.margins(0.15)
     axes.set_xlim(*_at_least(*axes.get_xlim(), NARROWEST))
+    axes.set_ylim(*_at_least(*axes.get_ylim(), NARROWEST))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.set_xlabel("uniformity (lower: spread out)")
     axes.set_ylabel("alignment (lower: pairs closer)")
