@@ -67,7 +67,8 @@ def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTra
     bases = {row.label: row for row in (run.rows[0], run.rows[run.best])}
     mapped: list[Row] = []
     for base in bases.values():
-        mapped.append(mapped_row(base, config.postprocess, run.texts, config))
+        label = f"{config.postprocess} of {base.label.removeprefix('after ')}"
+        mapped.append(mapped_row(label, config.postprocess, base, run.texts, config))
         watch(mapped[-1])
     tried = [run.rows[run.best], *mapped]
     best = verdict([recall_at_5(row.scores) for row in tried]).best
@@ -77,11 +78,11 @@ def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTra
     )
 
 
-@sub_flow(name="map", flow_run_name="{kind} of {base.label}")
-def mapped_row(base: Row, kind: Map, texts: Texts, config: RunConfig) -> Row:
+@sub_flow(name="map", flow_run_name="{label}")
+def mapped_row(label: str, kind: Map, base: Row, texts: Texts, config: RunConfig) -> Row:
     """The row of an encoder behind a map fitted on its own vectors of the corpus."""
     encoder = finished_encoder(base.encoder, base.sentences, kind, config.training.seed)
-    row = validated_row("mapped", f"{kind} of {base.label}", encoder, texts, config.annotation)
+    row = validated_row("mapped", label, encoder, texts, config.annotation)
     return row.model_copy(update={"before": base.label})
 
 

@@ -306,7 +306,7 @@ def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: P
     assert found.rows[: len(plain.rows)] == plain.rows
     assert [(row.kind, row.label, row.before) for row in found.rows[len(plain.rows) :]] == [
         ("mapped", f"{kind} of start", "start"),
-        ("mapped", f"{kind} of {base.label}", base.label),
+        ("mapped", f"{kind} of {base.label.removeprefix('after ')}", base.label),
     ]
     scores = [recall_at_5(row.scores) for row in found.rows]
     tried = [plain.best, *range(len(plain.rows), len(found.rows))]

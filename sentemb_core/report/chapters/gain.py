@@ -33,11 +33,12 @@ def verdict(report: RunReport, drawings: Drawings) -> Html:
 
 
 def _tiles(report: RunReport) -> Html:
-    """Start, best, a round beside its control, and the first fixed row, by the deciding metric."""
+    """Start, best, what a map made, a round beside its control, and the first fixed row."""
     best = [row for row in report.rounds if row.best and row.kind != "start"][:1]
     chosen = [
         *[row for row in report.rounds if row.kind == "start"][:1],
         *best,
+        *[row for row in report.rounds if row.kind == "mapped" and not row.best],
         *[row for row in _round_and_its_control(report.rounds) if row not in best],
         *report.fixed[:1],
     ]
