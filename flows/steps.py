@@ -9,6 +9,7 @@ from sentemb_core.configs import (
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
+    InfoCSEPlus,
     LabelsConfig,
     MethodRun,
     RoundsConfig,
@@ -60,22 +61,23 @@ def run_before_training(config: RunConfig, watch: Watch) -> SelfTraining:
 def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTraining:
     """The run with its start and its best encoder behind a map, too, if it asks for one.
 
-    The start shows what the map alone is worth; the best by validation is returned.
+    The start shows what the map alone is worth. Validation decides which is returned; InfoCSE++,
+    which always returns a fine-tuned encoder, does not return the start's.
     """
     if config.postprocess is None:
         return run
-    bases = {row.label: row for row in (run.rows[0], run.rows[run.best])}
+    chosen = run.rows[run.best]
+    bases = {row.label: row for row in (run.rows[0], chosen)}
     mapped: list[Row] = []
     for base in bases.values():
         label = f"{config.postprocess} of {base.label.removeprefix('after ')}"
         mapped.append(mapped_row(label, config.postprocess, base, run.texts, config))
         watch(mapped[-1])
-    tried = [run.rows[run.best], *mapped]
-    best = verdict([recall_at_5(row.scores) for row in tried]).best
-    last = len(run.rows) - 1
-    return run.model_copy(
-        update={"rows": [*run.rows, *mapped], "best": last + best if best else run.best}
-    )
+    tuned = isinstance(config, InfoCSEPlus) and chosen.kind == "fine-tuned"
+    tried = [chosen, *(row for row in mapped if not tuned or row.before == chosen.label)]
+    rows = [*run.rows, *mapped]
+    best = tried[verdict([recall_at_5(row.scores) for row in tried]).best]
+    return run.model_copy(update={"rows": rows, "best": rows.index(best)})
 
 
 @sub_flow(name="map", flow_run_name="{label}")

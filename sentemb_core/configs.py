@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
+from sentemb_core.method_settings import Condenser, FineTune, InfoCSEIDCPairs, MethodSettings
 from sentemb_core.types import Map, Pooling, Positives, Precision, Similarity, Storage
 
 
@@ -436,6 +436,15 @@ class RunConfig(Config):
 
 class MethodRun(RunConfig):
     """A run of one training, by any method that needs no annotation."""
+
+    @model_validator(mode="after")
+    def _a_head_has_no_map(self) -> "MethodRun":
+        if self.postprocess and isinstance(self.training.method, Condenser):
+            raise ValueError(
+                "a Condenser stage is returned for its head, which no encoder behind a map has: "
+                "leave postprocess to the run that begins with it"
+            )
+        return self
 
     @model_validator(mode="after")
     def _nothing_annotates(self) -> "MethodRun":

@@ -11,7 +11,7 @@ from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, verdict_on_tuned
 from flows.settings import checked, settings
-from flows.steps import run_before_training
+from flows.steps import run_before_training, run_with_maps
 from sentemb_core.configs import (
     CyclesConfig,
     FineTuneRun,
@@ -123,6 +123,24 @@ def test_one_cycle_is_self_training_and_one_fine_tuning(corpus_file: Path):
     found = cycled(plus_run(corpus_file, cycles={"max_cycles": 1}))
     assert [row.kind for row in found.rows][2:] == ["round", "fine-tuned"]
     assert found.best == 3
+
+
+def test_cycles_return_a_fine_tuned_encoder_behind_a_map_or_without_never_the_starts(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    config = plus_run(corpus_file, cycles={"max_cycles": 1}, postprocess="whitening")
+    plain = cycled(config)
+    order = {"start": 0.9, plain.rows[-1].label: 0.5}
+
+    def judged(scores: object) -> float:
+        return next(order.get(row.before, 0.4) for row in found if row.scores == scores)
+
+    found = [plain.rows[plain.best]]
+    monkeypatch.setattr("flows.steps.recall_at_5", judged)
+    with without_prefect(Store.default()):
+        mapped = run_with_maps(plain, config, found.append)
+    assert [row.kind for row in mapped.rows[-2:]] == ["mapped", "mapped"]
+    assert mapped.rows[mapped.best].before == plain.rows[plain.best].label
 
 
 def test_cycles_stop_when_the_fine_tuned_encoder_stops_growing(monkeypatch: pytest.MonkeyPatch):

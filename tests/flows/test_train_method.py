@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from pydantic import ValidationError
 
 from flows.commands import closing_words
 from flows.settings import checked, settings
@@ -43,6 +44,12 @@ def tiny_method(source: Path, method: str = "conpono", **changes: object) -> Met
 def trained(config: MethodRun) -> SelfTraining:
     with without_prefect(Store.default()):
         return trained_once(config, lambda row: None)
+
+
+def test_a_condenser_stage_has_no_map(corpus_file: Path):
+    stage = {"method": {"name": "condenser"}}
+    with pytest.raises(ValidationError, match="returned for its head, which no encoder behind"):
+        tiny_method(corpus_file, training=stage, postprocess="flow")
 
 
 def test_a_run_trains_once_and_keeps_what_validation_prefers(corpus_file: Path):
