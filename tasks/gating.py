@@ -30,6 +30,9 @@ PLACES = {part: {"source"} for part in ("corpus", "labels")} | {
 }
 """Settings that say where files lie; what these hold is told by digests."""
 
+LATER = ("postprocess",)
+"""Settings that older versions did not know: unset, they make no other version of an encoder."""
+
 LABEL_SHARE = "label_share"
 """Tag of a version: the share of all documents, drawn by a hash, whose labels it learnt from."""
 
@@ -85,6 +88,7 @@ def registered(
     from sentemb_core.evaluation.canary import drawn_sentences
 
     start, best = training.rows[0], training.rows[training.best]
+    settings = config.model_dump(mode="json", exclude=PLACES)
     test = scores_of(best.scores)["test"].document_to_counterpart
     return register(
         opened(encoder),
@@ -92,7 +96,7 @@ def registered(
         fingerprint=fingerprint_of(
             training.texts.documents.digest,
             start.encoder.digest,
-            config.model_dump(mode="json", exclude=PLACES),
+            {name: told for name, told in settings.items() if name not in LATER or told},
             training.best,
             best.encoder.digest,
         ),

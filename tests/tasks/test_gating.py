@@ -167,7 +167,13 @@ def registration(
 
 
 @pytest.mark.parametrize(
-    "changed", [{"made": ref("1")}, {"documents": ref("1")}, {"control": False}]
+    "changed",
+    [
+        {"made": ref("1")},
+        {"documents": ref("1")},
+        {"control": False},
+        {"postprocess": "whitening"},
+    ],
 )
 def test_another_encoder_corpus_or_setting_is_another_version(
     changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -176,6 +182,23 @@ def test_another_encoder_corpus_or_setting_is_another_version(
     told = [registration(monkeypatch, **changes) for changes in ({}, {}, changed)]
     first, again, other = (one["fingerprint"] for one in told)
     assert first == again != other
+
+
+def test_a_setting_that_older_versions_did_not_know_makes_no_version_while_it_is_unset(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    counted: list[dict[str, Any]] = []
+
+    def fingerprint(data: str, parent: str, config: dict[str, Any], *_: object) -> str:
+        counted.append(config)
+        return ""
+
+    monkeypatch.setattr(gating, "fingerprint_of", fingerprint)
+    registration(monkeypatch)
+    registration(monkeypatch, postprocess="flow")
+    assert [config.get("postprocess") for config in counted] == [None, "flow"]
+    assert "postprocess" not in counted[0]
+    assert counted[0]["control"] is True
 
 
 def test_where_the_start_encoder_lay_makes_no_version(monkeypatch: pytest.MonkeyPatch):
