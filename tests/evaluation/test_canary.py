@@ -54,7 +54,7 @@ def test_an_index_of_another_encoder_of_the_same_size_is_not(canaries, tmp_path)
     found = compare(canaries, index_of(static(seed=1), tmp_path / "other"))
     assert not found.same
     assert found.least_cosine < 0.9
-    assert "Another encoder: 10 canaries" in found.reason
+    assert "Another encoder: the least alike of 10 canaries" in found.reason
 
 
 def test_a_canary_without_a_known_word_is_the_same_only_if_it_is_zero_in_both(canaries):
