@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from flows.steps import Watch
     from sentemb_core.store.runs import Run
     from tasks.publish import Outcome
-    from tasks.rows import SelfTraining
+    from tasks.rows import Row, SelfTraining
     from tasks.walking import Plan
 
 
@@ -184,10 +184,13 @@ def walk(config: AnyRun) -> None:
     """`run_of` without Prefect, for a plan. A flow takes a quarter of a second to import."""
     from flows.steps import run_with_maps
 
-    run_with_maps(trained(config, lambda row: None), config, lambda row: None)
+    def watch(row: "Row") -> None:
+        """Nobody looks at the rows of a plan."""
+
+    run_with_maps(self_training(config, watch), config, watch)
 
 
-def trained(config: AnyRun, watch: "Watch") -> "SelfTraining":
+def self_training(config: AnyRun, watch: "Watch") -> "SelfTraining":
     """What the loop of this kind of run makes."""
     match config:
         case InfoCSEPlus():

@@ -169,6 +169,87 @@ def evaluation() -> Evaluation:
     )
 
 
+def facts() -> list[Fact]:
+    return [
+        Fact(label="Data", value="3f9a" * 16),
+        Fact(label="Model", value="77c1" * 16),
+        Fact(label="Tracking", value="run 12", link="http://127.0.0.1:5000/#/runs/12"),
+        Fact(label="torch", value="2.13.0"),
+    ]
+
+
+def fixed_rows() -> list[FixedRow]:
+    return [
+        FixedRow(label="BM25", validation=directions(0.696, 0.8), test=directions(0.69, 0.79)),
+        FixedRow(label="start encoder", validation=directions(0.157, 0.2)),
+        FixedRow(label="random encoder", validation=directions(0.14, 0.12)),
+    ]
+
+
+def document() -> DocumentClusters:
+    return DocumentClusters(
+        name="18f-2016-09-14",
+        counterpart="What we learned while building a design system",
+        sentences=SENTENCES,
+        rounds=[
+            Labelling(label=label, clusters=clusters)
+            for label, clusters in zip(ROUNDS, LABELS, strict=True)
+        ],
+    )
+
+
+def cluster_sizes() -> list[ClusterSizes]:
+    return [
+        ClusterSizes(label="round 1", sizes=[2, 3, 4, 5, 6, 9], counts=[2100, 700, 300, 90, 31, 2]),
+        ClusterSizes(label="round 2", sizes=[2, 3, 4, 7, 20], counts=[900, 400, 100, 60, 44]),
+    ]
+
+
+def moves() -> list[Move]:
+    return [
+        Move(
+            label=label,
+            before=Place(alignment=1.1 - 0.2 * place, uniformity=-1.5 - 0.35 * place),
+            after=Place(alignment=0.8 - 0.2 * place, uniformity=-1.9 - 0.35 * place),
+        )
+        for place, label in enumerate(ROUNDS[2:])
+    ]
+
+
+def overlaps(rng: np.random.Generator) -> list[PairPoints]:
+    return [
+        PairPoints(label=label, jaccard=rng.beta(1.5, 6, 300), cosine=rng.beta(6, 3, 300))
+        for label in ROUNDS[2:]
+    ]
+
+
+def refused_documents() -> Refusals:
+    return Refusals(
+        read=1004,
+        counts={"empty": 3, "nul": 1},
+        file="objects/quarantine.parquet",
+        rows=[
+            QuarantineRow(where="blog.jsonl", row=17, reason="empty", excerpt=""),
+            QuarantineRow(where="blog.jsonl", row=91, reason="nul", excerpt="The\x00 team"),
+        ],
+    )
+
+
+def refused_labels() -> Refusals:
+    return Refusals(
+        read=400,
+        counts={"duplicate-label": 3},
+        file="objects/rejected_labels.parquet",
+        rows=[QuarantineRow(where="l.csv", row=5, reason="duplicate-label", excerpt="forms")],
+    )
+
+
+def pairs(*ends: tuple[int, int, float]) -> list[SentencePair]:
+    return [
+        SentencePair(left=SENTENCES[i], right=SENTENCES[j], cosine=value) for i, j, value in ends
+    ]
+
+
 @pytest.fixture(scope="session")
 def report() -> RunReport:
     rng = np.random.default_rng(7)
@@ -178,74 +259,26 @@ def report() -> RunReport:
         "itself is worth 0.013 over the same number of steps on neighbours, within the band.",
         notes=["The run shares its validation split with no training text."],
         command="python -m flows run --config deployments/demo.toml --name from-nothing",
-        facts=[
-            Fact(label="Data", value="3f9a" * 16),
-            Fact(label="Model", value="77c1" * 16),
-            Fact(label="Tracking", value="run 12", link="http://127.0.0.1:5000/#/runs/12"),
-            Fact(label="torch", value="2.13.0"),
-        ],
+        facts=facts(),
         candidates=1000,
         queries={"validation": 323, "test": 409},
         rounds=round_rows(),
-        fixed=[
-            FixedRow(label="BM25", validation=directions(0.696, 0.8), test=directions(0.69, 0.79)),
-            FixedRow(label="start encoder", validation=directions(0.157, 0.2)),
-            FixedRow(label="random encoder", validation=directions(0.14, 0.12)),
-        ],
-        document=DocumentClusters(
-            name="18f-2016-09-14",
-            counterpart="What we learned while building a design system",
-            sentences=SENTENCES,
-            rounds=[
-                Labelling(label=label, clusters=clusters)
-                for label, clusters in zip(ROUNDS, LABELS, strict=True)
-            ],
-        ),
-        cluster_sizes=[
-            ClusterSizes(
-                label="round 1", sizes=[2, 3, 4, 5, 6, 9], counts=[2100, 700, 300, 90, 31, 2]
-            ),
-            ClusterSizes(label="round 2", sizes=[2, 3, 4, 7, 20], counts=[900, 400, 100, 60, 44]),
-        ],
+        fixed=fixed_rows(),
+        document=document(),
+        cluster_sizes=cluster_sizes(),
         similarities=similarities(rng),
-        moves=[
-            Move(
-                label=label,
-                before=Place(alignment=1.1 - 0.2 * place, uniformity=-1.5 - 0.35 * place),
-                after=Place(alignment=0.8 - 0.2 * place, uniformity=-1.9 - 0.35 * place),
-            )
-            for place, label in enumerate(ROUNDS[2:])
-        ],
-        overlaps=[
-            PairPoints(label=label, jaccard=rng.beta(1.5, 6, 300), cosine=rng.beta(6, 3, 300))
-            for label in ROUNDS[2:]
-        ],
+        moves=moves(),
+        overlaps=overlaps(rng),
         projections=projections(rng),
         curves=curves(rng),
         evaluation=evaluation(),
-        best_pairs=[
-            SentencePair(left=SENTENCES[2], right=SENTENCES[3], cosine=0.91),
-            SentencePair(left=SENTENCES[4], right=SENTENCES[5], cosine=0.88),
-        ],
-        worst_pairs=[SentencePair(left=SENTENCES[0], right=SENTENCES[7], cosine=0.12)],
+        best_pairs=pairs((2, 3, 0.91), (4, 5, 0.88)),
+        worst_pairs=pairs((0, 7, 0.12)),
         lost_queries=[
             LostQuery(query=SENTENCES[6], wanted="Roadmap", found="Forms that work", rank=812)
         ],
         corpus={"documents": 1000, "sentences": 18_422, "mean_sentences": 18.422},
-        quarantine=Refusals(
-            read=1004,
-            counts={"empty": 3, "nul": 1},
-            file="objects/quarantine.parquet",
-            rows=[
-                QuarantineRow(where="blog.jsonl", row=17, reason="empty", excerpt=""),
-                QuarantineRow(where="blog.jsonl", row=91, reason="nul", excerpt="The\x00 team"),
-            ],
-        ),
-        labels=Refusals(
-            read=400,
-            counts={"duplicate-label": 3},
-            file="objects/rejected_labels.parquet",
-            rows=[QuarantineRow(where="l.csv", row=5, reason="duplicate-label", excerpt="forms")],
-        ),
+        quarantine=refused_documents(),
+        labels=refused_labels(),
         timings=timings(),
     )
