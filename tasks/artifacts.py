@@ -151,6 +151,7 @@ def _shown(call: Callable[[], Any]) -> Any:
         log.warning("Prefect's pages are not told for %g s: %s", _silence.next, found)
         _silence.next *= 2
         return None
+    _silence.next = SILENCE
     return found
 
 

@@ -44,7 +44,7 @@ def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[st
         counts["counterpart_sentences"] += len(found) - len(sentences)
     if not sentences:
         raise RefusedError("empty", counterpart or "")
-    counts["documents_with_tags"] += any("<" in one and _TAG.search(one) for one in sentences)
+    counts["rows_with_tags"] += any("<" in one and _TAG.search(one) for one in sentences)
     return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
 
 

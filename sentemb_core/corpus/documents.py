@@ -64,7 +64,7 @@ class CorpusReport(BaseModel):
     duplicate_documents: int = Field(
         default=0, description="Kept: the same sentences as an earlier one."
     )
-    documents_with_tags: int = Field(default=0, description="HTML tags, which are kept.")
+    rows_with_tags: int = Field(default=0, description="HTML tags, which are kept.")
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
 
     def summary(self) -> str:
@@ -110,10 +110,10 @@ def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> C
     report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
-    if report.documents_with_tags > MANY_TAGS * report.rows_read:
+    if report.rows_with_tags > MANY_TAGS * report.rows_read:
         log.warning(
             "%d of %d rows hold HTML tags, which are read as words and hide where a sentence ends: "
-            "strip them first.", report.documents_with_tags, report.rows_read,
+            "strip them first.", report.rows_with_tags, report.rows_read,
         )  # fmt: skip
     check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
     return report

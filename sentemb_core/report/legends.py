@@ -91,7 +91,7 @@ COUNTS: Legend = {
     "not drawn": "documents outside the sample that was asked for.",
     "duplicate sentences": "dropped, for their document has them already.",
     "counterpart sentences": "dropped, for they give their document's counterpart away.",
-    "documents with tags": "of HTML, which are read as words: better stripped before.",
+    "rows with tags": "of HTML, which are read as words: better stripped before.",
     "duplicate documents": "kept, with the same sentences as an earlier one.",
     "read by the encoder": "what lies behind its last token is not seen, and all that its "
     "vocabulary lacks is one and the same to it.",

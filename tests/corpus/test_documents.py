@@ -93,7 +93,7 @@ def test_a_text_that_speaks_of_nothing_is_one(tmp_path: Path) -> None:
 )
 def test_html_in_the_texts_is_warned_about(tmp_path: Path, caplog, text: str, told: bool) -> None:
     report, documents, _ = read(jsonl(tmp_path / "a.jsonl", [*texts(40), {"text": text}]))
-    assert report.documents_with_tags == told
+    assert report.rows_with_tags == told
     assert ("1 of 41 rows hold HTML tags" in caplog.text) is told
     assert text.split()[0] in documents[-1].sentences[0]
 
