@@ -93,7 +93,8 @@ class RunOptions:
         Map | None,
         Parameter(
             help="Try the start encoder and the best one behind a map fitted on their own vectors, "
-            "too: BERT-whitening, or a small BERT-flow. Validation decides."
+            "too: BERT-whitening, one that stops half way, or a small BERT-flow. Validation "
+            "decides."
         ),
     ] = None
     seed: Annotated[

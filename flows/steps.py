@@ -70,7 +70,7 @@ def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTra
     bases = {row.label: row for row in (run.rows[0], chosen)}
     mapped: list[Row] = []
     for base in bases.values():
-        label = f"{config.postprocess} of {base.label.removeprefix('after ')}"
+        label = f"{config.postprocess.replace('_', ' ')} of {base.label.removeprefix('after ')}"
         mapped.append(mapped_row(label, config.postprocess, base, run.texts, config))
         watch(mapped[-1])
     tuned = isinstance(config, InfoCSEPlus) and chosen.kind == "fine-tuned"

@@ -246,7 +246,9 @@ def postprocess(
     source: Source,
     folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
     *,
-    by: Annotated[Map, Parameter(help="BERT-whitening, or a small BERT-flow.")],
+    by: Annotated[
+        Map, Parameter(help="BERT-whitening, one that stops half way, or a small BERT-flow.")
+    ],
     keep: Annotated[
         int | None,
         Parameter(
@@ -263,8 +265,8 @@ def postprocess(
     """
     require_places("MODEL SOURCE", model, source)
     if keep is not None and by == "flow":
-        raise UsageError("A flow keeps every dimension: leave --keep out, or take --by whitening.")
-    checked = checked_source(source, corpus)
+        raise UsageError("A flow keeps every dimension: leave --keep out, or take a whitening.")
+    checked, named = checked_source(source, corpus), by.replace("_", " ")
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card
@@ -275,9 +277,9 @@ def postprocess(
         read = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
         with progress("encode sentences", len(read)) as update:
             vectors = pooled_vectors(encoder, encoder.tokenise(read), progress=update)
-        with progress(f"fit the {by}", len(read)) as update:
+        with progress(f"fit the {named}", len(read)) as update:
             made = behind_map(encoder, vectors, by, keep=keep, progress=update)
-        card = model_card(CardFacts(name=f"{Path(model).name} behind a {by}", base=model))
+        card = model_card(CardFacts(name=f"{Path(model).name} behind a {named}", base=model))
         _save(made, folder, card)
     if json:
         console.emit({"folder": str(folder), "sentences": len(read), "dim": made.dim})

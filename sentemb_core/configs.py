@@ -411,8 +411,8 @@ class RunConfig(Config):
     postprocess: Map | None = Field(
         default=None,
         description="Try the start encoder and the best one behind a map that is fitted on their "
-        "own vectors, too: BERT-whitening (Su et al. 2021) or a small BERT-flow (Li et al. 2020). "
-        "Validation decides.",
+        "own vectors, too: BERT-whitening (Su et al. 2021), one that stops half way (ours), or a "
+        "small BERT-flow (Li et al. 2020). Validation decides.",
     )
     register_model: bool = Field(
         default=True,

@@ -26,7 +26,7 @@ Precision = Literal["float32", "bfloat16"]
 Storage = Literal["float16", "float32"]
 """Of vectors on disk."""
 
-Map = Literal["whitening", "flow"]
+Map = Literal["whitening", "soft_whitening", "flow"]
 """What an encoder may stand behind, fitted on its own vectors while it stays as it is."""
 
 Positives = Literal["cluster", "edge", "related"]

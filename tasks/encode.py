@@ -116,9 +116,10 @@ def finished_encoder(
         progress("encode sentences", len(seen)) as advance,
     ):
         pooled = pooled_vectors(before, corpus.tokens(seen), progress=advance)
-    with progress(f"fit the {kind}", len(seen)) as advance:
+    named = kind.replace("_", " ")
+    with progress(f"fit the {named}", len(seen)) as advance:
         made = behind_map(before, pooled, kind, seed=seed, progress=advance)
     with written("model") as draft:
-        facts = CardFacts(name=f"sentemb {kind}", parent=encoder.digest, corpus=sentences.digest)
+        facts = CardFacts(name=f"sentemb {named}", parent=encoder.digest, corpus=sentences.digest)
         save_encoder(made, draft.path, model_card(facts))
     return draft.ref

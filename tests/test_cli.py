@@ -301,14 +301,14 @@ def test_a_whitened_encoder_is_an_encoder_of_fewer_dimensions_and_a_flow_keeps_a
     call, model, corpus, tmp_path
 ):
     told = {}
-    for by, more in (("whitening", ("--keep", "4")), ("flow", ())):
+    for by, more in (("whitening", ("--keep", "4")), ("soft_whitening", ()), ("flow", ())):
         folder = tmp_path / by
         words = ("postprocess", model, corpus, str(folder), "--by", by, *more, *COLUMNS)
         code, said, _ = call(*words, "--json")
         told[by] = json.loads(said)
         assert (code, load_encoder(folder).dim) == (0, told[by]["dim"])
-        assert f"behind a {by}" in (folder / "README.md").read_text()
-    assert [told[by]["dim"] for by in ("whitening", "flow")] == [4, 16]
+        assert f"behind a {by.replace('_', ' ')}" in (folder / "README.md").read_text()
+    assert [told[by]["dim"] for by in ("whitening", "soft_whitening", "flow")] == [4, 15, 16]
     assert {one["sentences"] for one in told.values()} == {24}
     out = tmp_path / "vectors.parquet"
     assert call("encode", str(tmp_path / "whitening"), corpus, str(out), *COLUMNS)[0] == 0

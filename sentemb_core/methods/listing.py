@@ -92,7 +92,7 @@ UNTRAINED = {
     "word vectors": "--encoder FILE of GloVe, word2vec or fastText; those of a corpus are a row of "
     "every table",
     "whitening, flow": "sentemb postprocess MODEL SOURCE FOLDER --by whitening "
-    "(--splitter none for one sentence a row)",
+    "(soft_whitening, flow; --splitter none for one sentence a row)",
     "BM25": "a row of every run and benchmark; python -m flows compare BM25 MODEL",
     "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
 }

@@ -15,7 +15,7 @@ from torch import nn
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
-from sentemb_core.postprocess.whitening import Whitening, fitted_whitening
+from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
 from sentemb_core.types import Map
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def whitened(
-    encoder: Encoder, vectors: Float32[np.ndarray, "n dim"], keep: int | None = None
+    encoder: Encoder,
+    vectors: Float32[np.ndarray, "n dim"],
+    keep: int | None = None,
+    power: float = 1.0,
 ) -> Encoder:
     """BERT-whitening: one more layer, or for a static table whitened rows.
 
@@ -33,12 +36,13 @@ def whitened(
         encoder: Shares its transformer and its tokenizer with the one that comes out.
         vectors: Of its own texts, pooled.
         keep: Dimensions that stay; none: all in which the vectors vary.
+        power: 1 whitens, `whitening.SOFT` stops half way.
 
     Raises:
         UsageError: `keep` lies outside 1..dim.
         BadEmbeddingError: The vectors vary in fewer directions than it keeps, or are not finite.
     """
-    whitening = fitted_whitening(vectors, keep)
+    whitening = fitted_whitening(vectors, keep, power)
     if isinstance(encoder.backbone, StaticTable) and encoder.layers is None:
         return _rebuilt(encoder, _whitened_table(encoder.backbone, whitening), None)
     return _with_layers(encoder, whitening.linear())
@@ -83,16 +87,16 @@ def behind_map(
         encoder: As `whitened`, `flowed`.
         vectors: The same.
         kind: Which map.
-        keep: Of a whitening.
+        keep: Of a whitening, soft or not.
         seed: Of a flow.
         progress: Of a flow; a whitening is one decomposition.
 
     Raises:
         UsageError, BadEmbeddingError, DivergedError: as `whitened`, `flowed`.
     """
-    if kind == "whitening":
-        return whitened(encoder, vectors, keep)
-    return flowed(encoder, vectors, seed, progress)
+    if kind == "flow":
+        return flowed(encoder, vectors, seed, progress)
+    return whitened(encoder, vectors, keep, SOFT if kind == "soft_whitening" else 1.0)
 
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:

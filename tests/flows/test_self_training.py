@@ -296,17 +296,17 @@ def test_validation_during_training_reloads_the_best(corpus_file: Path):
     assert max(score for _, score in report["scores"]) == recall_at_5(found.rows[-1].scores)
 
 
-@pytest.mark.parametrize("kind", ["whitening", "flow"])
+@pytest.mark.parametrize("kind", ["whitening", "soft_whitening", "flow"])
 def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: Path, kind: str):
     config = tiny_run(corpus_file, postprocess=kind)
     plain = trained(config)
     with without_prefect(Store.default()):
         found = run_with_maps(plain, config, lambda row: None)
-    base = plain.rows[plain.best]
+    base, named = plain.rows[plain.best], kind.replace("_", " ")
     assert found.rows[: len(plain.rows)] == plain.rows
     assert [(row.kind, row.label, row.before) for row in found.rows[len(plain.rows) :]] == [
-        ("mapped", f"{kind} of start", "start"),
-        ("mapped", f"{kind} of {base.label.removeprefix('after ')}", base.label),
+        ("mapped", f"{named} of start", "start"),
+        ("mapped", f"{named} of {base.label.removeprefix('after ')}", base.label),
     ]
     scores = [recall_at_5(row.scores) for row in found.rows]
     tried = [plain.best, *range(len(plain.rows), len(found.rows))]

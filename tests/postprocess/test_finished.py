@@ -12,7 +12,7 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.word_vectors import WordVectors, word_encoder
 from sentemb_core.errors import UsageError
-from sentemb_core.postprocess.finished import flowed, whitened
+from sentemb_core.postprocess.finished import behind_map, flowed, whitened
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import fitted_whitening
 from tests.encoder.starting import invented, start
@@ -45,6 +45,17 @@ def test_a_whitened_encoder_has_covariance_one_here_and_elsewhere(name, keep, tm
     np.testing.assert_allclose(ours, expected, atol=2e-3)
     np.testing.assert_allclose(np.cov(ours.T), np.eye(white.dim), atol=1e-4)
     np.testing.assert_allclose(peer_vectors(white, tmp_path), ours, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_a_soft_whitening_leaves_each_deviation_its_square_root(name: str):
+    encoder = start(name, similarity="dot")
+    white, soft = (
+        embed_texts(behind_map(encoder, pooled(encoder), kind), TEXTS)
+        for kind in ("whitening", "soft_whitening")
+    )
+    variances = np.linalg.eigvalsh(np.cov(pooled(encoder).T.astype(np.float64)))[::-1]
+    np.testing.assert_allclose(soft, white * variances[: white.shape[1]] ** 0.25, atol=2e-3)
 
 
 def test_a_static_table_is_whitened_in_its_rows_and_a_transformer_by_a_layer():

@@ -48,6 +48,19 @@ def test_four_points_of_a_plane_come_out_as_worked_out_by_hand():
     np.testing.assert_allclose(white, [[0, far], [0, -far], [far, 0], [-far, 0]], atol=1e-12)
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12), power=st.floats(0, 1, exclude_max=True)
+)
+def test_a_power_leaves_each_direction_what_it_does_not_take(seed: int, dim: int, power: float):
+    """Variances lambda^(1 - power) on the axes, in the order of the whole whitening's."""
+    vectors = drawn(seed, 40 + 10 * dim, dim)
+    soft = fitted_whitening(vectors, power=power).transformed(vectors)
+    variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(vectors.astype(np.float64).T)))[::-1]
+    covariance = np.atleast_2d(np.cov(soft, rowvar=False))
+    np.testing.assert_allclose(covariance, np.diag(variances ** (1 - power)), atol=1e-6)
+
+
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), shift=st.floats(-20, 20))
 def test_a_constant_added_to_all_vectors_changes_no_cosine(seed: int, shift: float):
