@@ -111,7 +111,7 @@ def sts_lines() -> list[list[str]]:
         numbers: list[str] = []
         for power in (None, *POWERS):
             one, other = behind(general, power, first, second)
-            found = spearmanr((one * other).sum(axis=1), pairs.score).statistic
+            found = spearmanr((one * other).sum(axis=1), pairs.gold).statistic
             numbers.append(across([float(found)]))
         told.append([f"{label}, Spearman", *numbers, "", ""])
     return told
