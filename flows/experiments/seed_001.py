@@ -55,6 +55,12 @@ TRAINED = (
 FROM_BASE = SMALL.with_difference(f"{BASE}, its mean in place of [CLS], {TRAINED}")
 
 
+START = Arm(label="start encoder", pooling="first_last_mean")
+"""As the paper has BERT; the pooling that methods start from is the next one's."""
+
+START_MEAN = Arm(label="start encoder, mean")
+
+
 def arm(label: str, name: str = "", pooling: Pooling | None = None, times: float = 1.0) -> Arm:
     """A method of the table of methods; its name is the label unless told."""
     step = Train.model_validate({"method": METHODS[name or label], "times": times})
@@ -81,11 +87,11 @@ def ablation(
     axis: str | None = None,
     small: Budget = FROM_BASE,
 ) -> Experiment:
-    """Arms on STS-B dev."""
+    """Arms on STS-B dev, beside what they start from."""
     return Experiment(
         id=id,
         title=title,
-        arms=arms,
+        arms=(START_MEAN, *arms),
         columns=(DEV,),
         claims=claims,
         axis=axis,
@@ -96,7 +102,6 @@ def ablation(
 
 
 WORDS = Arm(label="word vectors", system="word vectors")
-START = Arm(label="start encoder", pooling="first_last_mean")
 INFOCSE_AUX = arm("infocse_aux")
 WITHOUT_MLM = InfoCSEAux(weight=0.0)
 
@@ -133,6 +138,7 @@ SIMILARITY = Experiment(
     arms=(
         WORDS,
         START,
+        START_MEAN,
         Arm(label="flow", steps=(Finish(map="flow"),), pooling="last_two_mean"),
         Arm(label="whitening", steps=(Finish(map="whitening"),), pooling="first_block_last_mean"),
         *(arm(name, pooling="mean") for name in OF_MEANS),
@@ -175,6 +181,7 @@ RETRIEVAL = Experiment(
         Arm(label="random vectors", system="random"),
         Arm(label="BM25", system="BM25"),
         START,
+        START_MEAN,
         *map(arm, RETRIEVERS),
         INFOCSE_AUX,
     ),
@@ -202,8 +209,16 @@ RETRIEVAL = Experiment(
 PRE_TRAINED = ablation(
     id="s001.t4",
     title="Auxiliary network pre-trained or not",
-    arms=(INFOCSE_AUX, arm("infocse_aux_random_head")),
-    claims=(claim("Pre-training its network helps", "infocse_aux", "infocse_aux_random_head"),),
+    arms=(
+        INFOCSE_AUX,
+        arm("infocse_aux_random_head"),
+        arm("diffcse"),
+        arm("diffcse_random_generator"),
+    ),
+    claims=(
+        claim("Pre-training its network helps", "infocse_aux", "infocse_aux_random_head"),
+        claim("(ours) So does DiffCSE's generator", "diffcse", "diffcse_random_generator"),
+    ),
 )
 
 LOSSES = ablation(
@@ -344,7 +359,7 @@ IN_DOMAIN = Experiment(
 BOTH = Experiment(
     id="s001.t12",
     title="Replaced-token detection, masked language, both",
-    arms=tuple(map(arm, (*EITHER, "rtd_mlm"))),
+    arms=(START_MEAN, *map(arm, (*EITHER, "rtd_mlm"))),
     columns=(DEV, *STS),
     claims=(
         claim("Both losses are better than either, on STS-B dev", "rtd_mlm", *EITHER, on=(DEV,)),

@@ -99,10 +99,13 @@ BASES = {"SimCSE": SimCSE(), "ESimCSE": ESimCSE(), "SNCSE": SNCSE()}
 MAIN = Experiment(
     id="s004.t1",
     title="HiCL on three methods, and each alone",
-    arms=tuple(
-        one
-        for name, base in BASES.items()
-        for one in (arm(name.lower(), base), arm(f"hicl ({name})", sliced(base=base)))
+    arms=(
+        Arm(label="start encoder"),
+        *(
+            one
+            for name, base in BASES.items()
+            for one in (arm(name.lower(), base), arm(f"hicl ({name})", sliced(base=base)))
+        ),
     ),
     columns=STS,
     claims=tuple(
