@@ -27,6 +27,20 @@ NO_METHODS: Mapping[str, str] = {
     ),
     "tsdae": "take --method clm_autoencoder --preset tsdae",
     "infocse": "two papers have this name: take infocse_idc or infocse_aux",
+    **dict.fromkeys(
+        ("whitening", "soft_whitening", "flow"),
+        "it is fitted without a gradient: --postprocess whitening (soft_whitening, flow) tries it "
+        "on the start and on what a method made",
+    ),
+    **dict.fromkeys(
+        ("bm25", "random"),
+        "it is a row of every run; `python -m flows benchmark MODEL --fusion` and `compare BM25 "
+        "MODEL` say more",
+    ),
+    **dict.fromkeys(
+        ("glove", "word2vec", "fasttext", "word_vectors"),
+        "a file of word vectors is an encoder: --encoder FILE",
+    ),
 }
 """Names that a paper or our own flows have, and what to ask for in their place."""
 

@@ -31,7 +31,8 @@ class SimCSE(Settings):
         default=0.05, description="Divides the similarity: the paper's and the code's."
     )
     mlm: Weight = Field(
-        default=0.0, description="Of a masked-language term; the paper has .1 or none."
+        default=0.0, description="Of a masked-language term, none in the paper's own tables; beside it the paper "
+        "tries .01, .1 and 1, its code has .1."
     )
     mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too.")
 
