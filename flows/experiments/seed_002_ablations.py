@@ -209,7 +209,7 @@ RESCORING = Experiment(
     small=small("Documents cut to their first 12 sentences"),
     paper=PAPER_ONCE,
     differs="Documents that look for their titles in place of eProduct; alpha is chosen on the "
-    "validation split, not on the set judged.",
+    "validation split, not on the test split that judges, and whose curve this is.",
 )
 
 
