@@ -89,6 +89,10 @@ class TinyCorpus:
     def document_of(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.held_out)), np.diff(self.offsets))
 
+    def spans_of(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        document = self.document_of[sentences]
+        return self.offsets[document], self.offsets[document + 1]
+
     def uncut_tokens(self, sentences: np.ndarray) -> list[np.ndarray]:
         return [self.sentences[k] for k in sentences.tolist()]
 

@@ -1,6 +1,7 @@
 """The study: what picks the pairs of each round, and whom a document is drawn with."""
 
 import os
+from typing import cast
 from unittest import mock
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.corpus.tokens import TokenCorpus
+from tests import tiny
+
 with mock.patch.dict(os.environ):  # a study sets its own threads for the process
     from benchmarks.annotation_study import Budget, compared, hits, parts_of, share
-    from benchmarks.annotation_variants import PAPER, SCHEDULES, VARIANTS
+    from benchmarks.annotation_variants import PAPER, SCHEDULES, VARIANTS, Seen
 
 Cell = dict[str, list[int]]
 
@@ -25,6 +29,26 @@ def test_a_schedule_keeps_its_last_way():
 
 def test_every_way_of_a_schedule_is_known():
     assert {way for schedule in SCHEDULES.values() for way in schedule} <= set(VARIANTS)
+
+
+def seen_of_topics() -> Seen:
+    """Sixty documents of eight sentences, each of one of three topics of twelve."""
+    rng = np.random.default_rng(0)
+    topics = np.concatenate([rng.choice(rng.choice(12, 3, replace=False), 8) for _ in range(60)])
+    near = np.eye(12)[topics] + 0.2 * rng.normal(size=(len(topics), 12))
+    vectors = (near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32)
+    return Seen(cast(TokenCorpus, tiny.corpus([8] * 60)), vectors, 200, rng)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant_pairs_two_sentences_of_one_document_but_where_it_says_so(variant: str):
+    seen = seen_of_topics()
+    pairs = VARIANTS[variant](seen)
+    document = seen.corpus.document_of
+    assert len(pairs) > 0
+    assert (pairs.i != pairs.j).all()
+    across = (document[pairs.i] != document[pairs.j]).mean()
+    assert across == (0.25 if variant == "positives of other documents" else 0)
 
 
 def test_a_budget_changes_a_static_encoders_steps_alone():
