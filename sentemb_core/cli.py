@@ -214,22 +214,30 @@ def export(
     model: Model,
     folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
     *,
+    max_length: Annotated[
+        int | None,
+        Parameter(
+            validator=validators.Number(gte=1),
+            help="Tokens that it reads of a text. Default: as many as the encoder does here.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it.
 
-    One that sentemb did not make reads 32 tokens, as it does in every verb here.
+    One that sentemb did not make reads 32 tokens in every verb here, unless it is exported with
+    more (`--max-length`).
     """
     require_places("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.start import given_folder
 
     source = Path(model) / "README.md"
-    with opened_encoder(model) as encoder:
+    with opened_encoder(model, max_length) as encoder:
         length = encoder.max_length
         card = (
             source.read_text("utf-8")
-            if source.is_file()
+            if source.is_file() and max_length is None  # it tells the length
             else model_card(CardFacts(name=model, base=model, max_length=length))
         )
         _save(encoder, folder, card, given=given_folder(model))

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_encoder(model: str) -> Generator[Any, None, None]:
-    """The encoder; a bad vector in this block is told with its name and its revision."""
+def opened_encoder(model: str, max_length: int | None = None) -> Generator[Any, None, None]:
+    """The encoder, of another length if one is asked for; a bad vector in this block is told with its name and its revision."""
     from sentemb_core.encoder.revision import weights_digest
     from sentemb_core.errors import BadEmbeddingError
 
-    encoder = loaded(model)
+    encoder = loaded(model, max_length)
     try:
         yield encoder
     except BadEmbeddingError as error:
@@ -27,7 +27,7 @@ def opened_encoder(model: str) -> Generator[Any, None, None]:
         raise
 
 
-def loaded(model: str) -> Any:
+def loaded(model: str, max_length: int | None = None) -> Any:
     from sentemb_core.configs import EncoderConfig
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.encoder.devices import compute_device
@@ -35,9 +35,10 @@ def loaded(model: str) -> Any:
     from sentemb_core.places import is_folder
 
     console.log_to_stderr()
-    if is_folder(model) and (Path(model) / "modules.json").is_file():
+    own = is_folder(model) and (Path(model) / "modules.json").is_file()
+    if own and max_length is None:
         return load_encoder(Path(model))
-    return start_encoder(EncoderConfig(name=model), None).to(compute_device())
+    return start_encoder(EncoderConfig(name=model, max_length=max_length), None).to(compute_device())
 
 
 def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
