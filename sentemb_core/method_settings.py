@@ -31,8 +31,9 @@ class SimCSE(Settings):
         default=0.05, description="Divides the similarity: the paper's and the code's."
     )
     mlm: Weight = Field(
-        default=0.0, description="Of a masked-language term, none in the paper's own tables; beside it the paper "
-        "tries .01, .1 and 1, its code has .1."
+        default=0.0,
+        description="Of a masked-language term: none in the paper's main tables; its code has .1, "
+        "an ablation .01, .1 and 1.",
     )
     mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too.")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_encoder(model: str, max_length: int | None = None) -> Generator[Any, None, None]:
-    """The encoder, of another length if one is asked for; a bad vector in this block is told with its name and its revision."""
+    """The encoder; a bad vector in this block is told with its name and its revision."""
     from sentemb_core.encoder.revision import weights_digest
     from sentemb_core.errors import BadEmbeddingError
 
@@ -38,7 +38,8 @@ def loaded(model: str, max_length: int | None = None) -> Any:
     own = is_folder(model) and (Path(model) / "modules.json").is_file()
     if own and max_length is None:
         return load_encoder(Path(model))
-    return start_encoder(EncoderConfig(name=model, max_length=max_length), None).to(compute_device())
+    config = EncoderConfig(name=model, max_length=max_length)
+    return start_encoder(config, None).to(compute_device())
 
 
 def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
