@@ -341,6 +341,14 @@ def test_methods_are_listed_with_what_they_need(call):
     assert listed["simcse"]["presets"][:2] == ["paper", "mlm"]
 
 
+def test_what_begins_with_the_head_of_a_condenser_stage_says_so(call):
+    headed = "sentences; a transformer and its head from a Condenser stage"
+    listed = json.loads(call("methods", "--json")[1])
+    names = [entry["name"] for entry in listed if entry["needs"] == headed]
+    assert names == ["infocse_aux", "diffcse", "rtd_mlm"]
+    assert call("methods")[1].count("head from a Condenser stage") == 3
+
+
 def test_whoever_has_sentences_alone_is_told_what_judges_them(call):
     said = " ".join(call("methods")[1].split())
     assert said.endswith("want a column of counterparts (--counterpart-column).")

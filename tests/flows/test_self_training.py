@@ -15,11 +15,13 @@ from flows.presets import FAST
 from flows.settings import settings
 from flows.steps import run_before_training, run_with_maps
 from sentemb_core.annotation.pairs import Pairs
-from sentemb_core.configs import AnnotationConfig
-from sentemb_core.errors import EmptyCorpusError, NoQueriesError
+from sentemb_core.configs import AnnotationConfig, InfoCSEIDC
+from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
 from sentemb_core.evaluation.rounds import read_diagnostics
+from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
+from tasks.checks import check_run
 from tasks.rows import SelfTraining
 from tasks.storing import opened
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
@@ -63,6 +65,61 @@ def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
     assert recalls[found.best] == max(recalls[1:])
+
+
+INITIALISERS = [entry for entry in LISTING if entry.name not in ("infocse_idc", "fine_tune")]
+
+
+def begun_by(source: Path, method: str, encoder: str, **settings: object) -> InfoCSEIDC:
+    """Rounds behind two steps of a method."""
+    start = {"name": encoder, "dim": 16, "vocabulary": 300}
+    stage = {"method": {"name": method, **settings}, "steps": 2, "batch_size": 8}
+    rounds = {"rounds": {"max_rounds": 1}, "training": {"steps": 2, "batch_size": 8}}
+    return tiny_run(source, encoder=start, initialiser=stage, control=False, **rounds)
+
+
+@pytest.mark.parametrize(
+    ("entry", "encoder"),
+    [
+        *((entry, "transformer") for entry in INITIALISERS),
+        *((entry, "static") for entry in INITIALISERS if entry.takes_static),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_every_method_that_needs_no_annotation_can_be_the_initialiser(
+    corpus_file: Path, entry: Entry, encoder: str
+):
+    random_head = {"random_head": True} if entry.continues else {}
+    config = begun_by(corpus_file, entry.name, encoder, **random_head)
+    check_run(config)
+    with making_plan(Store.default(), config) as plan:
+        walk(config)
+    trainings = [told.part for told in plan.told if told.stage == "train_encoder"]
+    assert trainings == [f"after {entry.name}"], "how the rounds go on is not known yet"
+
+
+@pytest.mark.parametrize(
+    ("method", "encoder", "told"),
+    [
+        *((e.name, "static", f"{e.name} needs") for e in INITIALISERS if not e.takes_static),
+        *((e.name, "transformer", "the head of a") for e in INITIALISERS if e.continues),
+    ],
+)
+def test_an_initialiser_that_its_encoder_cannot_learn_by_is_refused(
+    corpus_file: Path, method: str, encoder: str, told: str
+):
+    with pytest.raises(RecipeError, match=f"E303 .*{told}"):
+        check_run(begun_by(corpus_file, method, encoder))
+
+
+def test_a_transformer_goes_through_a_round_behind_simcse(
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    told = told_starts(monkeypatch, infocse_idc, "training_round")
+    found = trained(begun_by(corpus_file, "simcse", "transformer"))
+    assert told == [("after simcse", "after simcse")]
+    assert [row.label for row in found.rows] == ["start", "after simcse", "round 1"]
+    assert len({row.encoder for row in found.rows}) == 3
 
 
 def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(

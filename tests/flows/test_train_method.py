@@ -14,6 +14,7 @@ from flows.commands import closing_words
 from flows.settings import checked, settings
 from flows.train_method import train_method, trained_once
 from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import start
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
@@ -25,6 +26,7 @@ from tasks.checks import check_run
 from tasks.gating import collapsed
 from tasks.rows import SelfTraining
 from tasks.run_report import full_report, write_report_of
+from tasks.storing import opened
 from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tasks.walking import making_plan, without_prefect
@@ -267,6 +269,20 @@ def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(
     assert "% of sentences truncated at 3 tokens, " in cut
     assert float(cut.partition("%")[0]) > 50
     assert any(message.endswith(cut) for message in caplog.messages)
+
+
+def test_a_run_by_hicl_tells_the_share_of_texts_with_several_segments(
+    corpus_file: Path, caplog: pytest.LogCaptureFixture
+):
+    small = {"name": "transformer", "dim": 16, "vocabulary": 300}
+    training = {"method": {"name": "hicl", "segment": 42}, "steps": 1, "batch_size": 8}
+    with caplog.at_level("INFO", logger="sentemb_core.run"):
+        found = trained(tiny_method(corpus_file, encoder=small, training=training))
+    corpus = TokenCorpus.open(opened(found.texts.sentences))
+    content = np.add.reduceat(corpus.uncut_lengths - 2, corpus.offsets[:-1])
+    share = 100 * (content > 40).mean()
+    assert 0 < share < 100
+    assert f"hicl: {share:.1f} % of 60 texts have more than one segment" in caplog.messages
 
 
 def test_halves_are_named_in_the_table_what_they_are(corpus_file: Path):

@@ -120,6 +120,15 @@ def test_tied_it_is_the_denoising_autoencoder_of_sentence_transformers(encoder, 
     loss.backward()
 
     torch.testing.assert_close(loss, expected)
-    right = {name: weight.grad for name, weight in model.transformers_model.named_parameters()}
-    for name, weight in encoder.backbone.named_parameters():
-        torch.testing.assert_close(weight.grad, right[name], rtol=1e-4, atol=1e-6)
+    layers = theirs.decoder.bert.encoder.layer
+    pairs = [
+        (encoder.backbone, model.transformers_model),
+        *zip(ours.memory, [layer.crossattention for layer in layers], strict=True),
+        (ours.language.dense, head.transform.dense),
+        (ours.language.norm, head.transform.LayerNorm),
+    ]
+    for mine, peer in pairs:
+        right = {name: weight.grad for name, weight in peer.named_parameters()}
+        for name, weight in mine.named_parameters():
+            torch.testing.assert_close(weight.grad, right[name], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(ours.language.bias.grad, head.decoder.bias.grad)

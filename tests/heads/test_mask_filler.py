@@ -1,11 +1,14 @@
 """Condenser heads, auxiliary networks, and where their gradients may go."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads import sample_losses
 from sentemb_core.heads.auxiliary import AuxiliaryNetwork
+from sentemb_core.heads.copies import FrozenCopy
 from sentemb_core.heads.generator import Generator
 from sentemb_core.heads.layers import embedded, token_table
 from sentemb_core.heads.mask_filler import MaskFiller
@@ -35,6 +38,28 @@ def test_an_unmasked_first_token_has_no_effect_on_the_mlm_autoencoder(encoder):
     changed.targets.copy_(plain.targets)
     loss = sample_losses.filled_in()
     assert loss(who, changed).item() == loss(who, plain).item()
+
+
+class Embeddings(FrozenCopy):
+    """A copy of which no layer is read."""
+
+    def read(self, *rows, **how):
+        reading = super().read(*rows, **how)
+        return replace(reading, layers=reading.layers[:1])
+
+
+def test_the_mlm_autoencoder_is_the_auxiliary_network_over_no_layers(encoder):
+    network = auxiliary(encoder)
+    network.lower = Embeddings(encoder)
+    who = made.learner(encoder, auxiliary=network, decoder=network.filler)
+    found = []
+    for loss in (sample_losses.aggregated(), sample_losses.filled_in()):
+        rows = made.rows(encoder)
+        value = loss(who, rows)
+        learning = [rows.reading.pooled, *network.filler.parameters()]
+        found.append((value, *torch.autograd.grad(value, learning)))
+    assert found[0][0] > 1
+    torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
 def test_detached_lower_layers_get_no_gradient(encoder):

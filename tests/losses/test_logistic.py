@@ -47,6 +47,17 @@ def test_bce_divides_the_cosine_by_the_temperature():
     assert value.item() == pytest.approx(GOLDEN["bce"]["value"], abs=1e-9, rel=0)
 
 
+def test_other_readings_of_the_printed_temperature_have_other_values():
+    """No cosine is negative here, so that the power that is printed has a value."""
+    how = {"similarity": "dot", "temperature": 1.0}
+    cosines = A @ B.T
+    found = {
+        name: pair_bce(scores, A, OWN, ~OWN, **how).item()
+        for name, scores in (("literal", cosines**0.05), ("times", cosines * 0.05))
+    }
+    assert found == pytest.approx({name: GOLDEN["bce"][name] for name in found}, abs=5e-7)
+
+
 def test_orthogonal_pairs_cost_log_2_each():
     value = pair_bce(A, A.flip(0), OWN, OWN.new_zeros(2, 2), temperature=0.05, similarity="cosine")
     assert value.item() == pytest.approx(math.log(2), abs=1e-12)

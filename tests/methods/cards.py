@@ -166,11 +166,35 @@ def at_mask(scene: Scene, name: str) -> Vectors:
 
 def consert(scene: Scene) -> Tensor:
     settings = scene.settings
-    sides = (("anchor", settings.first), ("positive", settings.second))
-    views = [
-        [perturbed(scene, row, names) for row in scene.view(view).tokens] for view, names in sides
-    ]
-    return settings.weight * 2 * all_pairs(scene, *views)
+    sides = {"anchor": settings.first, "positive": settings.second}
+    views = {
+        view: [perturbed(scene, row, names) for row in scene.view(view).tokens]
+        for view, names in sides.items()
+    }
+    moved = {
+        view: uphill(scene, views, view) for view, names in sides.items() if "adversarial" in names
+    }
+    return two_means(scene, views | moved)
+
+
+def two_means(scene: Scene, views: dict[str, Vectors]) -> Tensor:
+    return scene.settings.weight * 2 * all_pairs(scene, views["anchor"], views["positive"])
+
+
+def uphill(scene: Scene, views: dict[str, Vectors], view: str) -> Vectors:
+    """Every token epsilon away, where the loss of the rows as they are grows fastest."""
+    encoder, epsilon = scene.who.encoder, scene.settings.epsilon
+    rows = [torch.from_numpy(row)[None] for row in scene.view(view).tokens]
+
+    def read(ids: Tensor, step: Tensor) -> Tensor:
+        return encoder.read(ids, edit=lambda states: states + step).pooled[0]
+
+    leaf = {"dtype": torch.float64, "requires_grad": True}
+    leaves = [torch.zeros(*ids.shape, encoder.hidden_dim, **leaf) for ids in rows]
+    plain = [read(*pair) for pair in zip(rows, leaves, strict=True)]
+    slopes = torch.autograd.grad(two_means(scene, views | {view: plain}), leaves)
+    steps = [epsilon * slope / (slope.norm(dim=-1, keepdim=True) + 1e-10) for slope in slopes]
+    return [read(*pair) for pair in zip(rows, steps, strict=True)]
 
 
 def perturbed(scene: Scene, row: np.ndarray, names: tuple[str, ...]) -> Tensor:

@@ -54,6 +54,7 @@ from tests.methods.recipes import (
     RECIPES,
     SLICES,
     SPANS,
+    Recipe,
     annotation,
     config_of,
     corpus,
@@ -339,6 +340,16 @@ def test_without_dropout_both_views_of_simcse_are_the_same_bits_even_behind_its_
     assert vectors["anchor"].equal(vectors["positive"])
 
 
+@pytest.mark.parametrize(("name", "settings"), [("cpc", {}), ("conpono", {"window": 1})])
+def test_a_bilinear_map_that_is_the_identity_leaves_the_one_way_loss(name, settings):
+    plain, mapped = made(name, **settings), made(name, **settings, bilinear=True)
+    batch = batch_of(name, settings)
+    assert_alike(mapped, plain, batch, of="encoder.")
+    with torch.no_grad():
+        mapped[1].networks["bilinear"].weight.mul_(torch.arange(16) / 8)
+    assert step_of(*mapped, batch)[0] != pytest.approx(step_of(*plain, batch)[0], rel=1e-3)
+
+
 def test_unperturbed_views_of_consert_are_equal():
     nothing = {"first": (), "second": ()}
     method, learner = made("consert", **nothing)
@@ -469,6 +480,46 @@ def test_an_auxiliary_network_without_weight_leaves_simcse_under_batch_norm(name
     assert_alike(made(name, **settings), base, batch, of="encoder.")
     weighty = step_of(*made(name, **settings | {"weight": 1.0}), batch)
     assert weighty[0] != pytest.approx(step_of(*base, batch)[0], rel=1e-3)
+
+
+def gradients_of_aux(doubled, weight, *, cut=False):
+    """Name -> gradient of InfoCSE-aux at this lambda; `cut`: none of it through the vectors."""
+    method, learner, batch = doubled(Recipe("infocse_aux", NEW_HEAD | {"weight": weight}))
+    if cut:
+        terms = method.sample_terms.items()
+        unaware = {n: (w, replace(term, loss=detached(term.loss))) for n, (w, term) in terms}
+        method = replace(method, sample_terms=unaware)
+    return step_of(method, learner, batch)[1]
+
+
+def detached(loss):
+    """A loss of single rows that sends nothing back through the sentence vectors."""
+
+    def unaware(learner, rows):
+        reading = replace(rows.reading, pooled=rows.reading.pooled.detach())
+        return loss(learner, replace(rows, reading=reading))
+
+    return unaware
+
+
+def difference(one, other, of):
+    """Of two gradients as vectors, where names begin with `of`."""
+    assert one.keys() == other.keys()
+    return norm(one[name] - other[name] for name in one if name.startswith(of))
+
+
+def test_the_gradient_of_infocse_aux_is_linear_in_lambda(doubled):
+    nothing, part, whole = (gradients_of_aux(doubled, weight) for weight in (0.0, 0.25, 1.0))
+    between = {name: 0.75 * nothing[name] + 0.25 * whole[name] for name in whole}
+    for of in ("encoder.", "networks."):
+        assert difference(part, between, of) < REGROUPED < 1e-3 < difference(part, nothing, of)
+
+
+def test_cut_at_its_sentence_vectors_infocse_aux_is_simcse_for_the_encoder(doubled):
+    nothing, whole = (gradients_of_aux(doubled, weight) for weight in (0.0, 1.0))
+    cut = gradients_of_aux(doubled, 1.0, cut=True)
+    assert difference(cut, nothing, "encoder.") < REGROUPED < difference(whole, nothing, "encoder.")
+    assert difference(cut, whole, "networks.") < REGROUPED < difference(cut, nothing, "networks.")
 
 
 def test_sncse_without_its_margin_is_simcse_inside_prompts():

@@ -25,6 +25,8 @@ RECIPES = [
     ("conpono", "pair", "static"),
     ("ict", "pair", "transformer"),
     ("ict", "pair", "static"),
+    ("cpc", "pair", "static"),
+    ("fine_tune", "pair", "static"),
     ("infocse_idc", "pair", "transformer"),
     ("infocse_idc", "pair", "static"),
     ("infocse_idc", "cluster", "transformer"),
@@ -60,7 +62,8 @@ def prepared(name, batches, kind, counts, **settings):
 def slow_loss(vectors, batch, temperature):
     """Eq. 1 and 5 of seed 000 by loops over rows, straight from the batch's columns."""
     names = list(batch.views)
-    left, right = names[0], names[-1]
+    summed = "document" in names
+    left, right = ("document", "counterpart") if summed else (names[0], names[-1])
     a, c = batch.views[left], batch.views[right]
     normal = {name: v / v.norm(dim=1, keepdim=True) for name, v in vectors.items()}
     losses = []

@@ -7,6 +7,7 @@ from torch import nn
 
 from sentemb_core.methods.contrast import all_pairs, contrast
 from sentemb_core.methods.terms.logistic import tension
+from sentemb_core.training.cached_gradients import cached_gradients
 from tests.methods.fixed import batch, learner, view
 
 ROWS = batch(anchor=view(range(6)), positive=view(range(6)))
@@ -60,6 +61,45 @@ def test_one_way_equals_cached_multiple_negatives_ranking_loss(losses, model, ve
         return peer.calculate_loss(chunks, None, with_backward=True)
 
     assert_parity(contrast(*TWO), cached, vectors)
+
+
+class Mapped(nn.Linear):
+    """Stands where a model stands, with something to learn and a dropout to replay."""
+
+    def __init__(self):
+        super().__init__(8, 8, dtype=torch.float64)
+
+    def forward(self, features):
+        return {"sentence_embedding": F.dropout(super().forward(features["vectors"]), 0.2)}
+
+
+def test_our_gradient_cache_equals_cached_multiple_negatives_ranking_loss(losses, vectors):
+    """In chunks of 4 rows, dropout replayed."""
+    model = nn.Sequential(Mapped())
+    peer = losses.CachedMultipleNegativesRankingLoss(model, scale=20.0, mini_batch_size=4)
+    torch.manual_seed(1)
+    expected = peer([{"vectors": rows} for rows in vectors], torch.empty(0))
+    expected.backward()
+    theirs = [weight.grad.clone() for weight in model.parameters()]
+
+    model.zero_grad()
+    chunks = [chunk for rows in vectors for chunk in rows.split(4)]
+    chance = {}
+
+    def encode(group, _):
+        torch.set_rng_state(chance.setdefault(group, torch.get_rng_state()))
+        return model({"vectors": chunks[group]})["sentence_embedding"], None
+
+    def loss(parts):
+        rows = zip(ROWS.views, torch.cat(parts).split(6), strict=True)
+        return contrast(*TWO)(dict(rows), ROWS, learner())[0]
+
+    torch.manual_seed(1)
+    value = cached_gradients(encode, len(chunks), loss)
+    assert len(chance) == 4
+    torch.testing.assert_close(value, expected.detach(), atol=1e-12, rtol=0)
+    ours = [weight.grad for weight in model.parameters()]
+    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("temperature", [0.05, 0.5])
