@@ -297,6 +297,18 @@ def test_an_exported_encoder_keeps_the_head_of_its_condenser_stage(call, model, 
     assert (tmp_path / "copy" / HEAD_FILE).read_bytes() == b"weights"
 
 
+def test_an_encoder_is_exported_to_read_more_or_less_of_a_text_and_its_card_says_so(
+    call, model, tmp_path
+):
+    folder = tmp_path / "copy"
+    told = json.loads(call("export", model, str(folder), "--max-length", "9", "--json")[1])
+    found = load_encoder(folder)
+    assert told["max_length"] == found.max_length == 9
+    assert len(found.tokenise(["w5 " * 50])[0]) == 9
+    assert "It reads 9 tokens" in (folder / "README.md").read_text()
+    assert load_encoder(Path(model)).max_length != 9
+
+
 def test_a_whitened_encoder_is_an_encoder_of_fewer_dimensions_and_a_flow_keeps_all(
     call, model, corpus, tmp_path
 ):
