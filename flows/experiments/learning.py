@@ -1,5 +1,8 @@
 """How an arm's encoder is made: the base that all share, then the arm's steps."""
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
 from flows.fine_tune import training_on_labels
@@ -8,6 +11,7 @@ from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
 from sentemb_core.formats import counted
 from sentemb_core.method_settings import Condenser
+from sentemb_core.stopping import verdict
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
@@ -15,6 +19,7 @@ from tasks.labels import draw_labels
 from tasks.rows import Annotation, Labelled, Value
 from tasks.segments import tell_segmented
 from tasks.train import train_encoder
+from tasks.validate import recall_at_5, validate_encoder
 
 
 class ArmTexts(Value):
@@ -92,12 +97,27 @@ def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -
 def arm_encoder(
     asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int
 ) -> ArtifactRef:
-    """The arm's encoder: what its steps make of the base."""
+    """The arm's encoder: what its steps make of the base; of InfoCSE++'s cycles the best."""
     made = read_by(arm, asked, base)
     texts = texts_of(asked, base, corpus, arm)
+    tuned: list[ArtifactRef] = []
     for step in asked.steps_of(arm):
         made = after_step(step, made, texts, asked, seed)
-    return made.encoder
+        tuned += [made.encoder] if isinstance(step, Label) else []
+    return best_of(tuned, texts) if in_cycles(arm.steps) else made.encoder
+
+
+def in_cycles(steps: Sequence[Step]) -> bool:
+    """Whether what labels have taught learns without them again, and from them at last."""
+    kinds = [kind for kind, _ in groupby(step.kind for step in steps)]
+    return kinds.count("label") > 1 and kinds[-1] == "label"
+
+
+def best_of(tuned: Sequence[ArtifactRef], texts: ArmTexts) -> ArtifactRef:
+    """The fine-tuned encoder of the highest R@5 on validation, the first of equals (seed 000)."""
+    assert texts.benchmark is not None, "labels are counterparts"
+    scores = [validate_encoder(one, texts.sentences, texts.benchmark) for one in tuned]
+    return tuned[verdict([recall_at_5(one) for one in scores]).best]
 
 
 def read_by(arm: Arm, asked: Reproduction, base: Made) -> Made:

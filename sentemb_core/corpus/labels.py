@@ -6,7 +6,7 @@ item. Its document decides by a hash whether the label is there to learn from or
 
 import logging
 import shutil
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -102,7 +102,8 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
         UnknownLabelsError: E501, more than 1 % of the ids are not in the corpus, and more than the
             documents of it that were left out can be, or all of them.
-        BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another.
+        BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another, or are
+            refused for several reasons together.
     """
     anew = shutil.ignore_patterns("documents.parquet", "report.json")
     shutil.copytree(documents, out, dirs_exist_ok=True, ignore=anew)
@@ -236,6 +237,7 @@ def _read_labels(
         )
     for reason, shown in examples.items():
         _check(counts, reason, list(shown), list(known)[:2], unread)
+    _check_all(counts, examples)
     if read == 0:
         raise EmptyPairsError(
             f"Labels are rows of a document and its counterpart; {config.source} has no row: name "
@@ -310,6 +312,18 @@ def _check(
             f"At most 1 % of the labels may be refused for one reason; found {count} of {read} "
             f"{REASONS[reason]} (first: row {', '.join(first)}, counted from 0). "
             f"{WAYS_OUT.get(reason, 'Repair the file, or check its columns.')}"
+        )
+
+
+def _check_all(counts: LabelCounts, reasons: Iterable[str]) -> None:
+    """Refuse a file of which more than 1 % is bad for these reasons together."""
+    found = {reason: counts.refused[reason] for reason in reasons}
+    count, read = sum(found.values()), counts.rows_read
+    if count > MOST_BAD * read:
+        told = ", ".join(f"{number} {REASONS[reason]}" for reason, number in found.items())
+        raise BadDataError(
+            f"At most 1 % of the labels may be refused; found {count} of {read}: {told}. Repair "
+            "the file, or check its columns."
         )
 
 

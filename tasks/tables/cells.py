@@ -14,6 +14,7 @@ from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
+from tasks.tables.scoreboard_lines import ONE_FIELD, fixed_lines
 from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.validate import language_of, scores_of, sts_of
 
@@ -25,16 +26,26 @@ if TYPE_CHECKING:
     Hits = dict[int, TaskResult]
     """Seed -> which queries found their title among five."""
 
+Key = tuple[str, str, str, int]
+"""Of a row: corpus, start encoder, method and labels."""
+
 RECALLS = ("R@1", "R@5", "R@10")
+
+START = "start encoder"
+"""The row that others are compared with."""
+
+GAIN = "R@5 less the start (95 %)"
+
+ONE_SEED = "one seed alone knows the noise of the queries, not that of training"
 
 
 class MethodCell(Value):
     """One encoder of a table: how it was made, and its scores or the error that it ended in.
 
-    `steps` is 0 for what learns from labels alone, or not at all; `seconds` is what training it
-    took when it was computed; `labels` counts the pairs that it was fine-tuned on at last;
-    `segmented` is the share of texts that HiCL cut; `language` is what the Condenser stage before
-    it learnt.
+    `steps` is 0 for what learns from labels alone, or not at all; each of the `cycles` of InfoCSE++
+    has so many. `seconds` is what training it took when it was computed; `labels` counts the pairs
+    that it was fine-tuned on at last; `segmented` is the share of texts that HiCL cut; `language`
+    is what the Condenser stage before it learnt.
     """
 
     corpus: str
@@ -43,6 +54,7 @@ class MethodCell(Value):
     seed: int
     labels: int = 0
     steps: int = 0
+    cycles: int = 1
     batch_size: int = 0
     scores: ArtifactRef | None = None
     sts: dict[str, ArtifactRef] = Field(default_factory=dict[str, ArtifactRef])
@@ -85,11 +97,13 @@ def numbers_of(cell: MethodCell) -> dict[str, float]:
 
 
 def cells_json(cells: Sequence[MethodCell]) -> list[Json]:
-    """Every cell with its numbers."""
+    """Every cell with its numbers, and its row's gain over the start, of all seeds together."""
     refs = {"scores", "sts", "language"}
+    gains = gains_over_start(cells)
     return [
         cell.model_dump(mode="json", exclude=refs)
         | numbers_of(cell)
+        | ({"less_start": gains[key_of(cell)]} if key_of(cell) in gains else {})
         | ({"language": language_of(cell.language).model_dump()} if cell.language else {})
         for cell in cells
     ]
@@ -98,50 +112,83 @@ def cells_json(cells: Sequence[MethodCell]) -> list[Json]:
 def header(cells: Sequence[MethodCell]) -> list[str]:
     judges = dict.fromkeys(name for cell in cells for name in cell.sts)
     labels = ["labels"] if any(cell.labels for cell in cells) else []
-    return ["corpus", "start", "method", *labels, *RECALLS, *judges, "steps", "batch", "seconds"]
+    compared = [GAIN] if any(cell.method == START and cell.scores for cell in cells) else []
+    numbers = [*RECALLS, *compared, *judges]
+    return ["corpus", "start", "method", *labels, *numbers, "steps", "batch", "seconds"]
 
 
 def lines(cells: Sequence[MethodCell]) -> list[list[str]]:
     """One line for all seeds of a corpus, start encoder and method, in the cells' first order."""
     columns = header(cells)[3:-3]
     labelled = columns[:1] == ["labels"]
+    gains = {key: told_gain(gain) for key, gain in gains_over_start(cells).items()}
     return [
-        line_of(seeds, columns[labelled:], labelled=labelled)
-        for seeds in grouped((key_of(cell), cell) for cell in cells).values()
+        line_of(seeds, columns[labelled:], gains.get(key, ""), labelled=labelled)
+        for key, seeds in grouped((key_of(cell), cell) for cell in cells).items()
     ]
 
 
-def key_of(cell: MethodCell) -> tuple[str, str, str, int]:
+def key_of(cell: MethodCell) -> Key:
     return cell.corpus, cell.start, cell.method, cell.labels
 
 
-def line_of(seeds: Sequence[MethodCell], columns: Sequence[str], *, labelled: bool) -> list[str]:
+def line_of(
+    seeds: Sequence[MethodCell], columns: Sequence[str], gain: str, *, labelled: bool
+) -> list[str]:
     """Means over seeds; where a seed failed, its code too, in the first column."""
     told = [numbers_of(cell) for cell in seeds if not cell.error]
     codes = dict.fromkeys(cell.error.split()[0] for cell in seeds if cell.error)
-    values = [across([one[name] for one in told if name in one]) for name in columns]
+    values = [
+        gain if name == GAIN else across([one[name] for one in told if name in one])
+        for name in columns
+    ]
     if codes:
         values[0] = " ".join([values[0], *codes]).strip()
     cell = seeds[0]
     took = [one.seconds for one in seeds if not one.error]
     seconds = f"{mean(took):.0f}" if took and cell.learnt else ""
-    steps = [f"{cell.steps:,}", str(cell.batch_size)] if cell.steps else ["", ""]
+    times = f"{cell.cycles} x " if cell.cycles > 1 else ""
+    steps = [f"{times}{cell.steps:,}", str(cell.batch_size)] if cell.steps else ["", ""]
     labels = [f"{cell.labels:,}"] if labelled else []
     return [cell.corpus, cell.start, cell.method, *labels, *values, *steps, seconds]
 
 
 def cells_table(cells: Sequence[MethodCell]) -> "Table":
     """A line a method, for the terminal."""
-    names, below = header(cells), "\n".join(told_leads(cells))
+    names, below = header(cells), "\n".join(told_below(cells))
     return terminal_table(names, lines(cells), range(3, len(names)), caption=below)
 
 
 def cells_markdown(cells: Sequence[MethodCell], seen: Sequence[str] = ()) -> str:
     """A line a method, for a document, with notes below; `seen`: of what training read."""
     names = header(cells)
-    told = [*(f"- {line}" for line in (*told_leads(cells), *seen)), *notes(cells)]
+    told = [*(f"- {line}" for line in (*told_below(cells), *seen)), *notes(cells)]
     table = markdown_table(names, lines(cells), range(3, len(names)))
     return "\n".join([table, *(["", *told] if told else [])])
+
+
+def told_below(cells: Sequence[MethodCell]) -> list[str]:
+    """Which BM25 it was, what one seed knows of a gain, and `told_leads`."""
+    gains = gains_over_start(cells).values()
+    alone = [f"{GAIN}: {ONE_SEED}."] if any(gain["seeds"] == 1 for gain in gains) else []
+    words = fixed_lines((cell.method for cell in cells), ONE_FIELD)
+    return [*words, *alone, *told_leads(cells)]
+
+
+def gains_over_start(cells: Sequence[MethodCell]) -> dict[Key, Json]:
+    """What each row with titles gains over its start encoder, on the same test queries."""
+    hits = title_hits(cells)
+    found: dict[Key, Json] = {}
+    for (corpus, start, method, labels), own in hits.items():
+        before = hits.get((corpus, start, START, 0), {})
+        if method != START and own.keys() & before.keys():
+            found[corpus, start, method, labels] = gain_of(own, before)
+    return found
+
+
+def told_gain(gain: Json) -> str:
+    """The mean, and its interval."""
+    return f"{gain['mean']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})"
 
 
 class Lead(Value):
@@ -167,10 +214,9 @@ class Lead(Value):
         told = f"{where}: {self.best} less {self.other}"
         if not self.seeds:
             return f"{told} have no seed in common"
-        bounds = f"({self.low:+.3f} to {self.high:+.3f})"
         seeds = f"{self.above} of {counted(self.seeds, 'seed')}"
-        alone = "; one seed alone knows the noise of the queries, not that of training"
-        return f"{told} {self.mean:+.3f} {bounds}, above in {seeds}{alone * (self.seeds == 1)}"
+        alone = f"; {ONE_SEED}" if self.seeds == 1 else ""
+        return f"{told} {told_gain(self.model_dump())}, above in {seeds}{alone}"
 
 
 def leads(cells: Sequence[MethodCell]) -> list[Lead]:
@@ -223,14 +269,22 @@ def told_leads(cells: Sequence[MethodCell]) -> list[str]:
 
 def hits_of(cells: Sequence[MethodCell]) -> "dict[tuple[str, str, int], dict[str, Hits]]":
     """Of what learnt, by corpus, start encoder and labels, then method."""
+    found: dict[tuple[str, str, int], dict[str, Hits]] = {}
+    learnt = title_hits([cell for cell in cells if cell.learnt])
+    for (corpus, start, method, labels), hits in learnt.items():
+        found.setdefault((corpus, start, labels), {})[method] = hits
+    return found
+
+
+def title_hits(cells: Sequence[MethodCell]) -> "dict[Key, Hits]":
+    """Row by row, of those that titles judge."""
     from sentemb_core.evaluation.titles import title_result
 
-    found: dict[tuple[str, str, int], dict[str, Hits]] = {}
+    found: dict[Key, Hits] = {}
     for cell in cells:
-        if cell.scores and cell.learnt:
-            methods = found.setdefault((cell.corpus, cell.start, cell.labels), {})
+        if cell.scores:
             hits = title_result(opened(cell.scores), "R@5")
-            methods.setdefault(cell.method, {})[cell.seed] = hits
+            found.setdefault(key_of(cell), {})[cell.seed] = hits
     return found
 
 

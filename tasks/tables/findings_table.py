@@ -25,6 +25,7 @@ from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
 from tasks.tables.printed import AVERAGE, Printed
+from tasks.tables.scoreboard_lines import ONE_FIELD, fixed_lines
 from tasks.tables.seen import overlap_notes, pool_notes
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class FindingsTable:
             source = f"{where}: {paper.source} ({paper.measure})."
             beside = (self.printed.elsewhere(), self.printed.other_rows())
             told.append(" ".join(filter(None, (source, self.printed.parts(), *beside, paper.note))))
-        told += self.of_average()
+        told += [*self.of_average(), *self.words()]
         told += [f"What differs: {self.differs}", *self.less(), *self.absent()]
         told += [*overlap_notes(self.overlaps, self.unmeasured), *pool_notes(self.pools)]
         return [*told, *self.groups(), *self.failures()]
@@ -142,6 +143,11 @@ class FindingsTable:
         if len({one.measure for one in of}) < 2 and len(of) in (0, len(self.what.scored)):
             return []
         return [f"The average is of {', '.join(one.heading for one in of)}."]
+
+    def words(self) -> list[str]:
+        """Which BM25 it was, where an arm is that or rescores what it finds."""
+        systems = ("BM25" if arm.alpha is not None else arm.system for arm in self.what.arms)
+        return fixed_lines(systems, ONE_FIELD)
 
     def less(self) -> list[str]:
         """Arms that asked for more labels or documents than there are, and what they had."""

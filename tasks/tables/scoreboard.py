@@ -160,13 +160,34 @@ def averages_notes(board: Scoreboard, cells: Sequence[ScoreCell]) -> list[str]:
     return notes
 
 
+def mixed_measures(board: Scoreboard, cells: Sequence[ScoreCell]) -> dict[Group, list[str]]:
+    """Groups whose tasks would be averaged, were they not of several measures, and which."""
+    found: dict[Group, list[str]] = {}
+    for group in GROUPS:
+        wanted = averaged_tasks(board.tasks, group)
+        measures = dict.fromkeys(cell.measure for cell in cells if cell.task in wanted)
+        if len(measures) > 1:
+            found[group] = list(measures)
+    return found
+
+
+def no_agreement(board: Scoreboard, cells: Sequence[ScoreCell]) -> list[str]:
+    """Why diagnostics of enough models have no rank correlation with a group's scores."""
+    if len(board.models) < FEWEST:
+        return []
+    return [
+        f"No rho with {group}: of {' and '.join(measures)} there is no average."
+        for group, measures in mixed_measures(board, cells).items()
+    ]
+
+
 def averages(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> dict[str, float]:
     """Plain mean over a group's averaged tasks, of the systems that have them all.
 
     Empty where these are of several measures: a correlation and a share have no mean.
     """
     wanted = averaged_tasks(board.tasks, group)
-    if len({cell.measure for cell in cells if cell.task in wanted}) > 1:
+    if group in mixed_measures(board, cells):
         return {}
     values = {(cell.system, cell.task): cell.value for cell in cells}
     return {

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Lines = list[list[str]]
 """The head first."""
 
+ONE_FIELD = "each text, or title that is looked for, as one field"
+"""What BM25 reads where titles look for texts; in a BEIR folder they are a part of them."""
+
 TITLES: dict[Group, str] = {
     "retrieval": "Retrieval",
     "sts": "STS",
@@ -79,15 +82,15 @@ def halves_lines(diagnoses: Mapping[str, ArtifactRef]) -> list[str]:
     return [HALVES[told] for told in (True, False) if told in held_out]
 
 
-def fixed_lines(fixed: Iterable[str]) -> list[str]:
+def fixed_lines(fixed: Iterable[str], fields: str = "title and text as one field") -> list[str]:
     """Which BM25 it was, if it is among the rows: others differ by points."""
     from sentemb_core.retrieval.bm25 import ENGLISH, K3, LUCENE
 
     if "bm25" not in {name.lower() for name in fixed}:
         return []
     return [
-        f"BM25: k1 {LUCENE.k1:g}, b {LUCENE.b:g}, k3 {K3:g}; title and text as one field, words "
-        f"lowercased and not stemmed, {len(ENGLISH)} English stop words left out."
+        f"BM25: k1 {LUCENE.k1:g}, b {LUCENE.b:g}, k3 {K3:g}; {fields}, words lowercased and not "
+        f"stemmed (runs of letters and digits), {len(ENGLISH)} English stop words left out."
     ]
 
 

@@ -15,6 +15,7 @@ from tasks.tables.scoreboard import (
     averages,
     averages_notes,
     lengths_note,
+    no_agreement,
 )
 from tasks.tables.scoreboard_lines import (
     TITLES,
@@ -100,7 +101,7 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[ScoreCell], sample: str) 
     head, *rows = diagnosis_lines(board.diagnoses[sample], agreed)
     return Panel(
         f"Without labels, on {sample}",
-        halves_lines(board.diagnoses[sample]),
+        [*no_agreement(board, cells), *halves_lines(board.diagnoses[sample])],
         head=head,
         rows=rows,
         caption="rho: rank correlation over the models with the group's average"

@@ -23,6 +23,7 @@ from tasks.tables.scoreboard import (
     lengths_note,
     max_lengths,
     models_told,
+    no_agreement,
     not_run,
     refused,
     refused_together,
@@ -197,6 +198,7 @@ def board_json(board: Scoreboard) -> Json:
                 "agreement": {
                     group: one._asdict() for group, one in agreements(board, cells, sample).items()
                 },
+                "no_agreement": no_agreement(board, cells),
             }
             for sample, found in board.diagnoses.items()
         },
@@ -233,7 +235,8 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         agreed = agreements(board, cells, sample)
         rho = "; rho: rank correlation over models with the group's average" if agreed else ""
         lines = diagnosis_lines(board.diagnoses[sample], agreed)
-        read = " ".join(["", *halves_lines(board.diagnoses[sample])])
+        notes = [*no_agreement(board, cells), *halves_lines(board.diagnoses[sample])]
+        read = " ".join(["", *notes])
         told += [f"Without labels, on {sample}{rho}.{read}", lines_table(lines)]
     if board.fusions:
         told += [

@@ -206,15 +206,15 @@ def test_of_several_labels_one_judges_and_all_are_learnt_however_the_file_is_ord
 def test_a_few_bad_labels_are_counted_and_kept_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    rows = [pair(k, f"text {k}") for k in range(200)]
+    rows = [pair(k, f"{text} {k}") for k in range(200) for text in ("text", "other")]
     bad = [pair(999, "who?"), pair(5, " "), pair(6, "text 6")]
     out = labelled(tmp_path, [*rows, *bad])
     aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
     assert aside["reason"] == ["unknown-id", "empty", "duplicate-label"]
     assert aside["excerpt"] == ["d999", "", "text 6"]
-    assert caplog.text.count("1 of 203 labels") == 3
+    assert caplog.text.count("1 of 403 labels") == 3
     counts = LabelCounts.model_validate_json((out / "labels.json").read_text())
-    assert counts.rows_read == 203
+    assert counts.rows_read == 403
     assert counts.refused == {"unknown-id": 1, "empty": 1, "duplicate-label": 1}
 
 
@@ -256,6 +256,13 @@ def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, 
     rows = [pair(k, f"text {k}") for k in range(100)]
     with pytest.raises(error, match=words):
         labelled(tmp_path, [*rows, *[bad] * 3])
+
+
+def test_reasons_that_come_to_more_than_one_in_a_hundred_together_refuse_the_file(tmp_path: Path):
+    rows = [pair(k, f"text {k}") for k in range(200)]
+    words = "E100 .*found 3 of 203: 1 with an id that is not in the corpus, 1 empty, 1 equal to an"
+    with pytest.raises(BadDataError, match=words):
+        labelled(tmp_path, [*rows, pair(999, "who?"), pair(5, " "), pair(6, "text 6")])
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ DEPTHS = [1, 3, 10, 30]
 
 @pytest.mark.slow
 def test_tie_free_runs_score_as_in_sentence_transformers():
+    """Whose MAP@k divides by the most relevant items that k places hold; trec's, by all of them."""
     from sentence_transformers.sentence_transformer.evaluation import (
         InformationRetrievalEvaluator,  # here, since it takes seconds to import
     )
 
     rng = np.random.default_rng(0)
-    n, m = 200, 30
+    n, m = 1_000, 30
     scores = rng.permuted(np.tile(np.arange(m, dtype=np.float64), (n, 1)), axis=1)
     relevant = [rng.choice(m, rng.integers(1, 8), replace=False) for _ in range(n)]
     theirs = InformationRetrievalEvaluator(
@@ -42,3 +43,5 @@ def test_tie_free_runs_score_as_in_sentence_transformers():
             ("ndcg@k", metrics.ndcg),
         ):
             assert metric(ours, k).mean() == pytest.approx(theirs[name][k], abs=1e-12), name
+        capped = metrics.average_precision(ours, k) * ours.relevant / np.minimum(k, ours.relevant)
+        assert capped.mean() == pytest.approx(theirs["map@k"][k], abs=1e-12)

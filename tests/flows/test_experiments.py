@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -52,6 +53,7 @@ from sentemb_core.experiments import (
     Finish,
     Label,
     SelfTrain,
+    Step,
     Train,
 )
 from sentemb_core.method_presets import PRESETS
@@ -222,6 +224,18 @@ def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reprodu
     )
 
 
+def test_an_arm_by_hicl_tells_the_share_of_texts_with_several_segments(
+    asked: Reproduction, caplog: pytest.LogCaptureFixture
+):
+    with without_prefect(Store.default()), caplog.at_level("INFO", logger="sentemb_core.run"):
+        base = learning.base_of(asked)
+        texts = learning.texts_of(asked, base, "blog_usgov")
+        for method in (SimCSE(), HiCL(segment=30)):
+            learning.after_step(Train(method=method), base, texts, asked, 1)
+    (told,) = [line for line in caplog.messages if "segment" in line]
+    assert re.fullmatch(r"hicl: \d+\.\d % of 40 texts have more than one segment", told)
+
+
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
     after_step = learning.after_step
 
@@ -261,6 +275,44 @@ def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(
     )
     assert [one.model_copy(update={"arm": "b"}) for one in first] == second
     assert all(one.log and one.seconds > 0 for one in second)
+
+
+LEARNT, TAUGHT = SelfTrain(), Label(count=4)
+
+
+@pytest.mark.parametrize(
+    ("scores", "steps", "kept"),
+    [
+        ([0.6, 0.5], (TAUGHT, LEARNT, TAUGHT), 1),
+        ([0.5, 0.6], (TAUGHT, LEARNT, TAUGHT), 3),
+        ([0.5, 0.5], (TAUGHT, LEARNT, TAUGHT), 1),  # the first of equals
+        ([0.9, 0.5], (TAUGHT, TAUGHT), 2),  # no cycle: nothing was learnt in between
+        ([0.9, 0.5], (TAUGHT, LEARNT, TAUGHT, Finish(map="whitening")), 4),
+        ([], (LEARNT, LEARNT), 2),
+    ],
+)
+def test_of_cycles_the_fine_tuned_encoder_that_is_best_on_validation_is_the_arms(
+    asked: Reproduction, monkeypatch, scores: list[float], steps: tuple[Step, ...], kept: int
+):
+    """After so many steps."""
+    made, told = [f"after {number}" for number in range(len(steps) + 1)], iter(scores)
+
+    def next_one(step: Step, before: SimpleNamespace, *_: object) -> SimpleNamespace:
+        return SimpleNamespace(encoder=made[made.index(before.encoder) + 1])
+
+    monkeypatch.setattr(learning, "read_by", lambda *_: SimpleNamespace(encoder=made[0]))
+    monkeypatch.setattr(learning, "texts_of", lambda *_: SimpleNamespace(sentences=1, benchmark=1))
+    monkeypatch.setattr(learning, "after_step", next_one)
+    monkeypatch.setattr(learning, "validate_encoder", lambda *_: next(told))
+    monkeypatch.setattr(learning, "recall_at_5", lambda score: score)
+    arm = Arm(label="a", steps=steps)
+    assert learning.arm_encoder(asked, None, arm, "blog_usgov", 1) == f"after {kept}"
+
+
+def test_the_arms_of_cycles_are_those_of_infocse_plus():
+    arms = [(id, arm) for id, one in EXPERIMENTS.items() for arm in (*one.arms, *one.paper_arms)]
+    found = [(id, arm.label) for id, arm in arms if learning.in_cycles(arm.steps)]
+    assert found == [("s000.t3a", f"++, {labels} labels") for labels in ("1,000", "all")]
 
 
 def test_the_record_and_the_plan_have_all_of_which_the_table_is_made(asked: Reproduction):
@@ -783,7 +835,7 @@ def test_an_experiment_is_well_formed(what: Experiment):
     assert what.small.steps >= 300
     assert what.small.candidates >= 1_000
     assert what.axis is None or any(one.x is not None for one in (*what.arms, *what.columns))
-    if what.claims and all(claim.text[:6] != "(ours)" for claim in what.claims):
+    if any(not claim.text.startswith("(ours)") for claim in what.claims):
         assert len(what.small.seeds) >= 3
 
 

@@ -32,6 +32,7 @@ from tasks.storing import opened
 from tasks.verdict import notes_of
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import outcome_of, tiny_run, told_starts
+from tests.waiting import soon
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -292,9 +293,32 @@ def test_the_settings_that_stand_beside_a_report_are_read_again(tmp_path: Path):
     assert settings(None, source | plus, []).training.steps == 9  # of a round
 
 
+def runs_inside(flow_run: object) -> dict[str, list[str]]:
+    """Names of the completed sub-flows of a run, and of those within each."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
+
+    def ended(parent: object) -> list[Any]:
+        own = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[parent]))
+        return soon(
+            lambda: client.read_flow_runs(flow_run_filter=own),
+            lambda found: all(one.state.is_completed() for one in found),
+        )
+
+    with get_client(sync_client=True) as client:
+        return {one.name: sorted(inner.name for inner in ended(one.id)) for one in ended(flow_run)}
+
+
 @pytest.mark.usefixtures("prefect_server")
-def test_both_flows_complete_under_prefect(corpus_file: Path):
-    outcome = infocse_plus(plus_run(corpus_file))
+def test_both_flows_complete_under_prefect_and_cycles_are_sub_flows(corpus_file: Path):
+    state = infocse_plus(plus_run(corpus_file), return_state=True)
+    assert runs_inside(state.state_details.flow_run_id) == {
+        "after conpono": [],
+        "cycle 1": ["cycle 1, fine-tuned", "cycle 1, round 1"],
+        "cycle 2": ["cycle 2, fine-tuned", "cycle 2, round 1"],
+        "control: labels only": [],
+    }
+    outcome = state.result()
     assert outcome.training.rows[outcome.training.best].kind == "fine-tuned"
     page = Path(outcome.report).read_text(encoding="utf-8")
     assert "cycle 2, fine-tuned" in page

@@ -28,7 +28,7 @@ from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
 from sentemb_core import console
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.configs import CorpusConfig, TrainingConfig
 from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.evaluation.results import TaskResult
@@ -582,27 +582,59 @@ def test_the_best_of_a_number_of_labels_is_the_best_of_the_same_seeds(monkeypatc
     assert (lead.best, lead.other, lead.mean) == ("better", "lucky", 0.25)
 
 
-def test_infocse_plus_meets_the_labels_in_either_cycle(data: str, monkeypatch):
+@pytest.mark.parametrize(("second", "kept"), [(0.5, "first"), (0.6, "second"), (0.4, "first")])
+def test_infocse_plus_meets_the_labels_in_either_cycle_and_keeps_the_better_one(
+    data: str, monkeypatch, second: float, kept: str
+):
     told: list[str] = []
+    judged = iter(["first", "second"])
 
     def step(name: str, *_: object) -> str:
         told.append(name)
         return name
 
-    for name in ("learnt_encoder", "tuned_encoder", "self_annotated", "scored_cell"):
+    def scored(_: str, block: object, cell: MethodCell) -> MethodCell:
+        return cell.model_copy(update={"scores": next(judged)})
+
+    for name in ("learnt_encoder", "tuned_encoder", "self_annotated"):
         monkeypatch.setattr(shots, name, partial(step, name))
+    monkeypatch.setattr(shots, "scored_cell", scored)
+    monkeypatch.setattr(shots, "recall_at_5", {"first": 0.5, "second": second}.get)
     config = few(data)
     training, tuning = config.training(PLUS, "static", 1), config.fine_tuning("static", 1)
     cell = measured(PLUS, 1, labels=4)
     with without_prefect(Store.default()):
-        shots.tuned_cell("plus", cell, training, tuning, config, SimpleNamespace())
-    assert told == [
-        "learnt_encoder",
-        "tuned_encoder",
-        "self_annotated",
-        "tuned_encoder",
-        "scored_cell",
-    ]
+        found = shots.tuned_cell("plus", cell, training, tuning, config, SimpleNamespace())
+    assert told == ["learnt_encoder", "tuned_encoder", "self_annotated", "tuned_encoder"]
+    assert found.scores == kept
+
+
+def test_infocse_plus_says_how_many_steps_each_of_its_cycles_has(data: str, monkeypatch):
+    """Half of what a method without cycles has."""
+    trained: list[int] = []
+
+    def watched(name: str, training: TrainingConfig, *rest: object) -> ArtifactRef:
+        trained.append(training.steps)
+        return getattr(reproduce, name)(training, *rest)
+
+    for name in ("learnt_encoder", "self_annotated"):
+        monkeypatch.setattr(shots, name, partial(watched, name))
+    cells = shot(few(data, counts=[4], methods=["infocse_idc"]))
+    told = {cell.method: (cell.cycles, cell.steps) for cell in cells if cell.labels}
+    assert told == {NOTHING: (1, 0), PLUS: (2, 2), "infocse_idc": (1, 4)}
+    assert trained == [2, 2, 4, 4], "a cycle, a cycle, and without labels and with them"
+
+
+def test_a_plan_of_few_shot_curves_tells_of_every_cell_before_a_cycle_is_judged(data: str):
+    asked = few(data, counts=[4])
+    with without_prefect(Store.default()):
+        (block, _) = reproduce.tried_block(asked, "blog_usgov", "static", 1)
+        shots.counts_of(asked, block)
+    with making_plan(Store.default()) as plan:
+        cells = list(shots.few_shot_cells(asked))
+    assert plan.undecided
+    assert {cell.error for cell in cells} == {""}
+    assert {cell.method for cell in cells} > {PLUS, "infocse_idc"}
 
 
 def test_more_labels_than_there_are_make_one_point(data: str):
