@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
 from jaxtyping import Float32, Float64
 from scipy.stats import spearmanr
@@ -27,6 +28,7 @@ from benchmarks.annotation_study import (
     source,
 )
 from benchmarks.main_job import RESULTS
+from flows.method_table import STS
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
@@ -40,7 +42,6 @@ from tasks.tables.markdown import across, markdown_table, write_between_marks
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 SEED = 42
-STS = {"STS-B dev": "stsb_dev", "SICK-R test": "sickr_test"}
 GENERAL = 20_000
 """Sentences of no domain that the maps of the STS sets are fitted on."""
 
@@ -118,8 +119,6 @@ def sts_lines() -> list[list[str]]:
 
 
 def read_texts(name: str) -> list[str]:
-    import pyarrow.parquet as pq
-
     return pq.read_table(source(name), columns=["text"]).column("text").to_pylist()
 
 

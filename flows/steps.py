@@ -16,6 +16,7 @@ from sentemb_core.configs import (
     RunConfig,
     TrainingConfig,
 )
+from sentemb_core.formats import in_words
 from sentemb_core.stopping import Verdict, verdict
 from sentemb_core.types import ArtifactRef, Map
 from tasks.checks import trainings
@@ -70,7 +71,7 @@ def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTra
     bases = {row.label: row for row in (run.rows[0], chosen)}
     mapped: list[Row] = []
     for base in bases.values():
-        label = f"{config.postprocess.replace('_', ' ')} of {base.label.removeprefix('after ')}"
+        label = f"{in_words(config.postprocess)} of {base.label.removeprefix('after ')}"
         mapped.append(mapped_row(label, config.postprocess, base, run.texts, config))
         watch(mapped[-1])
     tuned = isinstance(config, InfoCSEPlus) and chosen.kind == "fine-tuned"

@@ -8,7 +8,7 @@ from cyclopts import Parameter, validators
 
 from sentemb_core import console
 from sentemb_core.errors import UsageError
-from sentemb_core.formats import counted
+from sentemb_core.formats import counted, in_words
 from sentemb_core.opening import checked_source, documents_of, opened_encoder
 from sentemb_core.options import (
     DEFAULTS,
@@ -16,13 +16,13 @@ from sentemb_core.options import (
     CorpusOptions,
     Index,
     Json,
+    NewFolder,
     Out,
     Overwrite,
     Picture,
     Searched,
     Source,
     Top,
-    to_be_made,
 )
 from sentemb_core.places import require_free, require_places
 from sentemb_core.store.machine import keep_to_quota
@@ -212,7 +212,7 @@ def canary(model: Model, index: Index, *, json: Json = False) -> int:
 @app.command
 def export(
     model: Model,
-    folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
+    folder: NewFolder,
     *,
     max_length: Annotated[
         int | None,
@@ -252,7 +252,7 @@ def export(
 def postprocess(
     model: Model,
     source: Source,
-    folder: Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")],
+    folder: NewFolder,
     *,
     by: Annotated[
         Map, Parameter(help="BERT-whitening, one that stops half way, or a small BERT-flow.")
@@ -274,7 +274,7 @@ def postprocess(
     require_places("MODEL SOURCE", model, source)
     if keep is not None and by == "flow":
         raise UsageError("A flow keeps every dimension: leave --keep out, or take a whitening.")
-    checked, named = checked_source(source, corpus), by.replace("_", " ")
+    checked, named = checked_source(source, corpus), in_words(by)
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.batching import pooled_vectors
     from sentemb_core.encoder.card import CardFacts, model_card

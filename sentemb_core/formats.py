@@ -23,6 +23,11 @@ def count(value: int | None) -> str:
     return ABSENT if value is None else f"{value:,}"
 
 
+def in_words(name: str) -> str:
+    """A setting's name as a sentence has it."""
+    return name.replace("_", " ")
+
+
 def counted(number: int, noun: str) -> str:
     """1 vector, 2,000 vectors, 3 queries."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"

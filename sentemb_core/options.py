@@ -43,6 +43,7 @@ def to_be_made(_: object, folder: Path) -> None:
             raise ValueError(f"{folder} cannot be: {above} is a file. Name a new folder.")
 
 
+NewFolder = Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")]
 Out = Annotated[
     Path,
     Parameter(

@@ -1,6 +1,7 @@
 """The encoder a run starts from, and sentence vectors of any encoder."""
 
 from sentemb_core.configs import EncoderConfig
+from sentemb_core.formats import in_words
 from sentemb_core.types import ArtifactRef, Map, Pooling, Precision, Storage
 from tasks.caching import stage
 from tasks.sources import require_same_encoder
@@ -116,10 +117,11 @@ def finished_encoder(
         progress("encode sentences", len(seen)) as advance,
     ):
         pooled = pooled_vectors(before, corpus.tokens(seen), progress=advance)
-    named = kind.replace("_", " ")
-    with progress(f"fit the {named}", len(seen)) as advance:
+    with progress(f"fit the {in_words(kind)}", len(seen)) as advance:
         made = behind_map(before, pooled, kind, seed=seed, progress=advance)
     with written("model") as draft:
-        facts = CardFacts(name=f"sentemb {named}", parent=encoder.digest, corpus=sentences.digest)
+        facts = CardFacts(
+            name=f"sentemb {in_words(kind)}", parent=encoder.digest, corpus=sentences.digest
+        )
         save_encoder(made, draft.path, model_card(facts))
     return draft.ref

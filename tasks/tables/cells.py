@@ -169,20 +169,25 @@ def cells_markdown(cells: Sequence[MethodCell], seen: Sequence[str] = ()) -> str
 
 def told_below(cells: Sequence[MethodCell]) -> list[str]:
     """Which BM25 it was, what one seed knows of a gain, and `told_leads`."""
-    gains = gains_over_start(cells).values()
-    alone = [f"{GAIN}: {ONE_SEED}."] if any(gain["seeds"] == 1 for gain in gains) else []
+    shared = (own.keys() & before.keys() for own, before in beside_start(cells).values())
+    alone = [f"{GAIN}: {ONE_SEED}."] if any(len(seeds) == 1 for seeds in shared) else []
     words = fixed_lines((cell.method for cell in cells), ONE_FIELD)
     return [*words, *alone, *told_leads(cells)]
 
 
 def gains_over_start(cells: Sequence[MethodCell]) -> dict[Key, Json]:
     """What each row with titles gains over its start encoder, on the same test queries."""
+    return {key: gain_of(own, before) for key, (own, before) in beside_start(cells).items()}
+
+
+def beside_start(cells: Sequence[MethodCell]) -> "dict[Key, tuple[Hits, Hits]]":
+    """Each row with titles and its start encoder, where they have a seed in common."""
     hits = title_hits(cells)
-    found: dict[Key, Json] = {}
+    found: dict[Key, tuple[Hits, Hits]] = {}
     for (corpus, start, method, labels), own in hits.items():
         before = hits.get((corpus, start, START, 0), {})
         if method != START and own.keys() & before.keys():
-            found[corpus, start, method, labels] = gain_of(own, before)
+            found[corpus, start, method, labels] = own, before
     return found
 
 
