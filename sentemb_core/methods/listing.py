@@ -91,8 +91,9 @@ UNTRAINED = {
     "(first_block_last_mean, cls_before_pooler, ...)",
     "word vectors": "--encoder FILE of GloVe, word2vec or fastText; those of a corpus are a row, "
     "word_vectors, of python -m flows reproduce methods-small",
-    "whitening, flow": "sentemb postprocess MODEL SOURCE FOLDER --by whitening "
-    "(soft_whitening, flow; --splitter none for one sentence a row)",
+    "whitening, flow": "python -m flows run --postprocess whitening (soft_whitening, flow) beside "
+    "a method; alone: sentemb postprocess MODEL SOURCE FOLDER --by whitening (--splitter none for "
+    "one sentence a row)",
     "BM25": "a row of every run and benchmark; python -m flows compare BM25 MODEL (the thesis's "
     "literal form: row bm25_seed_002 of reproduce methods-small)",
     "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
