@@ -12,6 +12,7 @@ from flows.plan_table import show_told
 from flows.running import running
 from flows.settings import checked_as, whole
 from flows.store_commands import resolved
+from sentemb_core.configs import LEARNT
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.places import is_checkpoint
@@ -48,7 +49,7 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if name == FewShotTable.title and not (folder and (Path(folder) / SHIPPED.name).is_file()):
         folder = str(SHIPPED.parent)
     asked.setdefault("data", folder)
-    asked["data"] = whole(asked["data"])
+    asked |= {name: whole(asked[name]) for name in ("data", "encoder") if name in asked}
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -126,10 +127,10 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from tasks.tables.findings_page import write_findings
     from tasks.tables.markdown import write_between_marks
 
-    with filling(markdown, asked.experiment), running():
+    with filling(markdown, asked.marks), running():
         told = experiment(asked)
     if markdown:
-        write_between_marks(markdown, asked.experiment, told.markdown())
+        write_between_marks(markdown, asked.marks, told.markdown())
     folder = write_findings(told, Store.default().root / "reports" / asked.name)
     if as_json:
         emit(told.json())
@@ -159,7 +160,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
 def run_table(
     table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
 ) -> int:
-    table.check_files()
+    check_table(table)
     from flows.experiments.index import Reproduction
 
     if isinstance(table, Reproduction):
@@ -183,6 +184,14 @@ def run_table(
     return refusals(cell.error for cell in cells)
 
 
+def check_table(table: "MethodTable | Reproduction") -> None:
+    """Look for its files and the encoder that it names before anything runs."""
+    table.check_files()
+    encoder = getattr(table, "encoder", None)
+    if encoder and encoder not in LEARNT:
+        check_model(encoder)
+
+
 def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
     """Draw them, in a folder of these settings alone, and say where."""
     from sentemb_core.store.objects import Store, canonical
@@ -195,7 +204,7 @@ def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
 
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """What every stage of every cell would do, found by walking the table."""
-    table.check_files()
+    check_table(table)
     from flows.experiment import walked
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable, few_shot_cells

@@ -29,6 +29,13 @@ class TableOptions:
             "whose corpus is shipped, the repository's."
         ),
     ] = None
+    encoder: Annotated[
+        str | None,
+        Parameter(
+            help="Of a paper's experiment: what every row starts from, as for `run`; rows that go "
+            "on with a Condenser's head want a folder that has one. Default: the preset's."
+        ),
+    ] = None
     seeds: Annotated[
         list[int] | None,
         SEVERAL,

@@ -1,5 +1,6 @@
 """Every experiment by its id, and what is asked of one: `python -m flows reproduce ID`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from flows.experiments import (
 from flows.experiments.shared_differences import with_shared
 from flows.method_table import CORPORA, Seeds
 from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, trained_by
+from flows.presets import preset as start_preset
 from sentemb_core.configs import (
     Config,
     CorpusConfig,
@@ -69,7 +71,7 @@ NOT_SERVED: Mapping[str, str] = {
     "which is at hand: `run wikitext.jsonl --text-column text --encoder minilm --method hicl` "
     "trains on a file of yours, a text a row",
     "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
-    "--seeds 1 2 3 4 5` makes those of BERT-base where it is at hand, and no preset has the others",
+    "--seeds 1 2 3 4 5 --encoder roberta-base` makes those of one that is at hand",
 }
 """Experiments of the papers that no data of ours can serve, and what comes nearest."""
 
@@ -86,12 +88,19 @@ OURS: Mapping[str, str] = {
 """Tables of no paper, of corpora that `--corpora` names."""
 
 
+LONGEST_NAME = 80
+"""Letters of an encoder's name in a file's, which may have 255."""
+
+
 class Reproduction(Config):
     """One experiment under a budget."""
 
     experiment: str
     preset: Literal["small", "paper"] = "small"
     data: str = Field(description="Folder of the corpora and of the suite's files.")
+    encoder: str | None = Field(
+        default=None, description="What every arm starts from, as it is; None: the budget's base."
+    )
     seeds: Seeds | None = Field(default=None, min_length=1, description="None: the budget's.")
     steps: int | None = Field(default=None, ge=1, description="Of a training; None: the budget's.")
     candidates: int | None = Field(default=None, ge=2, description="None: the budget's.")
@@ -128,6 +137,9 @@ class Reproduction(Config):
         """The preset's, but for what was asked for, in what this machine multiplies fastest."""
         what = EXPERIMENTS[self.experiment]
         base = what.small if self.preset == "small" else what.paper
+        if self.encoder:
+            rate = start_preset(self.encoder)["training"]["learning_rate"]
+            base = base.from_encoder(self.encoder, rate if self.preset == "small" else None)
         asked = {
             "seeds": self.seeds,
             "steps": self.steps,
@@ -158,9 +170,14 @@ class Reproduction(Config):
     def name(self) -> str:
         """Of its files: the id, and behind it what was asked for and is not the small preset's."""
         asked = self.model_dump(exclude={"experiment", "data", "preset"}, exclude_none=True)
-        named = [f"{name}-{'-'.join(numbers(value))}" for name, value in asked.items()]
-        preset = [self.preset] if self.preset != "small" else []
-        return "-".join([self.experiment, *preset, *named])
+        named = [f"{name}-{'-'.join(words_of(value))}" for name, value in asked.items()]
+        budget = [self.preset] if self.preset != "small" else []
+        return "-".join([self.experiment, *budget, *named])
+
+    @property
+    def marks(self) -> str:
+        """What a document calls its table: one of another start has a place of its own."""
+        return " ".join([self.experiment, *words_of(self.encoder or ())])
 
     def file(self, name: str) -> Path:
         return Path(self.data) / f"{name}.parquet"
@@ -264,7 +281,10 @@ class Reproduction(Config):
             )
 
 
-def numbers(value: int | tuple[int, ...]) -> list[str]:
+def words_of(value: str | int | tuple[int, ...]) -> list[str]:
+    """Of an option's value, as a file's name may have them; of a path the end."""
+    if isinstance(value, str):
+        return [re.sub(r"[^\w.-]+", "_", value.strip("/"))[-LONGEST_NAME:]]
     return [str(one) for one in (value if isinstance(value, tuple) else (value,))]
 
 

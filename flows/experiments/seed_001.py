@@ -1,6 +1,6 @@
 """Seed 001, InfoCSE-aux: its tables. All arms read the plain sentences.
 
-The paper compares BERT-base rows; those of BERT-large ask for an encoder that is not at hand.
+The paper compares rows of BERT-base; those of BERT-large are another `--encoder`.
 """
 
 from collections.abc import Sequence

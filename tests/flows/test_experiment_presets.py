@@ -86,12 +86,23 @@ def test_the_papers_own_arms_are_under_its_preset_alone(data: Path):
 def test_files_of_another_budget_lie_elsewhere(data: Path):
     asked = Reproduction(experiment=WHOLE.id, data=str(data))
     assert asked.name == WHOLE.id
-    others = [{"preset": "paper"}, {"seeds": (1, 7)}, {"steps": 5}, {"max_documents": 9}]
+    others = [
+        {"preset": "paper"},
+        {"seeds": (1, 7)},
+        {"steps": 5},
+        {"max_documents": 9},
+        {"encoder": "/models/roberta"},
+    ]
     assert [asked.model_copy(update=other).name for other in others] == [
         f"{WHOLE.id}-paper",
         f"{WHOLE.id}-seeds-1-7",
         f"{WHOLE.id}-steps-5",
         f"{WHOLE.id}-max_documents-9",
+        f"{WHOLE.id}-encoder-models_roberta",
+    ]
+    assert [asked.model_copy(update=other).marks for other in others] == [
+        *[WHOLE.id] * 4,
+        f"{WHOLE.id} models_roberta",
     ]
 
 

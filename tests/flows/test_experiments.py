@@ -4,7 +4,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 from types import SimpleNamespace
+from typing import Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -34,6 +36,7 @@ from flows.experiments.shared_differences import (
 )
 from flows.fine_tune import by_epochs
 from flows.settings import checked_as
+from flows.table_commands import table_settings
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE
@@ -196,6 +199,37 @@ def test_the_head_of_the_base_goes_with_it_under_another_pooling(asked: Reproduc
     heads = [(store.path(made.encoder) / HEAD_FILE).read_bytes() for made in (base, read)]
     assert base.encoder != read.encoder
     assert heads[0] == heads[1]
+
+
+def test_every_arm_can_start_from_a_given_encoder_whose_head_is_gone_on_with(
+    asked: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Seed 001's second stage from a Condenser checkpoint of a user."""
+    with without_prefect(Store.default()):
+        stage = learning.base_of(asked)
+    given = tmp_path / "condensed"
+    copytree(Store.default().path(stage.encoder), given)
+    other = asked.model_copy(update={"encoder": str(given)})
+    alone = {"arms": WHOLE.arms[5:6], "columns": WHOLE.columns[1:2], "claims": ()}
+    monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE.model_copy(update=alone)})
+    table = tabled(other)
+    assert {(one.arm, one.error) for one in table.findings} == {("infocse_aux", "")}
+    assert table.differs.startswith(f"Every arm starts from {given} as it is")
+
+
+@pytest.mark.parametrize("preset", ["small", "paper"])
+def test_a_given_encoder_is_pre_trained_by_no_stage(data: str, preset: Literal["small", "paper"]):
+    """Seed 001 has one for BERT; its other settings stay the preset's."""
+    usual = Reproduction(experiment="s001.t8", data=data, preset=preset).budget
+    budget = Reproduction(
+        experiment="s001.t8", data=data, preset=preset, encoder="roberta-base"
+    ).budget
+    assert usual.base.times > 0
+    assert budget.base.times == 0
+    assert budget.base.encoder == usual.base.encoder.model_copy(update={"name": "roberta-base"})
+    same = {"steps", "batch_size", "presets", "stated", "seeds"}
+    assert budget.model_dump(include=same) == usual.model_dump(include=same)
+    assert (budget.learning_rate == usual.learning_rate) == (preset == "paper")
 
 
 def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reproduction, monkeypatch):
@@ -402,11 +436,21 @@ def test_what_comes_nearest_to_hicl_on_whole_articles_is_a_run(call, tmp_path, m
     assert call(*told.split(), "--dry-run")[0] == 0
 
 
-def test_five_seeds_of_other_encoders_than_bert_are_not_promised(data: str):
-    """No option of a table chooses its encoder."""
-    assert "of BERT-base where it is at hand" in NOT_SERVED["s004.t15"]
-    asked = Reproduction(experiment="s004.t1", data=data, preset="paper", seeds=(1, 2, 3, 4, 5))
-    assert asked.budget.base.encoder.name == "bert-base-uncased"
+def test_what_comes_nearest_to_five_seeds_of_other_encoders_is_a_table(data: str):
+    _, command, _ = NOT_SERVED["s004.t15"].split("`")
+    assert command == ("reproduce s004.t1 --preset paper --seeds 1 2 3 4 5 --encoder roberta-base")
+    given = {"preset": "paper", "seeds": [1, 2, 3, 4, 5], "encoder": "roberta-base", "data": data}
+    asked = table_settings("s004.t1", given)
+    assert isinstance(asked, Reproduction)
+    assert asked.budget.base.encoder.name == "roberta-base"
+    assert asked.budget.base.encoder.pooling == "cls_before_pooler"
+    assert asked.budget.seeds == (1, 2, 3, 4, 5)
+
+
+def test_an_encoder_that_is_not_there_is_told_before_anything_runs(data: str, call):
+    code, _, err = call("reproduce", "s001.t4", "--data", data, "--encoder", "no/such", "--dry-run")
+    assert code
+    assert "E401" in err
 
 
 def test_rows_that_word_vectors_cannot_have_are_told_to_be_left_out():
