@@ -225,6 +225,20 @@ def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
     assert line.partition("by the tokens' shares alone 7.00")[2] == told
 
 
+@pytest.mark.parametrize(("start", "rate"), [("minilm", 1e-4), ("transformer", 5e-4)])
+def test_a_condenser_stage_learns_no_slower_than_its_paper(
+    start: Start, rate: float, monkeypatch: pytest.MonkeyPatch
+):
+    def told(encoder: None, sentences: None, training: TrainingConfig) -> SimpleNamespace:
+        return SimpleNamespace(model=training)
+
+    monkeypatch.setattr(reproduce, "train_encoder", told)
+    row = MethodTable(data="").training("diffcse", start, 1)
+    stage = reproduce.condenser_stage(row, SimpleNamespace(start=None, sentences=None))
+    assert (stage.method.name, stage.learning_rate) == ("condenser", rate)
+    assert stage.steps == row.steps // 2
+
+
 def test_a_condenser_of_single_sentences_is_asked_for_others(data: str):
     *_, cell = made(table(data, corpora=["plain_sentences"], methods=["rtd_mlm"]))
     assert cell.error == ""
