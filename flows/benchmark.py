@@ -1,9 +1,10 @@
 """Models on the evaluation suite between the fixed rows, and which of two is better."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from prefect import flow
 
@@ -39,10 +40,18 @@ from tasks.progress import progress
 from tasks.registered_encoders import resolve
 from tasks.sources import by_bytes, digest_of_encoder, revision_of
 from tasks.tables.duel import Duel
-from tasks.tables.scoreboard import Score, Scoreboard, averaged_tasks, cells_of, not_run
+from tasks.tables.scoreboard import (
+    Lead,
+    Score,
+    Scoreboard,
+    average_name,
+    averaged_tasks,
+    cells_of,
+    not_run,
+)
 from tasks.tables.scoreboard_tables import write_board
 from tasks.tracking import tracked_run
-from tasks.walking import part
+from tasks.walking import PENDING, part
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -94,10 +103,41 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
         fixed=list(fixed),
         tasks=tasks,
         scores=[*scores, *refused(*beside, shared)],
+        leads=dict(leads(models, tasks, scores)),
         diagnoses=results(diagnosed, lambda score: score.system),
         overlap=shared.result if shared else None,
         fusions=results(joined, lambda score: score.task),
     )
+
+
+def leads(
+    models: Iterable[str], tasks: Sequence[Placed], scores: Iterable[Score]
+) -> Iterator[tuple[str, Lead]]:
+    """On every task and average that several models have, the best one beside the others."""
+    results = {(one.system, one.task): one.result for one in scores if one.result}
+    lines = {one.task.name: [one.task.name] for one in tasks}
+    averaged = {group: averaged_tasks(tasks, group) for group in GROUPS}
+    lines |= {average_name(group, names): names for group, names in averaged.items() if names[1:]}
+    for line, names in lines.items():
+        told = {
+            model: [results[model, name] for name in names]
+            for model in models
+            if all((model, name) in results for name in names)
+        }
+        if len(told) > 1 and is_of_one_measure(next(iter(told.values()))):
+            best = max(told, key=lambda model: score_of(told[model]))
+            over = {
+                model: compare_results(line, list(zip(told[best], theirs, strict=True)))
+                for model, theirs in told.items()
+                if model != best
+            }
+            yield line, Lead(best=best, over=over)
+
+
+def score_of(results: Sequence[ArtifactRef]) -> float:
+    """The mean of main measures; 0 of a plan, which has as many comparisons in any order."""
+    values = [result_of(ref).value for ref in known(results)]
+    return fmean(values) if values else 0.0
 
 
 def results(
@@ -265,7 +305,17 @@ def compared_averages(
         group: [name for name in averaged_tasks(tasks, group) if name in pairs] for group in GROUPS
     }
     return [
-        compare_results(f"{group}, average of {len(names)}", [pairs[name] for name in names])
+        compare_results(average_name(group, names), [pairs[name] for name in names])
         for group, names in averaged.items()
-        if len(names) > 1 and len({result_of(pairs[name][0]).main for name in names}) == 1
+        if len(names) > 1 and is_of_one_measure(pairs[name][0] for name in names)
     ]
+
+
+def is_of_one_measure(results: Iterable[ArtifactRef]) -> bool:
+    """Whether several tasks have an average: a correlation and a share have no mean."""
+    return len({result_of(ref).main for ref in known(results)}) <= 1
+
+
+def known(results: Iterable[ArtifactRef]) -> list[ArtifactRef]:
+    """All, but of a plan those that are there already."""
+    return [ref for ref in results if ref.digest != PENDING]

@@ -3,14 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import Placed, diagnosis_of, result_of, told_of
+from tasks.benchmark import Placed, comparison_of, diagnosis_of, result_of, told_of
 from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
+
+if TYPE_CHECKING:
+    from sentemb_core.evaluation.comparison import Comparison
 
 FEWEST = 3
 """Models from which a rank correlation over them is shown."""
@@ -25,11 +28,30 @@ class Score(Value):
     error: str = ""
 
 
+class Lead(Value):
+    """The best model on a task or an average, and by each other one how far it is ahead of it."""
+
+    best: str
+    over: dict[str, ArtifactRef]
+
+    @property
+    def closest(self) -> "tuple[str, Comparison]":
+        """The other model that is surest not to be worse, and the difference to it."""
+        found = {name: comparison_of(ref) for name, ref in self.over.items()}
+        return min(found.items(), key=lambda one: one[1].low)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no interval to another model holds 0."""
+        return self.closest[1].verdict == "first"
+
+
 class Scoreboard(Value):
     """Every system on every task, in the order of the table.
 
     models: what was asked for, by its name in the table. scores: of the tasks, and beside them what
-    was refused. diagnoses: by sample of texts, then model. fusions: by model, then task.
+    was refused. leads: by task, or `average_name`. diagnoses: by sample of texts, then model.
+    fusions: by model, then task.
     """
 
     run: str
@@ -38,6 +60,7 @@ class Scoreboard(Value):
     fixed: list[str]
     tasks: list[Placed]
     scores: list[Score]
+    leads: dict[str, Lead]
     diagnoses: dict[str, dict[str, ArtifactRef]]
     overlap: ArtifactRef | None = None
     fusions: dict[str, dict[str, ArtifactRef]]
@@ -147,6 +170,11 @@ def averaged_tasks(tasks: Iterable[Placed], group: Group) -> list[str]:
     """Names of those that were run and count; all of them where none counts."""
     run = [one.task for one in tasks if one.task.group == group and not one.missing]
     return [task.name for task in run if task.averaged] or [task.name for task in run]
+
+
+def average_name(group: str, names: Sequence[str]) -> str:
+    """What a group's average is called beside its tasks."""
+    return f"{group}, average of {len(names)}"
 
 
 def averages_notes(board: Scoreboard, cells: Sequence[ScoreCell]) -> list[str]:

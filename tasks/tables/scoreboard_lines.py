@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
-from tasks.tables.scoreboard import Agreement, ScoreCell
+from tasks.tables.scoreboard import Agreement, Lead, ScoreCell
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Point
@@ -148,6 +149,26 @@ def with_interval(found: ScoreCell | Estimate | None, sign: str = "") -> str:
         return ""
     value, low, high = (f"{100 * one:{sign}.1f}" for one in (found.value, found.low, found.high))
     return f"{value} ({low} to {high})"
+
+
+def leads_told(leads: Mapping[str, Lead]) -> list[str]:
+    """What bold means, where several models are in the table."""
+    sure = sum(one.is_sure for one in leads.values())
+    told = (
+        "Bold: better than every other model here, and not by the choice of queries or pairs alone "
+        f"(no 95 % interval of a paired bootstrap holds 0); so in {sure} of "
+        f"{counted(len(leads), 'line')}. `compare` has the differences of two."
+    )
+    return [told] if leads else []
+
+
+def lead_told(lead: Lead | None) -> str:
+    """The best model less the one that comes closest, times 100."""
+    if lead is None:
+        return ""
+    rival, gain = lead.closest
+    shown = f"{100 * gain.difference:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
+    return f"{lead.best} less {rival} {shown}"
 
 
 def overlap_lines(overlap: ArtifactRef) -> Lines:

@@ -11,6 +11,7 @@ from tasks.tables.scoreboard import (
     ScoreCell,
     absences,
     agreements,
+    average_name,
     averaged_tasks,
     averages,
     averages_notes,
@@ -23,6 +24,7 @@ from tasks.tables.scoreboard_lines import (
     fixed_lines,
     fusion_lines,
     halves_lines,
+    lead_told,
     overlap_lines,
     subset_lines,
     with_interval,
@@ -67,27 +69,39 @@ def write_page(
 
 
 def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> "Panel":
-    """Tasks down, systems across: the value and its 95 % interval, times 100."""
+    """Tasks down, systems across: the value and its 95 % interval, times 100; who leads."""
     from sentemb_core.report.panels import Panel
 
     own = [cell for cell in cells if cell.group == group]
     systems = [name for name in board.systems if any(cell.system == name for cell in own)]
     told = {(cell.task, cell.system): cell for cell in own}
+
+    def lead(line: str) -> list[str]:
+        return [lead_told(board.leads.get(line))] if board.leads else []
+
     rows = [
         [
             task,
             next(cell.measure for cell in own if cell.task == task),
             *(with_interval(told.get((task, system))) for system in systems),
+            *lead(task),
         ]
         for task in dict.fromkeys(cell.task for cell in own)
     ]
-    means = averages(board, cells, group)
-    mean_row = ["average", "", *(f"{100 * means[s]:.1f}" if s in means else "" for s in systems)]
+    means, names = averages(board, cells, group), averaged_tasks(board.tasks, group)
+    shown = (f"{100 * means[system]:.1f}" if system in means else "" for system in systems)
+    if len(names) > 1 and means:
+        rows.append(["average", "", *shown, *lead(average_name(group, names))])
     return Panel(
         TITLES[group],
         subset_lines(own),
-        head=["task", "measure", *systems],
-        rows=[*rows, mean_row] if len(averaged_tasks(board.tasks, group)) > 1 and means else rows,
+        head=[
+            "task",
+            "measure",
+            *systems,
+            *(["the best, less the closest"] if board.leads else []),
+        ],
+        rows=rows,
         caption="Times 100, with the 95 % interval over the task's units",
     )
 

@@ -10,12 +10,14 @@ from sentemb_core.console import plain, terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
-from tasks.benchmark import diagnosis_of, overlaps_of
+from tasks.benchmark import comparison_of, diagnosis_of, overlaps_of
 from tasks.fusion import SYSTEMS, fusion_of
 from tasks.tables.scoreboard import (
+    Lead,
     Scoreboard,
     ScoreCell,
     agreements,
+    average_name,
     averaged_tasks,
     averages,
     averages_notes,
@@ -35,6 +37,7 @@ from tasks.tables.scoreboard_lines import (
     fixed_lines,
     fusion_lines,
     halves_lines,
+    leads_told,
     overlap_lines,
     points_of,
     subset_lines,
@@ -188,6 +191,7 @@ def board_json(board: Scoreboard) -> Json:
             for label, model in board.models.items()
         },
         "scores": [cell.model_dump() for cell in cells],
+        "leads": {name: lead_json(one) for name, one in board.leads.items()},
         "averages": {group: averages(board, cells, group) for group in GROUPS},
         "averaged": {group: averaged_tasks(board.tasks, group) for group in GROUPS},
         "not_run": not_run(board.tasks),
@@ -210,6 +214,13 @@ def board_json(board: Scoreboard) -> Json:
     }
 
 
+def lead_json(lead: Lead) -> Json:
+    """Of the best model, less each other one; of no line of the table where one model has it."""
+    kept = {"measure", "difference", "low", "high", "units"}
+    over = {name: comparison_of(ref).model_dump(include=kept) for name, ref in lead.over.items()}
+    return {"best": lead.best, "sure": lead.is_sure, "over": over}
+
+
 def overlap_json(overlap: ArtifactRef | None) -> Json:
     """What a training corpus has of each set of texts, as shares; empty without a corpus."""
     return {name: one.model_dump() for name, one in overlaps_of(overlap).items()} if overlap else {}
@@ -224,6 +235,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         "Main measures, times 100; CSV and JSON have shares, intervals and every measure, JSON all "
         "other tables, too.",
         scores_table(board, cells),
+        *leads_told(board.leads),
         *averages_notes(board, cells),
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models, board.encoders),
@@ -259,7 +271,7 @@ def overlap_tables(overlap: ArtifactRef | None) -> "list[Table | str]":
 
 
 def scores_table(board: Scoreboard, cells: Sequence[ScoreCell]) -> "Table":
-    """Tasks down, systems across, the best model of a line in bold."""
+    """Tasks down, systems across; the best model of a line in bold where that is sure."""
     table = terminal_table(("task", "measure", "units"), numbers=(2,))
     for system in board.systems:
         table.add_column(plain(system), justify="right", overflow="fold")
@@ -281,23 +293,22 @@ def lines_of(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> lis
         values = {system: cell.value for system, cell in own.items()}
         one = next(iter(own.values()), None)
         about = [one.measure, f"{one.units:,}"] if one else [absent.get(name, ""), ""]
-        found.append([plain(name), *about, *shown(board, values)])
+        found.append([plain(name), *about, *shown(board, values, board.leads.get(name))])
     names = averaged_tasks(board.tasks, group)
     if len(names) > 1 and (means := averages(board, cells, group)):
-        found.append(["average", f"of {len(names)}", "", *shown(board, means)])
+        lead = board.leads.get(average_name(group, names))
+        found.append(["average", f"of {len(names)}", "", *shown(board, means, lead)])
     return found
 
 
-def shown(board: Scoreboard, values: dict[str, float]) -> list[str]:
-    """Times 100 with one decimal; the best model in bold where there are several."""
-    models = [values[name] for name in board.models if name in values]
-    best = max(models) if len(models) > 1 else None
-    texts: list[str] = []
-    for system in board.systems:
-        text = f"{100 * values[system]:.1f}" if system in values else ""
-        bold = best is not None and system in board.models and values.get(system) == best
-        texts.append(f"[bold]{text}[/]" if bold else text)
-    return texts
+def shown(board: Scoreboard, values: dict[str, float], lead: Lead | None) -> list[str]:
+    """Times 100 with one decimal; a lead that is sure in bold."""
+    bold = lead.best if lead and lead.is_sure else None
+    texts = {system: f"{100 * value:.1f}" for system, value in values.items()}
+    return [
+        f"[bold]{texts[system]}[/]" if system == bold else texts.get(system, "")
+        for system in board.systems
+    ]
 
 
 def lines_table(lines: Lines, words: int = 1) -> "Table":

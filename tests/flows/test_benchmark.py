@@ -18,7 +18,7 @@ from httpx import ConnectError
 
 from flows import benchmark
 from flows.__main__ import app
-from flows.benchmark import compare, encoder_of, scoreboard
+from flows.benchmark import compare, duel, encoder_of, scoreboard
 from flows.benchmark_settings import BenchmarkSettings
 from flows.scoring import result_on
 from flows.settings import checked_as
@@ -202,8 +202,59 @@ def test_a_plan_walks_the_whole_benchmark_and_computes_nothing(files: Path, tmp_
         ("encode_collection", "AFTER"),
         *((f"score_{name}", "AFTER") for name in ("retrieval", "similarity", "transfer")),
         ("diagnose_on_pairs", "AFTER"),
+        ("compare_results", "AFTER"),
     }
     assert not plan.undecided
+
+
+def test_a_plan_of_a_comparison_has_its_averages(files: Path, tmp_path: Path):
+    with making_plan(Store(tmp_path)) as plan:
+        duel(asked(files, "one", "two", tasks=["cranfield"], beir=[str(files / "beir")]))
+    compared = [told.verdict for told in plan.told if told.stage == "compare_results"]
+    assert compared == ["AFTER"] * 3, "two tasks and their average"
+
+
+def test_the_best_model_leads_by_what_a_comparison_of_the_two_tells(files: Path, board: Scoreboard):
+    values = {(cell.task, cell.system): cell.value for cell in cells_of(board)}
+    lines = ("Cranfield", "beir", "STS12", "STS-B-dev", "tree_depth", "retrieval, average of 2")
+    assert set(board.leads) == set(lines)
+    for task in lines[:-1]:
+        lead = board.leads[task]
+        assert lead.best == max(MODELS, key=lambda model: values[task, model])
+        assert {lead.best, *lead.over} == set(MODELS)
+        rival, closest = lead.closest
+        asked_of = (
+            {"beir": [str(files / "beir")], "tasks": []} if task == "beir" else {"tasks": [task]}
+        )
+        (ref,) = duel_of(asked(files, lead.best, rival, **asked_of)).rows
+        assert comparison_of(ref) == closest
+        assert closest.low == min(comparison_of(one).low for one in lead.over.values())
+
+
+def test_a_lead_is_bold_and_told_where_it_is_sure(board: Scoreboard, tmp_path: Path, capsys):
+    sure = {name for name, lead in board.leads.items() if lead.is_sure}
+    told = board_json(board)["leads"]
+    assert {name for name, one in told.items() if one["sure"]} == sure
+    assert all(one["over"][m]["low"] > 0 for n in sure for one in [told[n]] for m in one["over"])
+    folder = written(board, tmp_path / "out")
+    page = (folder / "page.html").read_text("utf-8")
+    assert all(f"{lead.best} less {lead.closest[0]} +" in page for lead in board.leads.values())
+    assert f"so in {len(sure)} of 6 lines" in " ".join(
+        shown(capsys, *scoreboard_tables(board)).split()
+    )
+
+
+def test_of_two_equal_models_none_leads_and_of_one_nothing_is_said(
+    files: Path, tmp_path: Path, capsys
+):
+    shutil.copytree(files / "one", tmp_path / "twin")
+    twins = [str(files / "one"), str(tmp_path / "twin")]
+    equal = board_of(asked(files, models=twins, tasks=["sts12"]))
+    assert [lead.is_sure for lead in equal.leads.values()] == [False]
+    assert "so in 0 of 1 line." in " ".join(shown(capsys, *scoreboard_tables(equal)).split())
+    alone = board_of(asked(files, "one", tasks=["sts12"]))
+    assert alone.leads == {}
+    assert "Bold:" not in shown(capsys, *scoreboard_tables(alone))
 
 
 def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: Path):

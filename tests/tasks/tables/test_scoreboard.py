@@ -22,6 +22,7 @@ def board(*models: str, tasks: tuple[str, ...]) -> Scoreboard:
         fixed=[],
         tasks=[Placed(task=task, folder="f") for task in chosen(tasks)],
         scores=[],
+        leads={},
         diagnoses={SAMPLE: dict.fromkeys(models, ref)},
         fusions={},
     )
