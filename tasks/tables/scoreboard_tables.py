@@ -215,7 +215,7 @@ def board_json(board: Scoreboard) -> Json:
 
 
 def lead_json(lead: Lead) -> Json:
-    """Of the best model, less each other one; of no line of the table where one model has it."""
+    """What the best model has more than each other one."""
     kept = {"measure", "difference", "low", "high", "units"}
     over = {name: comparison_of(ref).model_dump(include=kept) for name, ref in lead.over.items()}
     return {"best": lead.best, "sure": lead.is_sure, "over": over}
