@@ -1,7 +1,7 @@
 """Models on the evaluation suite between the fixed rows, and which of two is better."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -111,18 +111,18 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
 
 
 def leads(
-    models: Iterable[str], tasks: Sequence[Placed], scores: Iterable[Score]
+    models: Collection[str], tasks: Sequence[Placed], scores: Iterable[Score]
 ) -> Iterator[tuple[str, Lead]]:
     """On every task and average that several models have, the best one beside the others."""
-    results = {(one.system, one.task): one.result for one in scores if one.result}
+    made = {(one.system, one.task): one.result for one in scores if one.result}
     lines = {one.task.name: [one.task.name] for one in tasks}
     averaged = {group: averaged_tasks(tasks, group) for group in GROUPS}
     lines |= {average_name(group, names): names for group, names in averaged.items() if names[1:]}
     for line, names in lines.items():
         told = {
-            model: [results[model, name] for name in names]
+            model: [made[model, name] for name in names]
             for model in models
-            if all((model, name) in results for name in names)
+            if all((model, name) in made for name in names)
         }
         if len(told) > 1 and is_of_one_measure(next(iter(told.values()))):
             best = max(told, key=lambda model: score_of(told[model]))

@@ -208,19 +208,17 @@ class Budget(Config):
         """This budget, and what else sets a run under it apart from the paper's."""
         return self.model_copy(update={"differs": f"{self.differs} {told}".strip()})
 
-    def from_encoder(self, name: str, learning_rate: float | None) -> "Budget":
-        """This budget with arms that start from another encoder, which no stage pre-trains.
-
-        `learning_rate` is of all trainings and rounds; None: the budget's own.
-        """
+    def from_encoder(self, name: str) -> "Budget":
+        """This budget with arms that start from another encoder, which no stage pre-trains."""
         encoder = self.base.encoder.model_copy(update={"name": name})
-        rates = {"learning_rate": learning_rate, "round_learning_rate": None}
-        told = f"Every arm starts from {name} as it is, whatever is said of a base here."
+        told = (
+            f"Every arm starts from {name} as it is, whatever is said here of a base, of its "
+            "pooling and of the tokens that it reads."
+        )
         return self.model_copy(
             update={
                 "base": self.base.model_copy(update={"encoder": encoder, "times": 0.0}),
                 "differs": f"{told} {self.differs}".strip(),
-                **(rates if learning_rate else {}),
             }
         )
 

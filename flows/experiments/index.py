@@ -19,7 +19,7 @@ from flows.experiments import (
 )
 from flows.experiments.shared_differences import with_shared
 from flows.method_table import CORPORA, Seeds
-from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, trained_by
+from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, method_preset, trained_by
 from flows.presets import preset as start_preset
 from sentemb_core.configs import (
     Config,
@@ -89,7 +89,7 @@ OURS: Mapping[str, str] = {
 
 
 LONGEST_NAME = 80
-"""Letters of an encoder's name in a file's, which may have 255."""
+"""Letters of an encoder's name in a file's, which may have 255 bytes."""
 
 
 class Reproduction(Config):
@@ -99,7 +99,10 @@ class Reproduction(Config):
     preset: Literal["small", "paper"] = "small"
     data: str = Field(description="Folder of the corpora and of the suite's files.")
     encoder: str | None = Field(
-        default=None, description="What every arm starts from, as it is; None: the budget's base."
+        default=None,
+        min_length=1,
+        description="What every arm starts from, pooled as the table asks and pre-trained no "
+        "further; None: the budget's base.",
     )
     seeds: Seeds | None = Field(default=None, min_length=1, description="None: the budget's.")
     steps: int | None = Field(default=None, ge=1, description="Of a training; None: the budget's.")
@@ -138,8 +141,8 @@ class Reproduction(Config):
         what = EXPERIMENTS[self.experiment]
         base = what.small if self.preset == "small" else what.paper
         if self.encoder:
-            rate = start_preset(self.encoder)["training"]["learning_rate"]
-            base = base.from_encoder(self.encoder, rate if self.preset == "small" else None)
+            base = base.from_encoder(self.encoder)
+            base = base.model_copy(update=self.rates if self.preset == "small" else {})
         asked = {
             "seeds": self.seeds,
             "steps": self.steps,
@@ -147,6 +150,16 @@ class Reproduction(Config):
             "dtype": base.dtype or FAST,
         }
         return base.model_copy(update={k: v for k, v in asked.items() if v is not None})
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Of trainings and of rounds, as `run` has them from the encoder that was asked for."""
+        assert self.encoder, "else they are the budget's"
+        first, again = method_preset(self.encoder), start_preset(self.encoder)
+        return {
+            "learning_rate": first["training"]["learning_rate"],
+            "round_learning_rate": again["training"]["learning_rate"],
+        }
 
     @property
     def pool(self) -> ValidationConfig:
@@ -284,7 +297,7 @@ class Reproduction(Config):
 def words_of(value: str | int | tuple[int, ...]) -> list[str]:
     """Of an option's value, as a file's name may have them; of a path the end."""
     if isinstance(value, str):
-        return [re.sub(r"[^\w.-]+", "_", value.strip("/"))[-LONGEST_NAME:]]
+        return [re.sub(r"[^\w.-]+", "_", value.strip("/"), flags=re.ASCII)[-LONGEST_NAME:]]
     return [str(one) for one in (value if isinstance(value, tuple) else (value,))]
 
 

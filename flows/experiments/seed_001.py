@@ -1,6 +1,7 @@
 """Seed 001, InfoCSE-aux: its tables. All arms read the plain sentences.
 
-The paper compares rows of BERT-base; those of BERT-large are another `--encoder`.
+The paper compares rows of BERT-base; those of BERT-large are another `--encoder`, with
+a Condenser's head for the methods that go on with one.
 """
 
 from collections.abc import Sequence

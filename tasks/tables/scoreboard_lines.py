@@ -155,15 +155,15 @@ def leads_told(leads: Mapping[str, Lead]) -> list[str]:
     """What bold means, where several models are in the table."""
     sure = sum(one.is_sure for one in leads.values())
     told = (
-        "Bold: better than every other model here, and not by the choice of queries or pairs alone "
-        f"(no 95 % interval of a paired bootstrap holds 0); so in {sure} of "
-        f"{counted(len(leads), 'line')}. `compare` has the differences of two."
+        "Bold: better than every other model here (BM25 and chance aside), and not by the choice "
+        "of queries or pairs alone (no 95 % interval of a paired bootstrap holds 0); so in "
+        f"{sure} of {counted(len(leads), 'line')}. `compare` has the differences of two."
     )
     return [told] if leads else []
 
 
 def lead_told(lead: Lead | None) -> str:
-    """The best model less the one that comes closest, times 100."""
+    """The best model less the one that it is least surely above, times 100."""
     if lead is None:
         return ""
     rival, gain = lead.closest

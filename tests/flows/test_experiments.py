@@ -232,6 +232,20 @@ def test_a_given_encoder_is_pre_trained_by_no_stage(data: str, preset: Literal["
     assert (budget.learning_rate == usual.learning_rate) == (preset == "paper")
 
 
+@pytest.mark.parametrize(
+    ("encoder", "first", "rounds"), [("static", 5e-3, 2e-3), ("minilm", 5e-5, 5e-5)]
+)
+def test_a_given_encoder_learns_at_the_rates_of_its_kind(
+    data: str, encoder: str, first: float, rounds: float
+):
+    """A static one is what seed 000's tables start from anyway: naming it changes no rate."""
+    budget = Reproduction(experiment="s000.t3c", data=data, encoder=encoder).budget
+    assert (budget.learning_rate, budget.round_learning_rate) == (first, rounds)
+    usual = Reproduction(experiment="s000.t3c", data=data).budget
+    same = usual.base.encoder.name == encoder
+    assert same == (budget.learning_rate == usual.learning_rate) == (encoder == "static")
+
+
 def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reproduction, monkeypatch):
     sentences = pq.read_metadata(asked.file("plain_sentences")).num_rows
     arms = (
