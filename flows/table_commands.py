@@ -12,7 +12,6 @@ from flows.plan_table import show_told
 from flows.running import running
 from flows.settings import checked_as, whole
 from flows.store_commands import resolved
-from sentemb_core.configs import LEARNT
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.places import is_checkpoint
@@ -160,7 +159,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
 def run_table(
     table: "MethodTable | Reproduction", as_json: bool, markdown: Path | None = None
 ) -> int:
-    check_table(table)
+    table.check_files()
     from flows.experiments.index import Reproduction
 
     if isinstance(table, Reproduction):
@@ -184,14 +183,6 @@ def run_table(
     return refusals(cell.error for cell in cells)
 
 
-def check_table(table: "MethodTable | Reproduction") -> None:
-    """Look for its files and the encoder that it names before anything runs."""
-    table.check_files()
-    encoder = getattr(table, "encoder", None)
-    if encoder and encoder not in LEARNT:
-        check_model(encoder)
-
-
 def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
     """Draw them, in a folder of these settings alone, and say where."""
     from sentemb_core.store.objects import Store, canonical
@@ -204,7 +195,7 @@ def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
 
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     """What every stage of every cell would do, found by walking the table."""
-    check_table(table)
+    table.check_files()
     from flows.experiment import walked
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable, few_shot_cells

@@ -22,6 +22,7 @@ from flows.method_table import CORPORA, Seeds
 from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, method_preset, trained_by
 from flows.presets import preset as start_preset
 from sentemb_core.configs import (
+    LEARNT,
     Config,
     CorpusConfig,
     EncoderConfig,
@@ -50,6 +51,7 @@ from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
 from sentemb_core.types import Json
+from tasks.checks import check_model
 
 PAPERS = (
     seed_000,
@@ -142,24 +144,14 @@ class Reproduction(Config):
         base = what.small if self.preset == "small" else what.paper
         if self.encoder:
             base = base.from_encoder(self.encoder)
-            base = base.model_copy(update=self.rates if self.preset == "small" else {})
         asked = {
+            **(rates_from(self.encoder) if self.encoder and self.preset == "small" else {}),
             "seeds": self.seeds,
             "steps": self.steps,
             "candidates": self.candidates,
             "dtype": base.dtype or FAST,
         }
         return base.model_copy(update={k: v for k, v in asked.items() if v is not None})
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """Of trainings and of rounds, as `run` has them from the encoder that was asked for."""
-        assert self.encoder, "else they are the budget's"
-        first, again = method_preset(self.encoder), start_preset(self.encoder)
-        return {
-            "learning_rate": first["training"]["learning_rate"],
-            "round_learning_rate": again["training"]["learning_rate"],
-        }
 
     @property
     def pool(self) -> ValidationConfig:
@@ -183,14 +175,15 @@ class Reproduction(Config):
     def name(self) -> str:
         """Of its files: the id, and behind it what was asked for and is not the small preset's."""
         asked = self.model_dump(exclude={"experiment", "data", "preset"}, exclude_none=True)
-        named = [f"{name}-{'-'.join(words_of(value))}" for name, value in asked.items()]
+        asked |= {"encoder": file_name(self.encoder)} if self.encoder else {}
+        named = [f"{name}-{'-'.join(told(value))}" for name, value in asked.items()]
         budget = [self.preset] if self.preset != "small" else []
         return "-".join([self.experiment, *budget, *named])
 
     @property
     def marks(self) -> str:
         """What a document calls its table: one of another start has a place of its own."""
-        return " ".join([self.experiment, *words_of(self.encoder or ())])
+        return f"{self.experiment} {file_name(self.encoder)}" if self.encoder else self.experiment
 
     def file(self, name: str) -> Path:
         return Path(self.data) / f"{name}.parquet"
@@ -286,18 +279,32 @@ class Reproduction(Config):
 
         Raises:
             UnreadableSourceError: E103, a corpus or a file of a judge is not in the folder.
+            MissingEncoderError, UnsafeModelError: the encoder that was asked for is not there, or
+                not to be read.
         """
         if absent := dict.fromkeys(folder_or_file(one, self.data) for one in self.absent_files()):
             raise UnreadableSourceError(
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
             )
+        if self.encoder and self.encoder not in LEARNT:
+            check_model(self.encoder)
 
 
-def words_of(value: str | int | tuple[int, ...]) -> list[str]:
-    """Of an option's value, as a file's name may have them; of a path the end."""
-    if isinstance(value, str):
-        return [re.sub(r"[^\w.-]+", "_", value.strip("/"), flags=re.ASCII)[-LONGEST_NAME:]]
+def rates_from(encoder: str) -> dict[str, float]:
+    """Of trainings and of rounds that begin with an encoder, as `run` has them."""
+    return {
+        "learning_rate": method_preset(encoder)["training"]["learning_rate"],
+        "round_learning_rate": start_preset(encoder)["training"]["learning_rate"],
+    }
+
+
+def file_name(encoder: str) -> str:
+    """An encoder's name as a file's may have it; of a long path the end."""
+    return re.sub(r"[^\w.-]+", "_", encoder.strip("/"), flags=re.ASCII)[-LONGEST_NAME:]
+
+
+def told(value: str | int | tuple[int, ...]) -> list[str]:
     return [str(one) for one in (value if isinstance(value, tuple) else (value,))]
 
 

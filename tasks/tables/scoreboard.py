@@ -35,15 +35,15 @@ class Lead(Value):
     over: dict[str, ArtifactRef]
 
     @property
-    def closest(self) -> "tuple[str, Comparison]":
-        """The other model that is surest not to be worse, and the difference to it."""
+    def least_sure(self) -> "tuple[str, Comparison]":
+        """The other model that the best one is least surely above, and the difference to it."""
         found = {name: comparison_of(ref) for name, ref in self.over.items()}
         return min(found.items(), key=lambda one: one[1].low)
 
     @property
     def is_sure(self) -> bool:
         """Whether no interval to another model holds 0."""
-        return self.closest[1].verdict == "first"
+        return self.least_sure[1].verdict == "first"
 
 
 class Scoreboard(Value):

@@ -166,9 +166,9 @@ def lead_told(lead: Lead | None) -> str:
     """The best model less the one that it is least surely above, times 100."""
     if lead is None:
         return ""
-    rival, gain = lead.closest
-    shown = f"{100 * gain.difference:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
-    return f"{lead.best} less {rival} {shown}"
+    rival, found = lead.least_sure
+    gain = Estimate(value=found.difference, low=found.low, high=found.high)
+    return f"{lead.best} less {rival} {with_interval(gain, '+')}"
 
 
 def overlap_lines(overlap: ArtifactRef) -> Lines:

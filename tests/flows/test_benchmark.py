@@ -222,7 +222,7 @@ def test_the_best_model_leads_by_what_a_comparison_of_the_two_tells(files: Path,
         lead = board.leads[task]
         assert lead.best == max(MODELS, key=lambda model: values[task, model])
         assert {lead.best, *lead.over} == set(MODELS)
-        rival, closest = lead.closest
+        rival, closest = lead.least_sure
         asked_of = (
             {"beir": [str(files / "beir")], "tasks": []} if task == "beir" else {"tasks": [task]}
         )
@@ -238,7 +238,7 @@ def test_a_lead_is_bold_and_told_where_it_is_sure(board: Scoreboard, tmp_path: P
     assert all(one["over"][m]["low"] > 0 for n in sure for one in [told[n]] for m in one["over"])
     folder = written(board, tmp_path / "out")
     page = (folder / "page.html").read_text("utf-8")
-    assert all(f"{lead.best} less {lead.closest[0]} +" in page for lead in board.leads.values())
+    assert all(f"{lead.best} less {lead.least_sure[0]} +" in page for lead in board.leads.values())
     assert f"so in {len(sure)} of 6 lines" in " ".join(
         shown(capsys, *scoreboard_tables(board)).split()
     )
