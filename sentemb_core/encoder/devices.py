@@ -2,10 +2,13 @@
 
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+WITHOUT_PLANS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def compute_device() -> torch.device:
@@ -22,6 +25,15 @@ def threads(wanted: int | None) -> Generator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def any_shape() -> AbstractContextManager[object]:
+    """Attention on CUDA without cuDNN's, which makes a plan for every new shape in every thread.
+
+    Batches of sentences have many. On an H200 a plan took some 20 ms, and MiniLM encodes in
+    bfloat16 5.3 times as fast without (`benchmarks/gpu.py`).
+    """
+    return sdpa_kernel(WITHOUT_PLANS)
 
 
 @contextmanager

@@ -33,6 +33,11 @@ TRANSFORMER_SLACK = 1024
 of 128 sentences train at 1.05 to 1.5 times the speed of a slack of 64, in .5 to 1 times its memory
 (MiniLM, and ConSERT on 2 layers); 4,096 is no faster there, and pads more where texts are long."""
 
+CUDA_SLACK = 8192
+"""The same on CUDA, where a pass costs its launches: on an H200 MiniLM trains in batches of 64
+pairs at 1.7 times the speed of a slack of 1,024 (1.4 in bfloat16), of 256 at 1.5 (2.6) times
+(`benchmarks/gpu.py`); by 65,536 it is no faster."""
+
 STATIC_SLACK = 4096
 """The same of a static table: one more pass costs a dense gradient of the whole table, as much as
 some thousand tokens."""
@@ -193,7 +198,10 @@ class GradientJob:
         encoder = self.learner.encoder
         if share.reader is plainly and not share.own_losses and encoder.packs:
             return sys.maxsize
-        return TRANSFORMER_SLACK if encoder.kind == "transformer" else STATIC_SLACK
+        if encoder.kind == "static":
+            return STATIC_SLACK
+        on_cuda = next(encoder.parameters()).device.type == "cuda"
+        return CUDA_SLACK if on_cuda else TRANSFORMER_SLACK
 
     def _encoded(
         self,

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.encoder.devices import threads
+from sentemb_core.encoder.devices import any_shape, threads
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError, OutOfMemoryError
 from sentemb_core.heap import warm_heap
@@ -84,6 +84,7 @@ def train(
         if config.chunk is None:  # whoever asks for chunks is short of memory
             stack.enter_context(warm_heap())
         stack.enter_context(threads(config.threads))
+        stack.enter_context(any_shape())
         stack.enter_context(_own_random_numbers(next(learner.encoder.parameters()).device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _started(learner, method, config, work, steps or StepLog())

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -100,3 +103,16 @@ def test_the_index_is_quiet(capfd: pytest.CaptureFixture[str], caplog: pytest.Lo
         BM25(["a b", "c"]).scores(["a"])
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
+
+
+def test_bm25s_does_not_begin_jax(tmp_path: Path):
+    """Where it is installed: on a GPU it would take most of the memory."""
+    (tmp_path / "jax").mkdir()
+    begun = tmp_path / "begun"
+    (tmp_path / "jax" / "__init__.py").write_text(f"open({str(begun)!r}, 'w').close()")
+    (tmp_path / "jax" / "lax.py").write_text("def top_k(scores, k): return scores, k")
+    places = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])}
+    for module, begins in (("sentemb_core.retrieval.bm25", False), ("bm25s", True)):
+        asked = f"import {module}, sys; assert ('jax' in sys.modules) is {begins}"
+        subprocess.run([sys.executable, "-c", asked], check=True, env=places)
+        assert begun.exists() is begins

