@@ -52,6 +52,9 @@ DTYPES: tuple[Precision, ...] = ("float32", "bfloat16")
 
 def main() -> bool:
     """Print the tables, by the best of interleaved repeats; whether the promises are kept."""
+    if not torch.cuda.is_available():
+        print("benchmarks/gpu.py measures a CUDA device, and torch sees none here.")
+        return False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     encoder = start_encoder(EncoderConfig(name="minilm"), None).to(DEVICE)
     texts = list(dict.fromkeys(real_sentences(SENTENCES)))

@@ -212,8 +212,8 @@ class Budget(Config):
         """This budget with arms that start from another encoder, which no stage pre-trains."""
         encoder = self.base.encoder.model_copy(update={"name": name})
         told = (
-            f"Every arm starts from {name} as it is, whatever is said here of a base, of its "
-            "pooling and of the tokens that it reads."
+            f"Every arm starts from {name} as it is. What is said here of another base, of what "
+            "it learnt before, of its pooling and of the tokens that it reads does not hold."
         )
         return self.model_copy(
             update={

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -300,8 +301,9 @@ def rates_from(encoder: str) -> dict[str, float]:
 
 
 def file_name(encoder: str) -> str:
-    """An encoder's name as a file's may have it; of a long path the end."""
-    return re.sub(r"[^\w.-]+", "_", encoder.strip("/"), flags=re.ASCII)[-LONGEST_NAME:]
+    """An encoder's name as a file's may have it; what that cannot say is told apart by a digest."""
+    plain = re.sub(r"[^\w.-]+", "_", encoder, flags=re.ASCII)[-LONGEST_NAME:].strip("_")
+    return plain if plain == encoder else f"{plain}-{sha256(encoder.encode()).hexdigest()[:8]}"
 
 
 def told(value: str | int | tuple[int, ...]) -> list[str]:

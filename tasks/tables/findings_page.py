@@ -29,11 +29,11 @@ def write_findings(told: FindingsTable, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(told.json(), indent=1, ensure_ascii=False) + "\n"
     (folder / "table.json").write_text(text, encoding="utf-8")
-    title = f"{told.what.id}: {told.what.title}"
+    title = f"{told.what.id}: {told.title}"
     drawing = None
     if shown := marks(told):
         figure = experiment_figure(shown, title, told.what.axis)
-        drawing = Drawing("table", f"{told.what.title}, as in the table below", figure)
+        drawing = Drawing("table", f"{told.title}, as in the table below", figure)
         (folder / "table.png").write_bytes(png(figure))
     reading = READ_CURVES if told.what.axis else READ_MARKS
     panels = [

@@ -1,5 +1,6 @@
 """An experiment's table beside the paper's, for the terminal, for a document, for a program."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean
@@ -71,6 +72,8 @@ class FindingsTable:
         self.cells: Cells = cells_of(findings)
         self.printed = Printed(what, whole=not left_out)
         self.fates: list[Fated] = fated(what, self.cells)
+        errors = {(one.arm, one.column): one.error for one in findings if one.error}
+        self.codes = {place: error.partition(" ")[0] for place, error in errors.items()}
 
     @property
     def header(self) -> list[str]:
@@ -82,7 +85,10 @@ class FindingsTable:
         ]
 
     def lines(self) -> list[list[str]]:
-        """Arm by arm: the mean, its deviation over the seeds, the paper's number in brackets."""
+        """Arm by arm: the mean, its deviation over the seeds, the paper's number in brackets.
+
+        In place of a mean that no seed has stands the code of an error.
+        """
         return [
             [arm.label, *(self.cell(arm, one) for one in self.what.columns), *self.averages(arm)]
             for arm in self.what.arms
@@ -99,7 +105,8 @@ class FindingsTable:
 
     def cell(self, arm: Arm, column: Column) -> str:
         digits = 0 if column.judge == SECONDS else DIGITS.get(column.judge, 3)
-        shown = across(self.values(arm, column), digits)
+        refused = self.codes.get((arm.label, column.label), "")
+        shown = across(self.values(arm, column), digits) or refused
         printed = self.printed.beside(arm, column)
         return f"{shown} [{printed:g}]" if printed is not None else shown
 
@@ -218,23 +225,29 @@ class FindingsTable:
     def command(self) -> str:
         """What a person types to have it again."""
         asked = {k: v for k, v in self.settings.items() if k not in ("experiment", "data") and v}
-        options = [
-            f"--{name.replace('_', '-')} {' '.join(map(str, v)) if isinstance(v, list) else v}"
-            for name, v in asked.items()
-            if (name, v) != ("preset", "small")
-        ]
-        return " ".join(["python -m flows reproduce", self.what.id, *options])
+        words = ["python", "-m", "flows", "reproduce", self.what.id]
+        for name, value in asked.items():
+            if (name, value) != ("preset", "small"):
+                values = value if isinstance(value, list) else [value]
+                words += [f"--{name.replace('_', '-')}", *map(str, values)]
+        return shlex.join(words)
+
+    @property
+    def title(self) -> str:
+        """The experiment's, and the encoder that was asked for in place of its own."""
+        encoder = self.settings.get("encoder")
+        return f"{self.what.title}, from {encoder}" if encoder else self.what.title
 
     def table(self) -> "Table":
         """For the terminal."""
         numbers = range(1, len(self.header))
-        return terminal_table(self.header, self.lines(), numbers, title=self.what.title)
+        return terminal_table(self.header, self.lines(), numbers, title=self.title)
 
     def json(self) -> Json:
         """Every number, and the claims."""
         return {
             "experiment": self.what.id,
-            "title": self.what.title,
+            "title": self.title,
             "asked": self.settings,
             "differs": self.differs,
             "cells": [

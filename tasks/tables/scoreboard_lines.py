@@ -152,10 +152,10 @@ def with_interval(found: ScoreCell | Estimate | None, sign: str = "") -> str:
 
 
 def leads_told(leads: Mapping[str, Lead]) -> list[str]:
-    """What bold means, where several models are in the table."""
+    """What a star means, where several models are in the table."""
     sure = sum(one.is_sure for one in leads.values())
     told = (
-        "Bold: better than every other model here (BM25 and chance aside), and not by the choice "
+        "*: better than every other model here (BM25 and chance aside), and not by the choice "
         "of queries or pairs alone (no 95 % interval of a paired bootstrap holds 0); so in "
         f"{sure} of {counted(len(leads), 'line')}. `compare` has the differences of two."
     )

@@ -99,7 +99,7 @@ def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> 
             "task",
             "measure",
             *systems,
-            *(["the best, less the one it is least surely above"] if board.leads else []),
+            *(["of the models the best, less the least surely worse"] if board.leads else []),
         ],
         rows=rows,
         caption="Times 100, with the 95 % interval over the task's units",

@@ -302,11 +302,11 @@ def lines_of(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> lis
 
 
 def shown(board: Scoreboard, values: dict[str, float], lead: Lead | None) -> list[str]:
-    """Times 100 with one decimal; a lead that is sure in bold."""
-    bold = lead.best if lead and lead.is_sure else None
+    """Times 100 with one decimal; a lead that is sure with a star, and bold."""
+    best = lead.best if lead and lead.is_sure else None
     texts = {system: f"{100 * value:.1f}" for system, value in values.items()}
     return [
-        f"[bold]{texts[system]}[/]" if system == bold else texts.get(system, "")
+        f"[bold]* {texts[system]}[/]" if system == best else texts.get(system, "")
         for system in board.systems
     ]
 

@@ -254,7 +254,7 @@ def test_of_two_equal_models_none_leads_and_of_one_nothing_is_said(
     assert "so in 0 of 1 line." in " ".join(shown(capsys, *scoreboard_tables(equal)).split())
     alone = board_of(asked(files, "one", tasks=["sts12"]))
     assert alone.leads == {}
-    assert "Bold:" not in shown(capsys, *scoreboard_tables(alone))
+    assert "*: better" not in shown(capsys, *scoreboard_tables(alone))
 
 
 def test_table_csv_and_json_tell_the_same_numbers(board: Scoreboard, tmp_path: Path):

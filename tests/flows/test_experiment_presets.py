@@ -1,6 +1,7 @@
 """What a preset and a data folder make of an experiment: its arms, its columns, its names."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from benchmarks.claims import tables
 from flows.experiments import index, learning
-from flows.experiments.index import Reproduction
+from flows.experiments.index import Reproduction, file_name
 from flows.experiments.judging import overlaps_with
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.experiments import (
@@ -98,12 +99,22 @@ def test_files_of_another_budget_lie_elsewhere(data: Path):
         f"{WHOLE.id}-seeds-1-7",
         f"{WHOLE.id}-steps-5",
         f"{WHOLE.id}-max_documents-9",
-        f"{WHOLE.id}-encoder-models_roberta",
+        f"{WHOLE.id}-encoder-models_roberta-1df68655",
     ]
     assert [asked.model_copy(update=other).marks for other in others] == [
         *[WHOLE.id] * 4,
-        f"{WHOLE.id} models_roberta",
+        f"{WHOLE.id} models_roberta-1df68655",
     ]
+
+
+def test_encoders_of_other_names_have_other_files():
+    """Also where a file's name cannot have their letters, or not all of them."""
+    far = "/long" * 40
+    names = ["minilm", "mini x", "mini_x", "mini(x", "org/mini", "org_mini", f"/a{far}", f"/b{far}"]
+    found = [file_name(name) for name in names]
+    assert len(set(found)) == len(names)
+    assert (found[0], found[2], found[5]) == ("minilm", "mini_x", "org_mini")
+    assert all(re.fullmatch(r"[\w.-]{1,89}", one, re.ASCII) for one in found)
 
 
 def test_results_take_whole_tables_alone(data: Path, tmp_path: Path):

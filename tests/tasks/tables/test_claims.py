@@ -1,5 +1,6 @@
 """What becomes of a paper's claims: the differences, their intervals, and how many seeds agree."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -558,6 +559,14 @@ def test_an_error_is_told_below_the_table_with_all_its_cells():
     told = FindingsTable(experiment(), SMALL, failed, {})
     assert "b in CR, seed 1; c in CR, seed 1: E302 Training met a loss of nan." in told.notes()
     assert told.json()["errors"][0]["error"].startswith("E302")
+    assert [line[1] for line in told.lines()] == ["", "E302", "E302"]
+
+
+def test_the_command_of_a_table_is_one_that_a_shell_reads():
+    asked = {"experiment": "s001.t7", "encoder": "my models/mini (x) & lm", "seeds": [1, 7]}
+    told = FindingsTable(experiment(), SMALL, [], asked)
+    assert shlex.split(told.command)[5:] == ["--encoder", asked["encoder"], "--seeds", "1", "7"]
+    assert told.title.endswith(f", from {asked['encoder']}")
 
 
 def test_a_difference_of_losses_is_told_to_the_digits_that_tell_them_apart():
