@@ -234,9 +234,13 @@ class FindingsTable:
 
     @property
     def title(self) -> str:
-        """The experiment's, and the encoder that was asked for in place of its own."""
-        encoder = self.settings.get("encoder")
-        return f"{self.what.title}, from {encoder}" if encoder else self.what.title
+        """The experiment's, and the encoder that was asked for in place of its own.
+
+        Of a long name the end, for a picture has no room for more; the command has all of it.
+        """
+        encoder = str(self.settings.get("encoder") or "")
+        short = encoder if len(encoder) <= 40 else f"…{encoder[-39:]}"
+        return f"{self.what.title}, from {short}" if encoder else self.what.title
 
     def table(self) -> "Table":
         """For the terminal."""

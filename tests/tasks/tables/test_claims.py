@@ -567,6 +567,8 @@ def test_the_command_of_a_table_is_one_that_a_shell_reads():
     told = FindingsTable(experiment(), SMALL, [], asked)
     assert shlex.split(told.command)[5:] == ["--encoder", asked["encoder"], "--seeds", "1", "7"]
     assert told.title.endswith(f", from {asked['encoder']}")
+    far = FindingsTable(experiment(), SMALL, [], {"encoder": "/long" * 40})
+    assert far.title.endswith(f", from …{('/long' * 40)[-39:]}")
 
 
 def test_a_difference_of_losses_is_told_to_the_digits_that_tell_them_apart():
