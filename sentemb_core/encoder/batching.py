@@ -124,7 +124,7 @@ def _in_one_pass(
     weight = copies * lengths
     total = max(int(weight.sum()), 1)
     vectors = np.empty((len(texts), encoder.dim), dtype=np.float32)
-    device = next(encoder.parameters()).device
+    device = encoder.device
 
     def vectors_of(rows: Int64[np.ndarray, " rows"]) -> Float32[np.ndarray, "rows dim"]:
         ids = torch.from_numpy(np.stack([texts[row] for row in rows]))

@@ -130,9 +130,14 @@ class Encoder(nn.Module):
         return positions_of(self.backbone)
 
     @property
+    def device(self) -> torch.device:
+        """Where its weights lie, and so where it computes."""
+        return next(self.parameters()).device
+
+    @property
     def packs(self) -> bool:
         """Whether `forward` computes no padding: on a CPU, where the backbone allows it."""
-        return next(self.parameters()).device.type == "cpu" and packs(self.backbone)
+        return self.device.type == "cpu" and packs(self.backbone)
 
     @property
     def pad_id(self) -> int:

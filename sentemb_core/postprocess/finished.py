@@ -121,4 +121,4 @@ def _rebuilt(
         tokenizer_config=encoder.tokenizer_config,
         layers=layers,
     )
-    return made.to(next(encoder.parameters()).device)
+    return made.to(encoder.device)

@@ -133,7 +133,7 @@ class GradientJob:
         of_loss, *of_passes = (
             np.random.SeedSequence([self.seed, 2, step]).generate_state(len(passes) + 1).tolist()
         )
-        device = next(self.learner.encoder.parameters()).device
+        device = self.learner.encoder.device
         metrics: dict[str, float] = {}
         seen: dict[str, Tensor] = {}
 
@@ -200,8 +200,7 @@ class GradientJob:
             return sys.maxsize
         if encoder.kind == "static":
             return STATIC_SLACK
-        on_cuda = next(encoder.parameters()).device.type == "cuda"
-        return CUDA_SLACK if on_cuda else TRANSFORMER_SLACK
+        return TRANSFORMER_SLACK if encoder.device.type == "cpu" else CUDA_SLACK
 
     def _encoded(
         self,

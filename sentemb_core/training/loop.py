@@ -38,7 +38,7 @@ Validate = Callable[[Encoder], float]
 
 def learner_of(method: Method, encoder: Encoder, seed: int) -> Learner:
     """The encoder with fresh heads and networks of a method, on the encoder's device."""
-    device = next(encoder.parameters()).device
+    device = encoder.device
     with _own_random_numbers(device):
         torch.manual_seed(seed)
         head = nn.Identity() if method.head is None else method.head(encoder.dim)
@@ -85,7 +85,7 @@ def train(
             stack.enter_context(warm_heap())
         stack.enter_context(threads(config.threads))
         stack.enter_context(any_shape())
-        stack.enter_context(_own_random_numbers(next(learner.encoder.parameters()).device))
+        stack.enter_context(_own_random_numbers(learner.encoder.device))
         stack.enter_context(_frozen(learner.encoder, method.frozen))
         state = _started(learner, method, config, work, steps or StepLog())
         job = GradientJob(learner, method, config.dtype == "bfloat16", config.seed)

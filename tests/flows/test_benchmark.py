@@ -231,7 +231,7 @@ def test_the_best_model_leads_by_what_a_comparison_of_the_two_tells(files: Path,
         assert closest.low == min(comparison_of(one).low for one in lead.over.values())
 
 
-def test_a_lead_is_bold_and_told_where_it_is_sure(board: Scoreboard, tmp_path: Path, capsys):
+def test_a_lead_has_a_star_and_is_told_where_it_is_sure(board: Scoreboard, tmp_path: Path, capsys):
     sure = {name for name, lead in board.leads.items() if lead.is_sure}
     told = board_json(board)["leads"]
     assert {name for name, one in told.items() if one["sure"]} == sure
@@ -239,9 +239,9 @@ def test_a_lead_is_bold_and_told_where_it_is_sure(board: Scoreboard, tmp_path: P
     folder = written(board, tmp_path / "out")
     page = (folder / "page.html").read_text("utf-8")
     assert all(f"{lead.best} less {lead.least_sure[0]} +" in page for lead in board.leads.values())
-    assert f"so in {len(sure)} of 6 lines" in " ".join(
-        shown(capsys, *scoreboard_tables(board)).split()
-    )
+    terminal = " ".join(shown(capsys, *scoreboard_tables(board)).split())
+    assert f"so in {len(sure)} of 6 lines" in terminal
+    assert len(re.findall(r"\* \d", terminal)) == len(sure) > 0
 
 
 def test_of_two_equal_models_none_leads_and_of_one_nothing_is_said(
