@@ -8,7 +8,8 @@ from httpx import TransportError
 from prefect.exceptions import PrefectHTTPStatusError
 
 from sentemb_core.errors import SentembError, ServerLostError, StorageError
-from tasks.walking import each_undecided
+from sentemb_core.store.status import Status
+from tasks.walking import Plan, each_undecided, walking
 
 R = TypeVar("R")
 
@@ -32,6 +33,8 @@ def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
         except OF_NO_PART:
             raise
         except SentembError as refused:
+            if isinstance(plan := walking(), Plan):
+                plan.told.append(Status("", "REFUSED", str(refused), label))
             return None, str(refused)
         except Exception as failure:
             log.exception("%s failed", label)

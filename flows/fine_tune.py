@@ -17,6 +17,7 @@ from tasks.finishing import published
 from tasks.following import followed
 from tasks.labels import draw_labels
 from tasks.publish import Outcome
+from tasks.registered_encoders import pinned
 from tasks.rows import Labelled, Row, SelfTraining, Texts, Trained
 from tasks.train import train_encoder
 
@@ -28,6 +29,7 @@ def fine_tune(config: FineTuneRun) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
+    config = pinned(config)
     with followed(config) as run:
         return published(run_with_maps(fine_tuned_once(config, run), config, run), run)
 

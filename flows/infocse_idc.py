@@ -19,6 +19,7 @@ from tasks.corpus import tokenise_sentences
 from tasks.finishing import published
 from tasks.following import followed
 from tasks.publish import Outcome
+from tasks.registered_encoders import pinned
 from tasks.rows import Row, SelfTraining, Texts
 from tasks.train import train_encoder
 from tasks.validate import diagnose_round
@@ -31,6 +32,7 @@ def infocse_idc(config: InfoCSEIDC) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
+    config = pinned(config)
     with followed(config) as run:
         return published(run_with_maps(self_train(config, run), config, run), run)
 

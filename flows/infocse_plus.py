@@ -11,6 +11,7 @@ from sentemb_core.stopping import Verdict, verdict
 from tasks.finishing import published
 from tasks.following import followed
 from tasks.publish import Outcome
+from tasks.registered_encoders import pinned
 from tasks.rows import Labelled, Row, SelfTraining, Texts
 from tasks.validate import recall_at_5
 
@@ -22,6 +23,7 @@ def infocse_plus(config: InfoCSEPlus) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
+    config = pinned(config)
     with followed(config) as run:
         return published(run_with_maps(self_train_and_fine_tune(config, run), config, run), run)
 

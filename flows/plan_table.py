@@ -36,7 +36,9 @@ def show_told(plan: "Plan", as_json: bool) -> int:
 
 def _told_together(stages: "list[Status]") -> tuple[str, str, str]:
     """How many stages of a part would run, which, and why the first of them."""
-    run = [told for told in stages if told.verdict != "HIT"]
+    if refused := next((told for told in stages if told.verdict == "REFUSED"), None):
+        return "refused", "", refused.why
+    run = [told for told in stages if told.would_run]
     times = Counter(told.stage for told in run)
     which = [f"{name} x{count}" if count > 1 else name for name, count in times.items()]
     why = f"{'after ' if run[0].verdict == 'AFTER' else ''}{run[0].why}" if run else ""
@@ -60,8 +62,10 @@ def goes_on(plan: "Plan") -> str:
 
 def summary(plan: "Plan") -> str:
     """How much of it would run."""
-    run = sum(told.verdict != "HIT" for told in plan.told)
+    run = sum(told.would_run for told in plan.told)
+    refused = sum(told.verdict == "REFUSED" for told in plan.told)
+    end = f" {counted(refused, 'part')} {are(refused)} refused." if refused else ""
     if not run:
-        return "Nothing would run."
+        return f"Nothing would run.{end}"
     then = ", and then what their results (scores, counts) decide" if plan.undecided else ""
-    return f"{run} of {counted(len(plan.told), 'stage')} would run{then}."
+    return f"{run} of {counted(len(plan.told) - refused, 'stage')} would run{then}.{end}"

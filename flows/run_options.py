@@ -42,8 +42,8 @@ class RunOptions:
     encoder: Annotated[
         str | None,
         Parameter(
-            help="static, transformer, minilm, a folder, a file of word vectors (.txt, .vec, .bin) "
-            "or a Hugging Face name. Default: static."
+            help="static, transformer, minilm, a folder, a file of word vectors (.txt, .vec, "
+            ".bin), models:/NAME@ALIAS or a Hugging Face name. Default: static."
         ),
     ] = None
     method: Annotated[

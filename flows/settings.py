@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from flows.environment import prepare
 from flows.presets import labelled_preset, method_preset, preset
 from flows.setting_faults import complaint, innermost, of_one_document
 from flows.setting_paths import METHODS, PATHS, ROUNDS, with_option
@@ -66,6 +67,7 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     for path, value in (*asked.items(), *own.items()):
         plant(given, path, value)
         plant(spoken, path, value)
+    given = from_registry(given)
     encoder = given.get("encoder")
     name = str(encoder.get("name", "static")) if isinstance(encoder, dict) else "static"
     named, seed = given.pop("preset", None), given.pop("seed", None)
@@ -85,9 +87,30 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         tree["initialiser"] = None
         refuse_of_none(asked.keys() | own.keys())
     require_initialiser(tree, given, name)
-    run = checked(called(placed(tree if seed is None else seeded(tree, seed, own))))
+    tree = placed(from_registry(tree))
+    run = checked(called(tree if seed is None else seeded(tree, seed, own)))
     require_effect(run, asked.keys() | own.keys())
     return run
+
+
+def from_registry(tree: Json) -> Json:
+    """With the folders of registered encoders for their names, whose aliases may move on.
+
+    Raises:
+        RegistryError: there is no such model.
+    """
+    names = {part: table_at(tree, part).get("name") for part in ("encoder", "annotator")}
+    registered = {
+        part: name
+        for part, name in names.items()
+        if isinstance(name, str) and name.startswith("models:")
+    }
+    if not registered:
+        return tree
+    prepare()
+    from tasks.registered_encoders import encoder_at
+
+    return merged(tree, {part: {"name": encoder_at(name)} for part, name in registered.items()})
 
 
 def require_initialiser(tree: Json, given: Json, encoder: str) -> None:

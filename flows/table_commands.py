@@ -49,6 +49,8 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
         folder = str(SHIPPED.parent)
     asked.setdefault("data", folder)
     asked |= {name: whole(asked[name]) for name in ("data", "encoder") if name in asked}
+    if asked.get("encoder", "").startswith("models:"):
+        asked["encoder"] = version_now(asked["encoder"])
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -63,6 +65,14 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if not table.data:
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
     return table
+
+
+def version_now(model: str) -> str:
+    """A registered model by its version: an alias may move before a table is resumed."""
+    prepare()
+    from tasks.model_versions import find_version
+
+    return find_version(model).uri
 
 
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:

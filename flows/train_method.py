@@ -14,6 +14,7 @@ from sentemb_core.method_settings import Condenser
 from tasks.finishing import published
 from tasks.following import followed
 from tasks.publish import Outcome
+from tasks.registered_encoders import pinned
 from tasks.rows import SelfTraining
 
 
@@ -24,6 +25,7 @@ def train_method(config: MethodRun) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
+    config = pinned(config)
     with followed(config) as run:
         return published(run_with_maps(trained_once(config, run), config, run), run)
 

@@ -81,7 +81,7 @@ class EncoderConfig(Config):
         default="static",
         description="`static` or `transformer` (from random weights, vocabulary of the corpus), "
         "`minilm` (the packaged all-MiniLM-L6-v2), a folder, a file of word vectors (GloVe, "
-        "word2vec, fastText), or a Hugging Face name.",
+        "word2vec, fastText), a Hugging Face name, or `models:/NAME@ALIAS`.",
     )
     pooling: Pooling | None = Field(
         default=None,

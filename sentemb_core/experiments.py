@@ -208,9 +208,12 @@ class Budget(Config):
         """This budget, and what else sets a run under it apart from the paper's."""
         return self.model_copy(update={"differs": f"{self.differs} {told}".strip()})
 
-    def from_encoder(self, name: str) -> "Budget":
-        """This budget with arms that start from another encoder, which no stage pre-trains."""
-        encoder = self.base.encoder.model_copy(update={"name": name})
+    def from_encoder(self, name: str, place: str) -> "Budget":
+        """This budget with arms that start from another encoder, which no stage pre-trains.
+
+        It is told by its name; its place is where it lies, or the name again.
+        """
+        encoder = self.base.encoder.model_copy(update={"name": place})
         told = (
             f"Every arm starts from {name} as it is. What is said here of another base, of what "
             "it learnt before, of its pooling and of the tokens that it reads does not hold."

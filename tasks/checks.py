@@ -16,7 +16,7 @@ from sentemb_core.configs import (
     RunConfig,
     TrainingConfig,
 )
-from sentemb_core.encoder.names import is_word_file
+from sentemb_core.encoder.names import HEAD_FILE, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
 from sentemb_core.idc.faiss_wheels import check_faiss
@@ -198,7 +198,7 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
     from sentemb_core.heads.stored_head import HeadShape
 
     method = training.method
-    if not entry_of(method.name).continues or getattr(method, "random_head", False):
+    if not begins_with_head(method):
         return
     left = head_before(training, config, start)
     if left is None or isinstance(method, DiffCSE):  # which begins without its layers
@@ -223,8 +223,6 @@ def head_before(
     Raises:
         RecipeError: no Condenser stage comes before it, and the encoder's folder holds no head.
     """
-    from sentemb_core.encoder.names import HEAD_FILE
-    from sentemb_core.encoder.start import given_folder
     from sentemb_core.heads.layers import skip_layer
     from sentemb_core.heads.stored_head import HeadShape, head_shape
 
@@ -234,10 +232,23 @@ def head_before(
             below = skip_layer(start, stage.method.skip_from)
             return HeadShape(stage.method.head_layers, below)
         raise RecipeError(HEADLESS)
-    folder = given_folder(config.encoder.name)
-    if folder and (folder / HEAD_FILE).is_file():
-        return head_shape(folder)
-    raise RecipeError(HEADLESS)
+    folder = folder_with_head(config.encoder.name)
+    if folder is None:
+        raise RecipeError(HEADLESS)
+    return head_shape(folder)
+
+
+def begins_with_head(method: MethodSettings) -> bool:
+    """Whether it goes on with the head of a Condenser stage."""
+    return entry_of(method.name).continues and not getattr(method, "random_head", False)
+
+
+def folder_with_head(encoder: str) -> Path | None:
+    """The folder of an encoder beside which a Condenser stage left its head, if there is one."""
+    from sentemb_core.encoder.start import given_folder
+
+    folder = given_folder(encoder)
+    return folder if folder and (folder / HEAD_FILE).is_file() else None
 
 
 def headless(method: MethodSettings) -> MethodSettings:

@@ -3,8 +3,9 @@
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from sentemb_core.configs import RunConfig
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest
@@ -14,6 +15,8 @@ from tasks.model_versions import NAME, ModelVersion, find_version, readable
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.canary import Canaries, Match
+
+Run = TypeVar("Run", bound=RunConfig)
 
 
 def resolve(uri: str) -> Path:
@@ -45,6 +48,31 @@ def resolve(uri: str) -> Path:
         require_weights(folder)
     refuse_unsafe(folder)
     return folder
+
+
+def encoder_at(name: str) -> str:
+    """The verified folder of a registered encoder; any other name of one as it is.
+
+    Raises:
+        RegistryError, UnsafeModelError: As `resolve`.
+    """
+    return str(resolve(name)) if name.startswith("models:") else name
+
+
+def pinned(config: Run) -> Run:
+    """The run with folders for registered encoders: an alias moves on, and a run does not.
+
+    Raises:
+        RegistryError, UnsafeModelError: As `resolve`.
+    """
+    named = {part: getattr(config, part, None) for part in ("encoder", "annotator")}
+    return config.model_copy(
+        update={
+            part: one.model_copy(update={"name": encoder_at(one.name)})
+            for part, one in named.items()
+            if one
+        }
+    )
 
 
 def fetch(version: ModelVersion, store: Store) -> None:

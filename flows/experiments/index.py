@@ -53,6 +53,7 @@ from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
 from sentemb_core.types import Json
 from tasks.checks import check_model
+from tasks.registered_encoders import encoder_at
 
 PAPERS = (
     seed_000,
@@ -138,15 +139,24 @@ class Reproduction(Config):
         lacking = {one.label: self.absent(files_of(one)) for one in columns if one.optional}
         return {label: files for label, files in lacking.items() if files}
 
+    @cached_property
+    def start(self) -> str:
+        """Where the encoder lies that was asked for; empty: the budget's base.
+
+        Raises:
+            RegistryError: there is no such registered model.
+        """
+        return encoder_at(self.encoder) if self.encoder else ""
+
     @property
     def budget(self) -> Budget:
         """The preset's, but for what was asked for, in what this machine multiplies fastest."""
         what = EXPERIMENTS[self.experiment]
         base = what.small if self.preset == "small" else what.paper
         if self.encoder:
-            base = base.from_encoder(self.encoder)
+            base = base.from_encoder(self.encoder, self.start)
         asked = {
-            **(rates_from(self.encoder) if self.encoder and self.preset == "small" else {}),
+            **(rates_from(self.start) if self.start and self.preset == "small" else {}),
             "seeds": self.seeds,
             "steps": self.steps,
             "candidates": self.candidates,
@@ -288,8 +298,8 @@ class Reproduction(Config):
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
             )
-        if self.encoder and self.encoder not in LEARNT:
-            check_model(self.encoder)
+        if self.start and self.start not in LEARNT:
+            check_model(self.start)
 
 
 def rates_from(encoder: str) -> dict[str, float]:

@@ -8,11 +8,13 @@ from flows.experiments.index import Reproduction
 from flows.fine_tune import training_on_labels
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.errors import RecipeError
 from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
 from sentemb_core.formats import counted
 from sentemb_core.method_settings import Condenser
 from sentemb_core.stopping import verdict
 from sentemb_core.types import ArtifactRef
+from tasks.checks import begins_with_head, folder_with_head
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
@@ -98,6 +100,7 @@ def arm_encoder(
     asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int
 ) -> ArtifactRef:
     """The arm's encoder: what its steps make of the base; of InfoCSE++'s cycles the best."""
+    require_head(arm, asked)
     made = read_by(arm, asked, base)
     texts = texts_of(asked, base, corpus, arm)
     tuned: list[ArtifactRef] = []
@@ -105,6 +108,25 @@ def arm_encoder(
         made = after_step(step, made, texts, asked, seed)
         tuned += [made.encoder] if isinstance(step, Label) else []
     return best_of(tuned, texts) if in_cycles(arm.steps) else made.encoder
+
+
+def require_head(arm: Arm, asked: Reproduction) -> None:
+    """An arm that begins with the head of a Condenser stage, from an encoder that has one.
+
+    Raises:
+        RecipeError: E303, the table's encoder was asked for and has none.
+    """
+    first = next(iter(arm.steps), None)
+    if not (asked.start and isinstance(first, Train)):
+        return
+    method = asked.method_of(first)
+    if begins_with_head(method) and not folder_with_head(asked.start):
+        raise RecipeError(
+            f"{method.name} goes on with the head of a Condenser stage, and {asked.encoder} has "
+            f"none: train one (`python -m flows run FILE --method condenser --encoder "
+            f"{asked.encoder} --name stage`), and make the table of it with "
+            "--encoder models:/stage/1."
+        )
 
 
 def in_cycles(steps: Sequence[Step]) -> bool:

@@ -25,8 +25,8 @@ def require_place(name: str) -> None:
     if name.startswith("models:"):
         raise UsageError(
             f"An encoder is a folder or a name, and {name} is a registered model: `python -m flows "
-            f"where {name}` prints its folder (`python -m flows` canary, encode and search take "
-            "the model itself, by --model)."
+            f"where {name}` prints its folder (`python -m flows` run, benchmark, encode, search "
+            "and canary take the model itself)."
         )
     if is_word_file(name) or (not is_file(name) and PUBLISHED.fullmatch(name)):
         return

@@ -24,12 +24,19 @@ DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 @dataclass(frozen=True)
 class Status:
-    """One line of `status`; `part` is the round, the cell or the training that it belongs to."""
+    """One line of `status`; `part` is the round, the cell or the training that it belongs to.
+
+    REFUSED is a part of a table, by its error, and no stage of it.
+    """
 
     stage: str
-    verdict: Literal["HIT", "MISS", "AFTER"]
+    verdict: Literal["HIT", "MISS", "AFTER", "REFUSED"]
     why: str = ""
     part: str = ""
+
+    @property
+    def would_run(self) -> bool:
+        return self.verdict in ("MISS", "AFTER")
 
     def __str__(self) -> str:
         if self.verdict == "AFTER":

@@ -15,7 +15,10 @@ import pytest
 import torch
 
 from flows.__main__ import app
+from flows.experiments.index import Reproduction
 from flows.infocse_idc import infocse_idc
+from flows.settings import settings
+from flows.table_commands import table_settings
 from sentemb_core import console
 from sentemb_core.annotation.pairs import read_report
 from sentemb_core.configs import InfoCSEIDC
@@ -44,6 +47,7 @@ from tests.waiting import soon
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
+CHAMPION = "models:/tiny@champion"
 MLFLOW = "http://127.0.0.1:5000"
 SECRETS = {
     "HF_TOKEN": "secret-of-the-hub",
@@ -457,6 +461,47 @@ def test_verbs_find_the_finished_run(first, capsys):
     assert capsys.readouterr().out.strip() == str(resolve("models:/tiny@champion"))
     assert call("register", first.outcome.run, "--json") == 0
     assert last_json(capsys)["uri"] == first.outcome.landing.uri, "a second time changes nothing"
+
+
+def test_a_deployment_begins_with_the_champion_of_its_day(worse, capsys):
+    config = worse.config
+    champion = config.encoder.model_copy(update={"name": CHAMPION})
+    changed = {"encoder": champion, "initialiser": None, "register_model": False}
+    began = run(worse.home, config.model_copy(update=changed))
+    folder = str(resolve(CHAMPION))
+    assert began.record.config["encoder"]["name"] == folder, "or `resume` began with another one"
+    made = find_version(CHAMPION).artifact
+    start = began.outcome.training.rows[0]
+    sentences = ["one of them", "and another"]
+    vectors = [
+        embed_texts(load_encoder(Store.default().path(one)), sentences)
+        for one in (made, start.encoder)
+    ]
+    assert np.array_equal(*vectors)
+
+
+def test_a_command_begins_with_a_registered_encoder(worse, capsys):
+    file = worse.config.corpus.source
+    source = {"corpus.source": file, "corpus.id_column": "id", "corpus.text_column": "sentences"}
+    asked = settings(None, source | {"encoder.name": CHAMPION}, [])
+    folder = str(resolve(CHAMPION))
+    assert asked.encoder.name == folder
+    assert asked == settings(None, source | {"encoder.name": folder}, [])  # a table's presets, too
+    two = settings(None, source, [f"annotator.name={CHAMPION}"])
+    assert isinstance(two, InfoCSEIDC)
+    assert two.annotator is not None
+    assert two.annotator.name == folder
+    assert call("run", file, "--encoder", "models:/nothing@champion", "--dry-run") == 2
+    assert "tiny with versions" in capsys.readouterr().err
+
+
+def test_a_papers_table_begins_with_a_registered_encoder_and_keeps_its_version(worse, tmp_path):
+    table = table_settings("s000.t3b", {"encoder": CHAMPION, "data": str(tmp_path)})
+    assert isinstance(table, Reproduction)
+    version = find_version(CHAMPION)
+    assert table.encoder == version.uri, "an alias may move before the table is resumed"
+    assert table.budget.base.encoder.name == str(resolve(CHAMPION))
+    assert table.budget.differs.startswith(f"Every arm starts from {version.uri} as it is.")
 
 
 def test_a_report_that_is_gone_is_written_anew(first, capsys):

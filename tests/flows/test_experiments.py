@@ -209,7 +209,7 @@ def test_every_arm_can_start_from_a_given_encoder_whose_head_is_gone_on_with(
         stage = learning.base_of(asked)
     given = tmp_path / "condensed"
     copytree(Store.default().path(stage.encoder), given)
-    other = asked.model_copy(update={"encoder": str(given)})
+    other = Reproduction(experiment=WHOLE.id, data=asked.data, encoder=str(given))
     alone = {"arms": WHOLE.arms[5:6], "columns": WHOLE.columns[1:2], "claims": ()}
     monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE.model_copy(update=alone)})
     table = tabled(other)
@@ -465,6 +465,36 @@ def test_an_encoder_that_is_not_there_is_told_before_anything_runs(data: str, ca
     code, _, err = call("reproduce", "s001.t4", "--data", data, "--encoder", "no/such", "--dry-run")
     assert code
     assert "E401" in err
+
+
+def test_a_plan_tells_which_rows_want_a_head_that_the_encoder_lacks(asked: Reproduction, call):
+    code, told, _ = call(
+        "reproduce",
+        WHOLE.id,
+        "--data",
+        asked.data,
+        "--encoder",
+        "transformer",
+        "--dry-run",
+        "--json",
+    )
+    assert code == 0
+    stages = json.loads(told)
+    refused = {one["part"]: one["why"] for one in stages if one["verdict"] == "REFUSED"}
+    assert set(refused) == {
+        f"infocse_aux on {corpus}, seed {seed}"
+        for corpus in ("blog_usgov", "plain_sentences")
+        for seed in (1, 2)
+    }
+    for why in refused.values():
+        assert why.startswith("E303 infocse_aux goes on with the head of a Condenser stage, and")
+        assert why.endswith("--encoder models:/stage/1.")
+    assert not {one["stage"] for one in stages if one["part"] in refused} - {""}
+    code, told, _ = call(
+        "reproduce", WHOLE.id, "--data", asked.data, "--encoder", "transformer", "--dry-run"
+    )
+    assert code == 0
+    assert told.endswith("4 parts are refused.\n")
 
 
 def test_rows_that_word_vectors_cannot_have_are_told_to_be_left_out():
