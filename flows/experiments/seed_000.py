@@ -238,6 +238,7 @@ CLUSTERING = Experiment(
     id="s000.t3b",
     title="k-means against partition of the pruned graph",
     arms=(
+        *FIXED,
         Arm(label="conpono", steps=(CP,)),
         Arm(
             label="k-means",
@@ -261,6 +262,7 @@ CONVERGENCE = Experiment(
     id="s000.t3c",
     title="Rounds of self-training",
     arms=(
+        *FIXED,
         *(
             Arm(label=f"round {count}" if count else "conpono", steps=(CP, *rounds(count)), x=count)
             for count in range(4)
@@ -290,9 +292,12 @@ CONVERGENCE = Experiment(
 INITIALISERS = Experiment(
     id="s000.t3d",
     title="The encoder that annotates first",
-    arms=tuple(
-        Arm(label=label, steps=(method(name), *rounds(2)))
-        for label, name in (("CP", "conpono"), ("ICT", "ict"))
+    arms=(
+        *FIXED,
+        *(
+            Arm(label=label, steps=(method(name), *rounds(2)))
+            for label, name in (("CP", "conpono"), ("ICT", "ict"))
+        ),
     ),
     paper_arms=(Arm(label="SC", steps=(method("simcse"), *rounds(2))),),
     columns=COLUMNS,
@@ -318,6 +323,7 @@ ANNOTATORS = Experiment(
     id="s000.t3e",
     title="Who annotates in round 1",
     arms=(
+        *FIXED,
         Arm(label="all-MiniLM-L6-v2 itself", system="minilm"),
         Arm(label="BERT(CP)", steps=IDC),
         Arm(label="SBERT", steps=(CP, SelfTrain(annotator="minilm"), SelfTrain())),
@@ -342,6 +348,7 @@ EXTENSION = Experiment(
     id="s000.x",
     title="Our own ablation: neighbours kept a sentence, union or mutual, auto, from ICT",
     arms=(
+        *FIXED,
         Arm(label="K = 1", steps=IDC),
         *(Arm(label=f"K = {k}", steps=(CP, *rounds(2, AnnotationConfig(top_k=k)))) for k in (2, 3)),
         Arm(label="K = 1, mutual", steps=(CP, *rounds(2, AnnotationConfig(mutual=True)))),
@@ -392,6 +399,7 @@ RESTART = Experiment(
     id="s000.x2",
     title="Our own ablation: a round goes on from the one before, or anew from the initialiser",
     arms=(
+        *FIXED,
         Arm(label="conpono", steps=(CP,)),
         Arm(label="goes on", steps=IDC),
         Arm(label="anew", steps=(CP, SelfTrain(), SelfTrain(anew=True))),

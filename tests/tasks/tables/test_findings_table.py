@@ -11,7 +11,7 @@ from tasks.tables.findings_table import FindingsTable
     [
         ("s000.t1", True),  # BM25 is an arm
         ("s002.rescore", True),
-        ("s000.t3b", False),
+        ("s000.appD", False),
     ],
 )
 def test_a_table_says_which_bm25_it_is_that_finds_or_is_rescored(id: str, told: bool):
