@@ -1,6 +1,7 @@
 """The verbs that run a pipeline, go on with one, and say what one would do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,11 @@ from flows.presets import rash_trainings, slow_products, slow_trainings
 from flows.records import found_run, unfinished_run, waiting_runs
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
-from flows.table_commands import (
-    benchmark_of,
-    benchmark_plan,
-    duel_of,
-    duel_plan,
-    run_benchmark,
-    run_duel,
-    run_table,
-    table_of,
-    table_plan,
-)
+from flows.table_commands import Job, table_job
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, remark, show
 from sentemb_core.formats import counted
+from sentemb_core.types import Json
 from tasks.checks import check_run
 
 if TYPE_CHECKING:
@@ -33,6 +25,8 @@ if TYPE_CHECKING:
     from tasks.publish import Outcome
     from tasks.rows import Row, SelfTraining
     from tasks.walking import Plan
+
+    Loop = Callable[[Any, Watch], SelfTraining]
 
 
 WAITING = 5
@@ -163,52 +157,41 @@ def plan_of(config: AnyRun) -> "Plan":
 
 
 def run_of(config: AnyRun) -> "Outcome":
-    """The flow of this kind of run."""
-    from flows.fine_tune import fine_tune
-    from flows.infocse_idc import infocse_idc
-    from flows.infocse_plus import infocse_plus
-    from flows.train_method import train_method
-
-    match config:
-        case InfoCSEPlus():
-            return infocse_plus(config)
-        case InfoCSEIDC():
-            return infocse_idc(config)
-        case FineTuneRun():
-            return fine_tune(config)
-        case MethodRun():
-            return train_method(config)
+    """The outcome of the flow of this kind of run."""
+    flow, _ = flow_and_loop(config)
+    return flow(config)
 
 
 def walk(config: AnyRun) -> None:
-    """`run_of` without Prefect, for a plan. A flow takes a quarter of a second to import."""
+    """`run_of` without Prefect, for a plan."""
     from flows.steps import run_with_maps
 
     def watch(row: "Row") -> None:
         """Nobody looks at the rows of a plan."""
 
-    run_with_maps(self_training(config, watch), config, watch)
+    _, loop = flow_and_loop(config)
+    run_with_maps(loop(config, watch), config, watch)
 
 
-def self_training(config: AnyRun, watch: "Watch") -> "SelfTraining":
-    """What the loop of this kind of run makes."""
+def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
+    """Of this kind of run. A flow takes a quarter of a second to import."""
     match config:
         case InfoCSEPlus():
-            from flows.infocse_plus import self_train_and_fine_tune
+            from flows.infocse_plus import infocse_plus, self_train_and_fine_tune
 
-            return self_train_and_fine_tune(config, watch)
+            return infocse_plus, self_train_and_fine_tune
         case InfoCSEIDC():
-            from flows.infocse_idc import self_train
+            from flows.infocse_idc import infocse_idc, self_train
 
-            return self_train(config, watch)
+            return infocse_idc, self_train
         case FineTuneRun():
-            from flows.fine_tune import fine_tuned_once
+            from flows.fine_tune import fine_tune, fine_tuned_once
 
-            return fine_tuned_once(config, watch)
+            return fine_tune, fine_tuned_once
         case MethodRun():
-            from flows.train_method import trained_once
+            from flows.train_method import train_method, trained_once
 
-            return trained_once(config, watch)
+            return train_method, trained_once
 
 
 def resume_command(run: str | None, as_json: bool) -> int:
@@ -220,13 +203,15 @@ def resume_command(run: str | None, as_json: bool) -> int:
     from tasks.following import resuming
 
     with resuming(found.id):
-        if table := table_of(found.config):
-            return run_table(table, as_json)
-        if suite := benchmark_of(found.config):
-            return run_benchmark(suite, as_json)
-        if pair := duel_of(found.config):
-            return run_duel(pair, as_json)
-        return run_config(checked(found.config), as_json, resumed=True)
+        return job_of(found.config, resumed=True).run(as_json)
+
+
+def job_of(config: Json, *, resumed: bool = False) -> Job:
+    """What the settings of a record ask for: a table, or a run."""
+    if job := table_job(config):
+        return job
+    run = checked(config)
+    return Job(partial(run_config, run, resumed=resumed), partial(show_plan, run))
 
 
 def state_of(run: "Run") -> str:
@@ -249,10 +234,4 @@ def status_command(run: str | None, as_json: bool) -> int:
             show(f"Run {one.id} waits: {state_of(one)}")
         if len(waiting) > WAITING:
             show(f"{counted(len(waiting) - WAITING, 'earlier run')} did not finish either.")
-    if table := table_of(config):
-        return table_plan(table, as_json)
-    if suite := benchmark_of(config):
-        return benchmark_plan(suite, as_json)
-    if pair := duel_of(config):
-        return duel_plan(pair, as_json)
-    return show_plan(checked(config), as_json)
+    return job_of(config).plan(as_json)

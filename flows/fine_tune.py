@@ -2,8 +2,9 @@
 
 from prefect import flow
 
-from flows.steps import Watch, run_before_training, run_with_maps, validated_row, verdict_on_rounds
+from flows.steps import Watch, run_before_training, validated_row, verdict_on_rounds
 from flows.subflow import sub_flow
+from flows.whole_run import whole_run
 from sentemb_core.configs import (
     FineTuneRun,
     InfoCSEPlus,
@@ -13,11 +14,8 @@ from sentemb_core.configs import (
 )
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
-from tasks.finishing import published
-from tasks.following import followed
 from tasks.labels import draw_labels
 from tasks.publish import Outcome
-from tasks.registered_encoders import pinned
 from tasks.rows import Labelled, Row, SelfTraining, Texts, Trained
 from tasks.train import train_encoder
 
@@ -29,9 +27,7 @@ def fine_tune(config: FineTuneRun) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    config = pinned(config)
-    with followed(config) as run:
-        return published(run_with_maps(fine_tuned_once(config, run), config, run), run)
+    return whole_run(config, fine_tuned_once)
 
 
 def fine_tuned_once(config: FineTuneRun, watch: Watch) -> SelfTraining:

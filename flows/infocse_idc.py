@@ -8,18 +8,15 @@ from flows.steps import (
     encoder_from,
     row_after_training,
     run_before_training,
-    run_with_maps,
     validated_row,
     verdict_on_rounds,
 )
 from flows.subflow import sub_flow
+from flows.whole_run import whole_run
 from sentemb_core.configs import InfoCSEIDC, TrainingConfig
 from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
 from tasks.corpus import tokenise_sentences
-from tasks.finishing import published
-from tasks.following import followed
 from tasks.publish import Outcome
-from tasks.registered_encoders import pinned
 from tasks.rows import Row, SelfTraining, Texts
 from tasks.train import train_encoder
 from tasks.validate import diagnose_round
@@ -32,9 +29,7 @@ def infocse_idc(config: InfoCSEIDC) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    config = pinned(config)
-    with followed(config) as run:
-        return published(run_with_maps(self_train(config, run), config, run), run)
+    return whole_run(config, self_train)
 
 
 def self_train(config: InfoCSEIDC, watch: Watch) -> SelfTraining:

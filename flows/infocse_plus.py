@@ -4,14 +4,12 @@ from prefect import flow
 
 from flows.fine_tune import fine_tuned_row, labels_of
 from flows.infocse_idc import first_annotator, self_train, self_trained
-from flows.steps import Watch, run_before_training, run_with_maps, verdict_on_rounds
+from flows.steps import Watch, run_before_training, verdict_on_rounds
 from flows.subflow import sub_flow
+from flows.whole_run import whole_run
 from sentemb_core.configs import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
-from tasks.finishing import published
-from tasks.following import followed
 from tasks.publish import Outcome
-from tasks.registered_encoders import pinned
 from tasks.rows import Labelled, Row, SelfTraining, Texts
 from tasks.validate import recall_at_5
 
@@ -23,9 +21,7 @@ def infocse_plus(config: InfoCSEPlus) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    config = pinned(config)
-    with followed(config) as run:
-        return published(run_with_maps(self_train_and_fine_tune(config, run), config, run), run)
+    return whole_run(config, self_train_and_fine_tune)
 
 
 def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:

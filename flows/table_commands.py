@@ -1,11 +1,12 @@
 """The verbs that make tables: methods, experiments, benchmarks, comparisons."""
 
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flows.environment import prepare
 from flows.plan_table import show_told
@@ -225,19 +226,6 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     return show_told(plan, as_json)
 
 
-def table_of(config: Json) -> "MethodTable | Reproduction | None":
-    """The settings of a record, if it is one of a table."""
-    if not {"corpora", "experiment"} & set(config):
-        return None
-    from flows.experiments.index import Reproduction
-    from flows.few_shot import FewShotTable
-    from flows.method_table import MethodTable
-
-    if "experiment" in config:
-        return checked_as(Reproduction, config)
-    return checked_as(FewShotTable if "counts" in config else MethodTable, config)
-
-
 def benchmark_command(
     given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
 ) -> int:
@@ -367,13 +355,6 @@ def make_folder(out: str) -> None:
         ) from error
 
 
-def benchmark_of(config: Json) -> "BenchmarkSettings | None":
-    """The settings of a record, if it is one of a benchmark."""
-    from flows.benchmark_settings import BenchmarkSettings
-
-    return checked_as(BenchmarkSettings, config) if "models" in config else None
-
-
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
     prepare()
     config = from_anywhere(benchmark_settings(given, corpus))
@@ -410,11 +391,38 @@ def duel_plan(config: "BenchmarkSettings", as_json: bool) -> int:
     return show_told(plan, as_json)
 
 
-def duel_of(config: Json) -> "BenchmarkSettings | None":
-    """The settings of a record, if it is one of a comparison."""
-    from flows.benchmark_settings import BenchmarkSettings
+class Job(NamedTuple):
+    """What a record asks for, each for people or as JSON: do it, or say what it would do."""
 
-    return checked_as(BenchmarkSettings, config["compare"]) if "compare" in config else None
+    run: Callable[[bool], int]
+    plan: Callable[[bool], int]
+
+
+def table_job(config: Json) -> Job | None:
+    """What the settings of a record ask for, if they are a table's."""
+    from flows.benchmark_settings import BenchmarkSettings
+    from flows.experiments.index import Reproduction
+    from flows.few_shot import FewShotTable
+    from flows.method_table import MethodTable
+
+    match config:
+        case {"experiment": _}:
+            return job_of_table(checked_as(Reproduction, config))
+        case {"corpora": _}:
+            kind = FewShotTable if "counts" in config else MethodTable
+            return job_of_table(checked_as(kind, config))
+        case {"models": _}:
+            suite = checked_as(BenchmarkSettings, config)
+            return Job(partial(run_benchmark, suite), partial(benchmark_plan, suite))
+        case {"compare": pair}:
+            duel = checked_as(BenchmarkSettings, pair)
+            return Job(partial(run_duel, duel), partial(duel_plan, duel))
+        case _:
+            return None
+
+
+def job_of_table(table: "MethodTable | Reproduction") -> Job:
+    return Job(partial(run_table, table), partial(table_plan, table))
 
 
 def refusals(errors: Iterable[str]) -> int:

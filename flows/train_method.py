@@ -6,15 +6,12 @@ from flows.steps import (
     Watch,
     row_after_training,
     run_before_training,
-    run_with_maps,
     verdict_on_rounds,
 )
+from flows.whole_run import whole_run
 from sentemb_core.configs import MethodRun, RoundsConfig
 from sentemb_core.method_settings import Condenser
-from tasks.finishing import published
-from tasks.following import followed
 from tasks.publish import Outcome
-from tasks.registered_encoders import pinned
 from tasks.rows import SelfTraining
 
 
@@ -25,9 +22,7 @@ def train_method(config: MethodRun) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    config = pinned(config)
-    with followed(config) as run:
-        return published(run_with_maps(trained_once(config, run), config, run), run)
+    return whole_run(config, trained_once)
 
 
 def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:

@@ -6,7 +6,8 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
@@ -24,13 +25,14 @@ from flows.scoring import result_on
 from flows.settings import checked_as
 from flows.short_names import labelled
 from flows.table_commands import (
-    benchmark_of,
     benchmark_settings,
     check_models,
     from_anywhere,
     refusals,
+    run_benchmark,
+    run_duel,
+    table_job,
 )
-from flows.table_commands import duel_of as settings_of_duel
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -47,7 +49,7 @@ from sentemb_core.evaluation.label_free import Diagnosis
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import comparison_of, diagnosis_of
 from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
@@ -537,11 +539,20 @@ def test_differences_are_paired_and_an_encoder_equals_itself(files: Path, tmp_pa
     assert {(row.difference, row.verdict) for row in found} == {(0.0, "undecided")}
 
 
+def asked_for(record: Json, verb: Callable[..., int]) -> object:
+    """What the settings of a record ask that verb for."""
+    job = table_job(record)
+    assert job
+    assert isinstance(job.run, partial)
+    assert job.run.func is verb
+    return job.run.args[0]
+
+
 def test_a_comparison_is_on_record_and_has_a_plan(files: Path, capsys):
     config = asked(files, "one", "two", tasks=["sts12"])
     duel_of(config)
     (record, *_) = last_runs(Store.default())
-    assert settings_of_duel(record.config) == config
+    assert asked_for(record.config, run_duel) == config
     assert (record.state, record.stages[-1].stage) == ("completed", "compare_results")
     assert console.run(app, ["status", record.id, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -572,8 +583,7 @@ def test_a_record_is_gone_on_with_from_any_folder(files: Path, tmp_path: Path, m
     asked = benchmark_settings(given | {"tasks": ["sts12"]}, {"source": "corpus.jsonl"})
     config = from_anywhere(asked)
     monkeypatch.chdir(tmp_path)
-    read = benchmark_of(config.model_dump(mode="json"))
-    assert read == config
+    assert asked_for(config.model_dump(mode="json"), run_benchmark) == config
     assert config.models == (str(files / "one"), "minilm")
     assert [folder for _, folder in config.places()] == [files / "data", files / "beir"]
     assert config.out == str(files / "table")

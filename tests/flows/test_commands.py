@@ -73,7 +73,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, a file of word v"),
         ("run CORPUS --encoder minlm", 2, "Check the name (did you mean 'minilm'?)"),
         ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name, or a f"),
-        ("run CORPUS --encoder models:/x@champion", 2, "`python -m flows where models:/x@champi"),
+        ("run CORPUS --encoder models:/x@champion", 2, "The registry has no models:/x@champion. It"),
         ("run CORPUS --encoder CORPUS", 2, "documents.jsonl' is a file of another kind"),
         (
             "run CORPUS --method consert --encoder minilm --set training.method.first=shuffle",
