@@ -15,7 +15,8 @@ Started by themselves: `stream_corpus.py` and `stream_run.py` (4 GB of input, fl
 stage, and in one run; an hour each), `soak.py` (fifty runs in a row through one service),
 `waiting.py` (how long threads spin, on a machine with nothing else to do), and what writes tables
 of RESULTS.md: `main_job.py`, `annotation_study.py` (whose ways are in `annotation_variants.py`),
-`adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`, `prototype_documents.py`.
+`adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`, `maps.py`,
+`prototype_documents.py`; and `gpu.py`, the figures of docs/performance.md on a CUDA machine.
 """
 
 import os

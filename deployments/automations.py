@@ -36,10 +36,11 @@ ZOMBIES = AutomationCore(
 
 
 def apply_automations(client: SyncPrefectClient) -> None:
-    """Make them, or bring them up to date."""
+    """Make them, or update those that changed: of these Prefect forgets which runs it watches."""
     for automation in (ZOMBIES,):
+        told = automation.model_fields_set
         known = client.read_automations_by_name(automation.name)
-        if known:
-            client.update_automation(known[0].id, automation)
-        else:
+        if not known:
             client.create_automation(automation)
+        elif known[0].model_dump(include=told) != automation.model_dump(include=told):
+            client.update_automation(known[0].id, automation)

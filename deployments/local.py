@@ -3,12 +3,12 @@
 import signal
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deployments.processes import Children, children
-from deployments.production import DEPLOYMENTS
+from deployments.production import DEPLOYMENTS, Deployment
 from deployments.server import (
     LOOPBACK,
     POOL,
@@ -21,6 +21,7 @@ from deployments.server import (
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import lock_if_free
+from tasks.artifacts import serve_lock
 from tasks.mlflow_client import mlflow_client, tracking_uri
 
 MLFLOW_PORT = 5000
@@ -59,14 +60,14 @@ def serve(
         command = [sys.executable, "-m", "flows.prefect_app", LOOPBACK, str(port)]
         started.start("prefect-server", command, settings)  # server.log is a run's own server's
         wait_for(api, started)
-        set_up(api, DEPLOYMENTS)
+        paused = set_up(api, DEPLOYMENTS)
         crash_orphans(api)
         started.start("worker", prefect("worker", "start", "--pool", POOL), settings)
         addresses = {"server.url": api}
         if mlflow:
             addresses["mlflow.url"] = start_mlflow(started, home, settings)
         with noted(home, addresses):
-            announce(addresses, started.logs)
+            announce(addresses, started.logs, paused)
             watch(started, seconds)
     return 0
 
@@ -97,12 +98,13 @@ def start_mlflow(started: Children, home: Path, settings: Mapping[str, str]) -> 
     return url
 
 
-def announce(addresses: Mapping[str, str], logs: Path) -> None:
-    """Where to look, and what can be run."""
+def announce(addresses: Mapping[str, str], logs: Path, paused: Collection[Deployment]) -> None:
+    """Where to look, what can be run, and which schedules are paused."""
     for note, url in addresses.items():
         console.write_line(f"{NOTES[note]}  {url.removesuffix('/api')}")
     for deployment in DEPLOYMENTS:
         when = f"at {deployment.cron} (cron, UTC)" if deployment.cron else "when asked"
+        when += ", but paused" if deployment in paused else ""
         console.write_line(f"Runs     {deployment.load().name}/{deployment.name}, {when}")
     console.write_line(f"Logs     {logs}")
     console.write_line("Ready. Ctrl-C ends everything.")
@@ -119,12 +121,17 @@ def watch(started: Children, seconds: float | None) -> None:
 
 @contextmanager
 def alone(home: Path) -> Generator[None, None, None]:
-    """One service a home: two workers would each take the other's runs for orphans."""
-    path, note = home / "locks" / "serve.lock", home / "server.url"
-    with lock_if_free(path) as free:
+    """One service a home: two workers would each take the other's runs for orphans.
+
+    Addresses that a killed one left go.
+    """
+    note = home / "server.url"
+    with lock_if_free(serve_lock(home)) as free:
         if not free:
             url = note.read_text().strip() if note.exists() else "an address it did not tell yet"
             raise UsageError(f"{home} is served already, at {url}: use that, or end it first.")
+        for name in NOTES:
+            (home / name).unlink(missing_ok=True)
         yield
 
 
@@ -145,9 +152,7 @@ def until_told() -> Generator[None, None, None]:
 
 @contextmanager
 def noted(home: Path, addresses: Mapping[str, str]) -> Generator[None, None, None]:
-    """Addresses as files in the home, for other processes of it; those of a killed service go."""
-    for note in NOTES:
-        (home / note).unlink(missing_ok=True)
+    """Addresses as files in the home, for other processes of it."""
     for note, url in addresses.items():
         (home / note).write_text(f"{url}\n")
     try:

@@ -4,15 +4,17 @@ import os
 import socket
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
+    FlowRunFilterParentFlowRunId,
     FlowRunFilterState,
     FlowRunFilterStateType,
     WorkPoolFilter,
@@ -20,6 +22,8 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import StateType
 from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound
+from prefect.schedules import Cron
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
@@ -98,10 +102,11 @@ def wait_for(url: str, children: Children) -> None:
     raise SentembError(f"{url} did not answer in {PATIENCE:.0f} s; see {children.logs}.")
 
 
-def set_up(api: str, deployments: Iterable[Deployment]) -> None:
+def set_up(api: str, deployments: Iterable[Deployment]) -> list[Deployment]:
     """Work pool, automations and deployments, made or brought up to date; the pool has no others.
 
-    One that was renamed or taken out of the list would run by its schedule for ever.
+    One that was renamed or taken out of the list would run by its schedule for ever. Returns those
+    whose schedule is paused.
     """
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
         template = ProcessWorker.get_default_base_job_template()
@@ -113,19 +118,32 @@ def set_up(api: str, deployments: Iterable[Deployment]) -> None:
         )
         client.create_work_pool(pool, overwrite=True)
         apply_automations(client)
-        kept = {deploy(deployment) for deployment in deployments}
+        kept = {deploy(client, deployment): deployment for deployment in deployments}
+        paused: list[Deployment] = []
         ours = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
         for found in client.read_deployments(work_pool_filter=ours):
             if found.id not in kept:
                 client.delete_deployment(found.id)
                 remark(f"The deployment {found.name} is in the list no more: its schedule ends.")
+            elif any(found.paused or not schedule.active for schedule in found.schedules):
+                paused.append(kept[found.id])
+        return paused
 
 
-def deploy(deployment: Deployment) -> UUID:
-    """The id of a deployment that the server is told of. The flow is imported, never copied."""
-    made = deployment.load().to_deployment(
+def deploy(client: SyncPrefectClient, deployment: Deployment) -> UUID:
+    """The id of a deployment that the server is told of. The flow is imported, never copied.
+
+    What a person paused stays paused, at another hour too.
+    """
+    flow = deployment.load()
+    paused, active = False, True
+    with suppress(ObjectNotFound):
+        known = client.read_deployment_by_name(f"{flow.name}/{deployment.name}")
+        paused, active = known.paused, all(schedule.active for schedule in known.schedules)
+    made = flow.to_deployment(
         name=deployment.name,
-        cron=deployment.cron,
+        schedule=Cron(deployment.cron, active=active) if deployment.cron else None,
+        paused=paused,
         parameters=deployment.parameters,
         description=deployment.description,
         tags=list(deployment.tags),
@@ -139,14 +157,20 @@ def deploy(deployment: Deployment) -> UUID:
 def crash_orphans(api: str) -> None:
     """Runs of a worker that ended with its server would be 'Running' for ever, and block others.
 
-    Only for who knows that no worker of the pool is alive: a live one's runs would crash as well.
+    So would the rounds in them. Only for who knows that no worker of the pool is alive: a live
+    one's runs would crash as well.
     """
+    under_way = FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
     with temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        orphans = client.read_flow_runs(
-            flow_run_filter=FlowRunFilter(
-                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY))
-            ),
+        orphans = level = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(state=under_way),
             work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL])),
         )
-        for run in orphans:
+        while level:
+            parents = FlowRunFilterParentFlowRunId(any_=[run.id for run in level])
+            level = client.read_flow_runs(
+                flow_run_filter=FlowRunFilter(state=under_way, parent_flow_run_id=parents)
+            )
+            orphans = level + orphans
+        for run in orphans:  # a parent last: its rounds are found through it alone
             client.set_flow_run_state(run.id, Crashed(message="Its worker ended."), force=True)

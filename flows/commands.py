@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 from flows.environment import prepare
 from flows.plan_table import goes_on, show_told
 from flows.presets import rash_trainings, slow_products, slow_trainings
-from flows.records import found_run, unfinished_run, waiting_runs
+from flows.records import found_run, require_its_documents, unfinished_run, waiting_runs
 from flows.running import running
 from flows.settings import AnyRun, by_path, checked, settings
 from flows.table_commands import Job, table_job
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, remark, show
 from sentemb_core.formats import counted
-from sentemb_core.types import Json
+from sentemb_core.places import is_folder
 from tasks.checks import check_run
+from tasks.registered_encoders import located
 
 if TYPE_CHECKING:
     from flows.demo import Way
@@ -88,17 +89,33 @@ def labels_unlearnt(config: AnyRun) -> list[str]:
     return [f"{found}: take --method fine_tune, or --cycles N (InfoCSE++)."]
 
 
+def called_by_rows(config: AnyRun) -> list[str]:
+    """A warning where halves of documents judge which encoder serves, and nobody names these."""
+    corpus = config.corpus
+    judged = corpus.counterpart_column or config.labels.source or is_folder(corpus.source)
+    if corpus.id_column or judged or not config.register_model:
+        return []
+    return [
+        "the documents have no ids and are called by their rows, by which they are held out. Where "
+        "rows are put in or taken out, the gate of a later run asks documents that this run's "
+        "encoder has learnt, and prefers it: name a column of ids (--id-column)."
+    ]
+
+
 def examined(config: AnyRun) -> None:
     """Refuse what cannot work (`check_run`); say what will work otherwise than it may look."""
+    config = located(config)
     check_run(config)
-    for warnings in (slow_trainings, rash_trainings, slow_products, labels_unlearnt):
+    told = slow_trainings, rash_trainings, slow_products, labels_unlearnt, called_by_rows
+    for warnings in told:
         for warning in warnings(config):
             remark(f"warning {warning}")
 
 
-def run_config(config: AnyRun, as_json: bool, *, resumed: bool = False) -> int:
+def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -> int:
     examined(config)
     if resumed:
+        require_its_documents(resumed, config)
         remark(goes_on(plan_of(config)))
     elif config.register_model:
         remark(f"The encoder will be registered as models:/{config.name} (--name: another name).")
@@ -203,15 +220,15 @@ def resume_command(run: str | None, as_json: bool) -> int:
     from tasks.following import resuming
 
     with resuming(found.id):
-        return job_of(found.config, resumed=True).run(as_json)
+        return job_of(found).run(as_json)
 
 
-def job_of(config: Json, *, resumed: bool = False) -> Job:
-    """What the settings of a record ask for: a table, or a run."""
-    if job := table_job(config):
+def job_of(found: "Run") -> Job:
+    """What a record asks for: a table, or a run."""
+    if job := table_job(found.config):
         return job
-    run = checked(config)
-    return Job(partial(run_config, run, resumed=resumed), partial(show_plan, run))
+    run = checked(found.config)
+    return Job(partial(run_config, run, resumed=found), partial(show_plan, run))
 
 
 def state_of(run: "Run") -> str:
@@ -234,4 +251,4 @@ def status_command(run: str | None, as_json: bool) -> int:
             show(f"Run {one.id} waits: {state_of(one)}")
         if len(waiting) > WAITING:
             show(f"{counted(len(waiting) - WAITING, 'earlier run')} did not finish either.")
-    return job_of(config).plan(as_json)
+    return job_of(found).plan(as_json)

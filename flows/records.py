@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
+from sentemb_core.configs import RunConfig
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
 
@@ -90,6 +91,30 @@ def unfinished_run(run: str | None) -> "Run":
             )
         case _:
             return found
+
+
+def require_its_documents(run: "Run", config: RunConfig) -> None:
+    """That the source is what the run read: one record has the numbers of one corpus.
+
+    Raises:
+        UsageError: it has become another.
+    """
+    from sentemb_core.store import records
+    from sentemb_core.store.objects import Store
+    from tasks.sources import digest_of_corpus
+
+    keys = {used.key for used in run.stages if used.stage == "read_corpus"}
+    read = {
+        record.parts["arguments.config.source"]
+        for record in records.every(Store.default(), "read_corpus")
+        if record.key in keys
+    }
+    if read and digest_of_corpus(config.corpus) not in read:
+        raise UsageError(
+            f"A run is of one corpus, and {config.corpus.source} has changed since run {run.id} "
+            "read it. Put the file back that it was, or begin a new run: stages that the change "
+            "does not concern are kept."
+        )
 
 
 def outcome_of(run: str | None) -> "tuple[Run, Outcome]":

@@ -44,6 +44,9 @@ NO_METHODS: Mapping[str, str] = {
 }
 """Names that a paper or our own flows have, and what to ask for in their place."""
 
+OF_A_RUN = ("preset", "seed", "cycles", "fine_tuning")
+"""What a person may set of any run, beside the fields of its kind."""
+
 
 def of_one_document(fault: ErrorDetails) -> bool:
     """Whether it is a batch without negatives."""
@@ -113,9 +116,12 @@ def known_near(location: tuple[int | str, ...], whole: type[BaseModel]) -> str:
     for part in location[:-1]:
         model = table_of(model, str(part))
     name = str(location[-1])
-    if not location[:-1] and (below := shallowest(paths_to(name, model))):
+    if location[:-1]:
+        return nearest(name, model.model_fields)
+    if below := shallowest(paths_to(name, model)):
         return f"; {did_you_mean(*below)}"
-    return nearest(name, model.model_fields)
+    of_a_run = OF_A_RUN if issubclass(model, RunConfig) else ()
+    return nearest(name, dict.fromkeys((*model.model_fields, *of_a_run)))
 
 
 def listed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:

@@ -67,11 +67,10 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
     for path, value in (*asked.items(), *own.items()):
         plant(given, path, value)
         plant(spoken, path, value)
-    given = from_registry(given)
     encoder = given.get("encoder")
     name = str(encoder.get("name", "static")) if isinstance(encoder, dict) else "static"
     named, seed = given.pop("preset", None), given.pop("seed", None)
-    base = base_of(given, name)
+    base = base_of(given, place_of(name))
     if named is not None or "method" in table_at(given, "training"):
         plant(given, "training.method.name", method_of(given))
     if named is None or not isinstance(method_of(given), str):  # which is told as such
@@ -87,30 +86,20 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         tree["initialiser"] = None
         refuse_of_none(asked.keys() | own.keys())
     require_initialiser(tree, given, name)
-    tree = placed(from_registry(tree))
+    tree = placed(tree)
     run = checked(called(tree if seed is None else seeded(tree, seed, own)))
     require_effect(run, asked.keys() | own.keys())
     return run
 
 
-def from_registry(tree: Json) -> Json:
-    """With the folders of registered encoders for their names, whose aliases may move on.
-
-    Raises:
-        RegistryError: there is no such model.
-    """
-    names = {part: table_at(tree, part).get("name") for part in ("encoder", "annotator")}
-    registered = {
-        part: name
-        for part, name in names.items()
-        if isinstance(name, str) and name.startswith("models:")
-    }
-    if not registered:
-        return tree
+def place_of(encoder: str) -> str:
+    """Where a registered encoder lies, by whose kind the presets go; any other name as it is."""
+    if not encoder.startswith("models:"):
+        return encoder
     prepare()
     from tasks.registered_encoders import encoder_at
 
-    return merged(tree, {part: {"name": encoder_at(name)} for part, name in registered.items()})
+    return encoder_at(encoder)
 
 
 def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
@@ -179,9 +168,12 @@ def name_after(source: str) -> str:
 
 
 def placed(tree: Json) -> Json:
-    """With whole paths to the files and folders that it names: a run is repeated from anywhere."""
+    """With whole paths to the files and folders that it names, and versions for aliases.
+
+    A run is repeated from anywhere, and with the encoder that it began with.
+    """
     known = {
-        table: {name: whole(settings[name])}
+        table: {name: lasting(settings[name])}
         for table, name in PLACES
         if isinstance(settings := tree.get(table), dict) and isinstance(settings.get(name), str)
     }
@@ -192,6 +184,20 @@ def whole(name: str) -> str:
     """A file or a folder by its whole path; any other name as it is."""
     known = name and name not in NAMED and Path(name).exists()
     return str(Path(name).absolute()) if known else name
+
+
+def lasting(name: str) -> str:
+    """A registered encoder by its version; a path as a whole; any other name as it is.
+
+    Raises:
+        RegistryError: there is no such model.
+    """
+    if not name.startswith("models:"):
+        return whole(name)
+    prepare()
+    from tasks.registered_encoders import version_at
+
+    return version_at(name)
 
 
 def base_of(given: Json, encoder: str) -> Json:

@@ -23,6 +23,7 @@ from tasks.checks import trainings
 from tasks.corpus import check_company, draw_benchmark, read_corpus, tokenise_sentences
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
 from tasks.labels import check_drawn, read_labels
+from tasks.registered_encoders import encoder_at
 from tasks.rows import Row, RowKind, SelfTraining, Texts
 from tasks.segments import tell_segmented
 from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
@@ -133,7 +134,9 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
 def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
     texts = documents if config.name in LEARNT else None
-    return start_encoder(config.name, by_bytes(config), texts, revision_of(config.name))
+    place = encoder_at(config.name)
+    named = by_bytes(config.model_copy(update={"name": place}))
+    return start_encoder(place, named, texts, revision_of(place))
 
 
 def validated_row(

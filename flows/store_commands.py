@@ -22,6 +22,11 @@ GARBAGE = {
 }
 """What one of each kind that `gc` removes is called."""
 
+WAY_OUT = (
+    "`python -m flows gc` removes the records of what is missing; the next run that needs it "
+    "makes it anew."
+)
+
 
 def lineage_command(model: str, as_json: bool) -> int:
     prepare()
@@ -173,6 +178,7 @@ def fsck_command(as_json: bool) -> int:
         lines = [f"{counted(found.ok, 'artifact')} {are(found.ok)} whole ({size})."]
         lines += [f"corrupt, now in quarantine: {line}" for line in found.corrupt]
         lines += [f"missing: {ref}" for ref in found.missing]
+        lines += [WAY_OUT] * bool(found.missing)
         lines += [f"stray: {path}" for path in found.stray]
         show("\n".join(lines))
     return 0 if found.healthy else 5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flows.environment import prepare
 from flows.plan_table import show_told
 from flows.running import running
-from flows.settings import checked_as, whole
+from flows.settings import checked_as, lasting, whole
 from flows.store_commands import resolved
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, UsageError
@@ -49,9 +49,7 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if name == FewShotTable.title and not (folder and (Path(folder) / SHIPPED.name).is_file()):
         folder = str(SHIPPED.parent)
     asked.setdefault("data", folder)
-    asked |= {name: whole(asked[name]) for name in ("data", "encoder") if name in asked}
-    if asked.get("encoder", "").startswith("models:"):
-        asked["encoder"] = version_now(asked["encoder"])
+    asked |= {name: lasting(asked[name]) for name in ("data", "encoder") if name in asked}
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -66,14 +64,6 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if not table.data:
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
     return table
-
-
-def version_now(model: str) -> str:
-    """A registered model by its version: an alias may move before a table is resumed."""
-    prepare()
-    from tasks.model_versions import find_version
-
-    return find_version(model).uri
 
 
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:

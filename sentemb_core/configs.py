@@ -147,8 +147,9 @@ class AnnotationConfig(Config):
         default="cluster",
         description="cluster: all pairs of a cluster (seed 000, Eq. 4). edge: those of the pruned "
         "graph alone; a chain of edges joins sentences that nobody found alike. related: the "
-        "edges, and as many random pairs of the documents whose probability to be related is .8 "
-        "or more, estimated without labels (RESULTS.md).",
+        "edges, and of as many draws of random pairs of the documents, whose probability to be "
+        "related is .8 or more by an estimate without labels, those that are no edge, each once "
+        "(RESULTS.md).",
     )
     graph_degree: int = Field(
         default=8,
@@ -174,7 +175,11 @@ class AnnotationConfig(Config):
         default=True,
         description="False keeps the graph alone: tens of bytes a sentence, not a kilobyte.",
     )
-    seed: int = Field(default=42, ge=0, description="k-means and the cap of partners.")
+    seed: int = Field(
+        default=42,
+        ge=0,
+        description="k-means, the cap of partners, the random pairs of `positives = related`.",
+    )
 
     @model_validator(mode="after")
     def _kmeans_needs_vectors(self) -> "AnnotationConfig":

@@ -195,8 +195,8 @@ pooling is kept by the encoder.
 RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
     "infocse_idc": {"auto": {"annotation": {"min_distance": 2, "positives": "related"}}}
 }
-"""Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto): half
-of the pairs are nearest, half probably related, none are neighbours; RESULTS.md compares."""
+"""Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto):
+pairs are nearest or probably related, none are neighbours; RESULTS.md compares."""
 
 
 def preset_of(method: str, name: str) -> Json:

@@ -84,8 +84,8 @@ class CorpusOptions:
     counterpart_column: Annotated[
         str | None,
         Parameter(
-            help="Title, headline or query of each document: it tests, and its document never "
-            "trains on it."
+            help="Title, headline or query of each document: runs and `evaluate` look for it, and "
+            "never train on it; `encode` keeps it, `search` shows it."
         ),
     ] = None
     split: Annotated[str | None, Parameter(help="Split of a `datasets` data set.")] = None

@@ -21,6 +21,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from sentemb_core.store.locks import is_locked
+
 log = logging.getLogger(__name__)
 
 PATIENCE = 5.0
@@ -98,14 +100,25 @@ def artifact_key(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "artifact"
 
 
+def serve_lock(home: Path) -> Path:
+    """What `serve` holds while it is up on this home."""
+    return home / "locks" / "serve.lock"
+
+
 def live_server(home: Path) -> str | None:
-    """The API of the server that `serve` started on this home, if it still answers."""
+    """The API of the server that `serve` started on this home, if it still answers.
+
+    One that was killed leaves its address, where anybody may be by now: another home's server, too.
+    """
     note = home / "server.url"
-    if not note.exists():
+    if not (note.exists() and is_locked(serve_lock(home))):
         return None
     url = note.read_text().strip()
     return url if answers(url) else None
 
+
+HEALTHY = (b"true", b"OK")
+"""What Prefect's server says of its health, and what MLflow's; pages of others answer any path."""
 
 PASSWORD_WANTED = (401, 403)
 """What a server of ours answers before it was told one; any other refusal is somebody else's."""
@@ -114,8 +127,8 @@ PASSWORD_WANTED = (401, 403)
 def answers(url: str, patience: float = BUSY) -> bool:
     """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
     try:
-        with urllib.request.urlopen(call_of(f"{url}/health"), timeout=patience):
-            return True
+        with urllib.request.urlopen(call_of(f"{url}/health"), timeout=patience) as answered:
+            return answered.read(16).strip() in HEALTHY
     except urllib.error.HTTPError as error:
         return error.code in PASSWORD_WANTED
     except (OSError, ValueError, http.client.HTTPException):

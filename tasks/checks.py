@@ -37,6 +37,7 @@ from sentemb_core.methods.listing import (
     static_refused,
 )
 from sentemb_core.places import is_folder
+from tasks.registered_encoders import located
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
@@ -56,8 +57,10 @@ def check_run(config: RunConfig) -> None:
             installed, or none where k-means clusters.
         UnreadableSourceError, MissingColumnError: E103, E104, of the corpus or the labels.
         MissingEncoderError: E401.
+        RegistryError: E702, of a registered encoder.
     """
     check_faiss(needed=config.annotation.clustering == "kmeans")
+    config = located(config)
     check_methods(config, static=config.encoder.name == "static")
     check_corpus(config.corpus)
     check_labels(config)

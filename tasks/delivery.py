@@ -38,6 +38,9 @@ REFUSALS = {
 }
 """Codes of a tracker that will say no for ever; any other failure may pass."""
 
+DELETED = "must be in the 'active' state"
+"""What MLflow says, with the code of a refusal, of a run that a person deleted."""
+
 PASSING = {408, 429}
 """Statuses of a server that was too slow or too busy for a file; others of 4xx are for ever."""
 
@@ -134,7 +137,9 @@ def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> No
             try:
                 tell(spool, home, events)
             except Exception as error:
-                if not is_refusal(error, events[0].kind):
+                if DELETED in str(error):
+                    restore(spool, home)
+                elif not is_refusal(error, events[0].kind):
                     raise
                 tell_one_by_one(spool, home, events)
             spool.mark(spool.sent.model_copy(update={"offset": offset}))
@@ -173,6 +178,8 @@ def is_refusal(error: Exception, kind: Kind) -> bool:
     Files have ways of their own, without MLflow's codes: a proxy takes none so large (413), or the
     place where they lie wants a library that is not here (S3 and boto3).
     """
+    if DELETED in str(error):
+        return False
     if kind != "artifact" or hasattr(error, "error_code"):
         return getattr(error, "error_code", None) in REFUSALS
     status = getattr(getattr(error, "response", None), "status_code", 0)
@@ -202,6 +209,14 @@ def tell(spool: Spool, home: Path, events: list[Event]) -> None:
         case "start":
             if client.get_run(run).info.status != "RUNNING":
                 client.update_run(run, status="RUNNING")  # it goes on where it was stopped
+
+
+def restore(spool: Spool, home: Path) -> None:
+    """Bring back what a person deleted while it was told: our experiment, a run or its children."""
+    client, _ = mlflow_client(home), experiment_id(home)
+    for run in spool.sent.ids.values():
+        if client.get_run(run).info.lifecycle_stage == "deleted":
+            client.restore_run(run)
 
 
 def fresh_points(events: list[Event], told: set[Point]) -> "dict[Point, Metric]":

@@ -3,7 +3,7 @@
 import logging
 
 from sentemb_core.configs import RunConfig
-from sentemb_core.errors import RegistryError, StorageError
+from sentemb_core.errors import SentembError
 from tasks.artifacts import link, markdown
 from tasks.following import Following, metrics_of
 from tasks.gating import landed
@@ -49,18 +49,18 @@ def published(training: SelfTraining, run: Following) -> Outcome:
 
 
 def landed_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
-    """With what the registry and the gate say; a registry that fails costs nobody the report.
+    """With what the registry and the gate say; if they fail, that costs nobody the report.
 
     Raises:
-        RegistryError, StorageError: MLflow cannot be reached, or its disk is full. `resume` asks it
-            again, and the report then has its word, too.
+        SentembError: MLflow cannot be reached, its disk is full, its champion cannot be opened.
+            `resume` asks again, and the report then has its word, too.
     """
     try:
         landing = landed(config, outcome.training, outcome.encoder, outcome.run)
-    except (RegistryError, StorageError):
+    except SentembError:
         note = (
-            "The encoder is not registered, for the registry could not be used: "
-            f"`python -m flows resume {outcome.run}` asks it again."
+            "The encoder is not registered, or not judged, for an error broke that off: "
+            f"`python -m flows resume {outcome.run}` goes on with it."
         )
         write_report_of(outcome, config, note)
         raise

@@ -11,7 +11,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.mlflow_model import model_ref
 from tasks.model_versions import ModelVersion, versions
-from tasks.registered_encoders import resolve
+from tasks.registered_encoders import encoder_at, resolve
 from tasks.registry import Promotion, fingerprint_of, promote, register
 from tasks.rows import Row, SelfTraining, Texts, Value
 from tasks.storing import opened
@@ -149,10 +149,11 @@ def share_learnt(config: RunConfig, training: SelfTraining) -> float:
 
 def share_before(config: RunConfig) -> float:
     """That of the start encoder: 0 where it is no folder of a registered version."""
-    if not is_folder(config.encoder.name):
+    place = encoder_at(config.encoder.name)
+    if not is_folder(place):
         return 0.0
     try:
-        start = model_ref(Path(config.encoder.name))
+        start = model_ref(Path(place))
     except UnsafeModelError:  # links, hidden files: no version has any
         return 0.0
     same = [version for version in versions() if version.artifact == start]

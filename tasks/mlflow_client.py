@@ -44,10 +44,10 @@ ENVIRONMENT = {
 
 def tracking_uri(home: Path) -> str:
     """$MLFLOW_TRACKING_URI, else the SQLite database of this home. May hold a password."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or _own_uri(home)
+    return os.environ.get("MLFLOW_TRACKING_URI") or own_uri(home)
 
 
-def _own_uri(home: Path) -> str:
+def own_uri(home: Path) -> str:
     return f"sqlite:///{_database(home)}"
 
 
@@ -81,7 +81,7 @@ def _client(home: Path, uri: str) -> "MlflowClient":
     for name in ("mlflow.store.db.utils", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with file_lock(home / "locks" / "mlflow.lock"):
-        own = uri == _own_uri(home)
+        own = uri == own_uri(home)
         if own and not _database(home).exists():
             _make_database(_database(home))
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
@@ -132,11 +132,17 @@ def _follow_home(client: "MlflowClient", home: Path) -> None:
 
 
 def experiment_id(home: Path) -> str:
-    """Our experiment, made if absent; the artifacts of a local database lie in the home."""
+    """Our experiment, made if absent, and restored with its runs if a person deleted it.
+
+    The artifacts of a local database lie in the home.
+    """
     client = mlflow_client(home)
     local = tracking_uri(home).startswith("sqlite:")
     with file_lock(home / "locks" / "mlflow.lock"):
         if found := client.get_experiment_by_name(EXPERIMENT):
+            if found.lifecycle_stage == "deleted":
+                client.restore_experiment(found.experiment_id)
+                log.warning("MLflow's experiment %r was deleted, and is restored.", EXPERIMENT)
             return found.experiment_id
         place = _files(home).as_uri() if local else None
         return client.create_experiment(EXPERIMENT, artifact_location=place)

@@ -13,12 +13,13 @@ from sentemb_core.errors import (
     RegistryError,
     SentembError,
     UnsafeModelError,
+    UsageError,
 )
 from sentemb_core.redaction import redacted
 from sentemb_core.store.disk import storage_errors
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks.mlflow_client import mlflow_client, set_environment, tracking_uri
+from tasks.mlflow_client import mlflow_client, own_uri, set_environment, tracking_uri
 from tasks.spool import first_line
 
 if TYPE_CHECKING:
@@ -96,8 +97,44 @@ def versions() -> list[ModelVersion]:
 
 
 def registered_artifacts() -> list[ArtifactRef]:
-    """The encoder of every registered version: what `gc` must keep."""
+    """The encoder of every registered version: what `gc` must keep.
+
+    Raises:
+        UsageError: models of this home are registered elsewhere, too.
+    """
+    home = Store.default().root
+    today, note = address_of(home), registries(home)
+    if others := [address for address in noted(home) if address != today]:
+        raise UsageError(
+            f"`gc` keeps what is registered, and asks the registry of this shell alone: {today}. "
+            f"Models of this home are registered in {' and '.join(others)}: set "
+            "MLFLOW_TRACKING_URI to that (unset it for the home's own), or take its line out of "
+            f"{note} if it is given up."
+        )
     return [version.artifact for version in versions()]
+
+
+def note_registry(home: Path) -> None:
+    """Keep in the home in which registries its models are."""
+    if (address := address_of(home)) not in noted(home):
+        with registries(home).open("a", encoding="utf-8") as file:
+            file.write(f"{address}\n")
+
+
+def noted(home: Path) -> list[str]:
+    """Registries of this home's models, as `address_of` names them."""
+    note = registries(home)
+    return note.read_text("utf-8").splitlines() if note.exists() else []
+
+
+def registries(home: Path) -> Path:
+    return home / "registries.txt"
+
+
+def address_of(home: Path) -> str:
+    """The registry of today, without any password; a home's own has no path, for a home moves."""
+    own = tracking_uri(home) == own_uri(home)
+    return "the home's own mlflow.db" if own else redacted(tracking_uri(home)).rstrip("/")
 
 
 def has_registry(home: Path) -> bool:
@@ -133,7 +170,10 @@ def version_of(entity: "Entity") -> ModelVersion:
     except KeyError:
         raise UnsafeModelError(
             f"Version {entity.version} of {entity.name!r} carries no digest, so nothing says what "
-            "its files must be: register it with `python -m flows register`."
+            "its files must be: another program registered it. Use another version; if an "
+            "alias is on this one, set it to another or delete it: "
+            f"`MlflowClient().delete_registered_model_alias({entity.name!r}, ALIAS)` "
+            "(docs/serving.md)."
         ) from None
     return ModelVersion(
         name=entity.name,

@@ -165,7 +165,7 @@ def compared(training: SelfTraining) -> tuple[Row, Row, str]:
     """The row that a control speaks of, the control, and what that is."""
     best = training.learnt
     if best.kind == "fine-tuned":
-        return best, training.controls[0], "the same labels without self-training"
+        return best, training.controls[0], "the same labels once, without self-training"
     rounds = [row for row in training.rows if row.kind == "round"]
     pairs = list(zip(rounds, training.controls, strict=True))
     chosen, control = next((pair for pair in pairs if pair[0] == best), pairs[-1])

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +11,7 @@ from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelE
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest
 from tasks.mlflow_client import tracking_uri
-from tasks.mlflow_model import CANARIES, ENCODER, model_ref, refuse_unsafe
+from tasks.mlflow_model import CANARIES, ENCODER, MODEL, model_ref, refuse_unsafe
 from tasks.model_versions import NAME, ModelVersion, find_version, readable
 
 if TYPE_CHECKING:
@@ -59,16 +60,39 @@ def encoder_at(name: str) -> str:
     return str(resolve(name)) if name.startswith("models:") else name
 
 
+def version_at(name: str) -> str:
+    """A registered encoder by its version; any other name of one as it is.
+
+    Raises:
+        RegistryError: As `resolve`.
+    """
+    return find_version(name).uri if name.startswith("models:") else name
+
+
 def pinned(config: Run) -> Run:
-    """The run with folders for registered encoders: an alias moves on, and a run does not.
+    """The run with versions for aliases, which move on before it is resumed or repeated.
+
+    Raises:
+        RegistryError: As `resolve`.
+    """
+    return renamed(config, version_at)
+
+
+def located(config: Run) -> Run:
+    """The run with folders for registered encoders, where files are looked at.
 
     Raises:
         RegistryError, UnsafeModelError: As `resolve`.
     """
+    return renamed(config, encoder_at)
+
+
+def renamed(config: Run, name: Callable[[str], str]) -> Run:
+    """With another name for each encoder that is given."""
     named = {part: getattr(config, part, None) for part in ("encoder", "annotator")}
     return config.model_copy(
         update={
-            part: one.model_copy(update={"name": encoder_at(one.name)})
+            part: one.model_copy(update={"name": name(one.name)})
             for part, one in named.items()
             if one
         }
@@ -84,12 +108,33 @@ def fetch(version: ModelVersion, store: Store) -> None:
         if found != version.artifact:
             raise UnsafeModelError(
                 f"The files of {version.uri} in MLflow are not those that were registered: digest "
-                f"{found.digest[:12]}, registered {version.artifact.digest[:12]}. Do not use them; "
-                "register the model again."
+                f"{found.digest[:12]}, registered {version.artifact.digest[:12]}. Do not use them: "
+                f"`python -m flows register {version.tags.get('run', 'RUN')}` makes a new version "
+                "of its encoder; an alias is set to that by hand (docs/serving.md)."
             )
         refuse_unsafe(folder)
         with store.writing("model") as draft:
             shutil.copytree(folder, draft.path, dirs_exist_ok=True)
+    finally:
+        remove(drafts)
+
+
+def is_intact(version: ModelVersion) -> bool:
+    """Whether MLflow has the files that were registered, byte by byte.
+
+    Raises:
+        RegistryError: MLflow cannot be reached.
+    """
+    store = Store.default()
+    drafts = store.tmp / unique("download")
+    with readable(store.root) as client:
+        run = str(client.get_model_version(version.name, str(version.version)).run_id)
+        if not client.list_artifacts(run, f"{MODEL}/{ENCODER}"):
+            return False
+    try:
+        return model_ref(downloaded(version, ENCODER, drafts)) == version.artifact
+    except UnsafeModelError:  # a link among them, say
+        return False
     finally:
         remove(drafts)
 

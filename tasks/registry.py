@@ -23,7 +23,15 @@ from sentemb_core.store.objects import Store, canonical
 from sentemb_core.types import Json
 from tasks.mlflow_client import experiment_id
 from tasks.mlflow_model import MODEL, model_ref, refuse_unsafe, upload_model
-from tasks.model_versions import NAME, ModelVersion, one_version, readable, version_of
+from tasks.model_versions import (
+    NAME,
+    ModelVersion,
+    note_registry,
+    one_version,
+    readable,
+    version_of,
+)
+from tasks.registered_encoders import is_intact
 from tasks.tracking import dotted
 
 if TYPE_CHECKING:
@@ -72,7 +80,7 @@ def register(
     tags: Mapping[str, Any] | None = None,
     canaries: Sequence[str] = (),
 ) -> ModelVersion:
-    """The version of this fingerprint, made from a model folder if there is none yet.
+    """The version of this fingerprint, made from a model folder if MLflow has none that is whole.
 
     Args:
         folder: What `SentenceTransformer(folder)` loads; it is copied as it is.
@@ -101,8 +109,10 @@ def register(
     home = Store.default().root
     with writing(home), readable(home) as client:
         query = f"name = '{name}' and tags.fingerprint = '{fingerprint}'"
-        if known := client.search_model_versions(query):
-            return version_of(known[0])
+        known = client.search_model_versions(query, order_by=["version_number DESC"])
+        note_registry(home)
+        if whole := next(filter(is_intact, map(version_of, known)), None):
+            return whole
         run = client.create_run(experiment_id(home), run_name=f"register {name}", tags=told)
         with terminated(client, run.info.run_id):
             told |= upload_model(client, run.info.run_id, folder, canaries)
@@ -135,28 +145,23 @@ def promote(
         version: The candidate. The champion itself is left as it is, unjudged, and so is one that
             a person took down.
         judge: The gate's verdict against the champion of now (none at the first landing). It is
-            asked while the registry is locked, and must not write to it.
+            asked while the registry is locked, and must not write to it; and asked again if a
+            person set the alias meanwhile.
 
     Raises:
         RegistryDownError: MLflow cannot be reached.
     """
     home = Store.default().root
     with writing(home), readable(home) as client:
-        champion = one_version(client, version.name, "champion")
-        if champion and STOOD not in champion.tags:
-            client.set_model_version_tag(version.name, str(champion.version), STOOD, "yes")
-        if champion and champion.version == version.version:
-            verdict_then = champion.tags.get("verdict", "")
-            reason = verdict_then.replace("Promoted:", "When it was promoted:", 1)
-            return Promotion(version=champion, alias="champion", reason=reason, before=champion)
+        while True:
+            champion = one_version(client, version.name, "champion")
+            if settled := unjudged(client, version, champion):
+                return settled
+            verdict = judge(champion)  # takes minutes, in which a person may set the alias
+            now = one_version(client, version.name, "champion")
+            if (now and now.version) == (champion and champion.version):
+                break
         number = str(version.version)
-        candidate = one_version(client, version.name, None, number)
-        if candidate and STOOD in candidate.tags:
-            client.set_registered_model_alias(version.name, "challenger", number)
-            return Promotion(
-                version=version, alias="challenger", reason=TAKEN_DOWN, before=champion
-            )
-        verdict = judge(champion)
         alias: Alias = "champion" if verdict.promote else "challenger"
         client.set_model_version_tag(version.name, number, "verdict", verdict.reason)
         client.update_model_version(version.name, number, described(version, verdict))
@@ -171,6 +176,24 @@ def promote(
         if verdict.promote:  # last: who is killed before has taken nobody down
             client.set_model_version_tag(version.name, number, STOOD, "yes")
     return Promotion(version=version, alias=alias, reason=verdict.reason, before=champion)
+
+
+def unjudged(
+    client: "MlflowClient", version: ModelVersion, champion: ModelVersion | None
+) -> Promotion | None:
+    """What becomes of a candidate that the gate is not asked about; None: it is."""
+    number = str(version.version)
+    if champion and STOOD not in champion.tags:
+        client.set_model_version_tag(version.name, str(champion.version), STOOD, "yes")
+    if champion and champion.version == version.version:
+        verdict_then = champion.tags.get("verdict", "")
+        reason = verdict_then.replace("Promoted:", "When it was promoted:", 1)
+        return Promotion(version=champion, alias="champion", reason=reason, before=champion)
+    candidate = one_version(client, version.name, None, number)
+    if candidate and STOOD in candidate.tags:
+        client.set_registered_model_alias(version.name, "challenger", number)
+        return Promotion(version=version, alias="challenger", reason=TAKEN_DOWN, before=champion)
+    return None
 
 
 def described(version: ModelVersion, verdict: GateVerdict) -> str:

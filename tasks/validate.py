@@ -170,7 +170,7 @@ def kept_sts(found: "StsScores") -> ArtifactRef:
     return draft.ref
 
 
-@stage("measure_language", version=1, numeric=("device",))
+@stage("measure_language", version=2, numeric=("device",))
 def measure_language(
     model: ArtifactRef, sentences: ArtifactRef, unseen: ArtifactRef
 ) -> ArtifactRef:

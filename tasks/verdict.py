@@ -88,10 +88,13 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
             "No round of self-training grew, so the fine-tuned encoder is the control itself: "
             "nothing to compare."
         ]
+    worth = "What self-annotation itself was worth"
+    if chosen.kind == "fine-tuned":  # its control took no steps before the labels, and those once
+        worth = "What cycles were worth, their steps and further passes over the labels included"
     hits = hits_at_5(chosen), hits_at_5(control)
     if (hits[0] == hits[1]).all():
         return [
-            f"What self-annotation itself was worth: nothing that R@5 sees; {chosen.label} and its "
+            f"{worth}: nothing that R@5 sees; {chosen.label} and its "
             f"control, {what}, find the same {hits[0].sum():.0f} of "
             f"{counted(len(hits[0]), 'counterpart')} of the test split."
         ]
@@ -100,7 +103,7 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     if gain.high < 0:
         meaning = ": here the control's way is the better one (another seed may say otherwise)"
     return [
-        f"What self-annotation itself was worth: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
+        f"{worth}: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
         f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "
         f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)"
         f"{meaning}."

@@ -1,7 +1,6 @@
 """How an arm's encoder is made: the base that all share, then the arm's steps."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
@@ -99,7 +98,7 @@ def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -
 def arm_encoder(
     asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int
 ) -> ArtifactRef:
-    """The arm's encoder: what its steps make of the base; of InfoCSE++'s cycles the best."""
+    """The arm's encoder: what its steps make of the base; of several fine-tunings the best."""
     require_head(arm, asked)
     made = read_by(arm, asked, base)
     texts = texts_of(asked, base, corpus, arm)
@@ -107,7 +106,8 @@ def arm_encoder(
     for step in asked.steps_of(arm):
         made = after_step(step, made, texts, asked, seed)
         tuned += [made.encoder] if isinstance(step, Label) else []
-    return best_of(tuned, texts) if in_cycles(arm.steps) else made.encoder
+    chosen = len(tuned) > 1 and tuned[-1] == made.encoder
+    return best_of(tuned, texts) if chosen else made.encoder
 
 
 def require_head(arm: Arm, asked: Reproduction) -> None:
@@ -129,14 +129,11 @@ def require_head(arm: Arm, asked: Reproduction) -> None:
         )
 
 
-def in_cycles(steps: Sequence[Step]) -> bool:
-    """Whether what labels have taught learns without them again, and from them at last."""
-    kinds = [kind for kind, _ in groupby(step.kind for step in steps)]
-    return kinds.count("label") > 1 and kinds[-1] == "label"
-
-
 def best_of(tuned: Sequence[ArtifactRef], texts: ArmTexts) -> ArtifactRef:
-    """The fine-tuned encoder of the highest R@5 on validation, the first of equals (seed 000)."""
+    """The fine-tuned encoder of the highest R@5 on validation, the first of equals (seed 000).
+
+    InfoCSE++ is asked for its best cycle, and who is held against it may fall back, too.
+    """
     assert texts.benchmark is not None, "labels are counterparts"
     scores = [validate_encoder(one, texts.sentences, texts.benchmark) for one in tuned]
     return tuned[verdict([recall_at_5(one) for one in scores]).best]

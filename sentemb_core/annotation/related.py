@@ -1,4 +1,4 @@
-"""Edges of a corpus on disk together with as many random pairs that are probably related."""
+"""Edges of a corpus on disk together with random pairs that are probably related."""
 
 import logging
 from pathlib import Path
@@ -36,7 +36,7 @@ def write_related(
     out: Path,
     min_distance: int = 2,
 ) -> None:
-    """The edges of every shard, and as many `related_pairs` of its documents, each pair once.
+    """The edges of every shard, and of as many `related_pairs` those that are none, each once.
 
     What is drawn depends on where shards begin, which the token cache settles.
     """
@@ -50,6 +50,7 @@ def write_related(
             min_distance + 1,
             SAMPLE,
         )
+    edge_count = pair_count = 0
     for shard in corpus.shards:
         rng = np.random.default_rng([seed, 1, shard.index])
         kept, rows = stored.shard(shard.index), vectors.shard(shard.index)
@@ -58,10 +59,14 @@ def write_related(
         first = shard.sentences.start
         weight = np.einsum("nd,nd->n", rows[i - first], rows[j - first])
         both = united(kept, Edges(i, j, weight))
+        edge_count, pair_count = edge_count + len(kept.i), pair_count + len(both.i)
         columns = [pa.array(both.i), pa.array(both.j), pa.array(both.weight)]
         write_arrow(
             out / f"edges-{shard.index:05d}.arrow", pa.record_batch(columns, schema=schemas.EDGES)
         )
+    log.info(
+        "%d nearest pairs, and %d related ones beside them", edge_count, pair_count - edge_count
+    )
 
 
 def estimated(

@@ -107,7 +107,7 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
     }
     pq.write_table(pa.table(queries), out / "queries.parquet", compression="zstd")
     pq.write_table(pa.table(table), out / "candidates.parquet", compression="zstd")
-    if kind == "halves" and (again := _repeated(documents, {entry.document for entry in pool})):
+    if kind == "halves" and (again := repeating(documents, {entry.document for entry in pool})):
         log.info("%d documents repeat one of the pool: they are held out, too", len(again))
         repeated = {"document": pa.array(again, pa.int64())}
         pq.write_table(pa.table(repeated), out / REPEATED, compression="zstd")
@@ -125,7 +125,7 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
     return report
 
 
-def _repeated(documents: Path, pool: Collection[int]) -> list[int]:
+def repeating(documents: Path, pool: Collection[int]) -> list[int]:
     """Documents outside the pool that have all sentences of one in it, and maybe more.
 
     Each of the pool is met at its longest sentence, which few share.
@@ -281,6 +281,8 @@ class Benchmark:
     """Candidates that are a sentence of another document, too."""
     repeated: tuple[int, ...] = ()
     """Documents outside the pool that repeat one in it, where halves look for each other."""
+    whole: "Benchmark | None" = None
+    """What this is a part of, by whose documents candidates are told apart at a tie."""
 
     @classmethod
     def open(cls, path: Path) -> "Benchmark":
@@ -326,6 +328,7 @@ class Benchmark:
             query_split=self.query_split[places],
             query_candidate=self.query_candidate[places],
             query_doc_id=[self.query_doc_id[place] for place in places.tolist()],
+            whole=self.whole or self,
         )
 
     def unlearnt(self, share: float) -> Bool[np.ndarray, " queries"]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
-from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, unit_hash
+from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, repeating, unit_hash
 from sentemb_core.corpus.checks import usable_counterpart
 from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.documents import CorpusReport
@@ -174,12 +174,13 @@ def drawn_labels(
     """
     pool = Benchmark.open(benchmark)
     looked_for = {same_text(text) for text in pool.candidate_text if text}
-    held_out = set(pool.held_out_documents.tolist())
+    repeated = repeating(documents / "documents.parquet", set(pool.query_document.tolist()))
+    judging = {*pool.held_out_documents.tolist(), *repeated}
     every = [label for label in _labels(documents) if is_label(label[0], share)]
     fair = [
         (doc_id, row, text)
         for doc_id, row, text in every
-        if row not in held_out and same_text(text) not in looked_for
+        if row not in judging and same_text(text) not in looked_for
     ]
     fair.sort(key=lambda label: unit_hash(LABEL, label[0]))
     taken = fair[:count]

@@ -140,6 +140,6 @@ def ask_datasets(function: str, name: str, **options: Any) -> Any:
         offline = os.environ.get("HF_HUB_OFFLINE", "unset")
         raise UnreadableSourceError(
             f"`datasets` cannot load {name!r} ({type(error).__name__}: {str(error)[:200]}; "
-            f"HF_HUB_OFFLINE is {offline}). Check the path; or save the data set where there is a "
-            "network, and give its folder."
+            f"HF_HUB_OFFLINE is {offline}). Check the path; to fetch a data set by its name set "
+            "HF_HUB_OFFLINE=0, or save it where there is a network, and give its folder."
         ) from error

@@ -1,6 +1,6 @@
 """Whether a Condenser stage learnt language: masked tokens of texts that it never saw."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -30,8 +30,8 @@ class MaskedLanguage(BaseModel):
     """Mean -log p of a masked token, in nats, by who tells it.
 
     late: the encoder's last layer. condensed: the Condenser's head, from early states and the
-    sentence vector. unigram: the token shares of the corpus that they learnt from, which a
-    network that learnt anything at all beats.
+    sentence vector. unigram: the shares of the tokens that can be masked, in the corpus that they
+    learnt from, which a network that learnt anything at all beats.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,7 +68,8 @@ def masked_language(
     filler = MaskFiller(encoder, layers).to(table.device).eval()
     load_head(filler, head, random_head=False)
     everything = np.arange(len(corpus.document_of))
-    hide = masked(first, masking(encoder, RATE))
+    noise = masking(encoder, RATE)
+    hide = masked(first, noise)
     hidden = hide(corpus, Draw(everything, everything, everything), np.random.default_rng(SEED))
     targets = hidden.targets or []
     chosen = np.concatenate([row[row != IGNORED] for row in targets])
@@ -87,9 +88,18 @@ def masked_language(
     return MaskedLanguage(
         late=late / len(chosen),
         condensed=condensed / len(chosen),
-        unigram=unigram_loss(counts, chosen),
+        unigram=unigram_loss(without(counts, noise.special), chosen),
         tokens=len(chosen),
     )
+
+
+def without(
+    counts: Int64[np.ndarray, " vocabulary"], special: Sequence[int]
+) -> Int64[np.ndarray, " vocabulary"]:
+    """Counts in which these ids, which are never asked for, do not occur."""
+    told = counts.copy()
+    told[list(special)] = 0
+    return told
 
 
 def unigram_loss(

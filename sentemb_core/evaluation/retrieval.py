@@ -83,9 +83,9 @@ def rank_benchmark(benchmark: Benchmark, scorers: Scorers, split: Split) -> Benc
             f"The {split} split of the benchmark has no query (its pool has "
             f"{len(benchmark.query_document)} documents): enlarge its share or the corpus."
         )
-    by_id = np.argsort(np.argsort(benchmark.query_doc_id, kind="stable"), kind="stable")
-    candidate_by_id = np.full(benchmark.n_candidates, len(by_id))
-    np.minimum.at(candidate_by_id, benchmark.query_candidate, by_id)  # its smallest document id
+    by_id, whole = _order(benchmark.query_doc_id), benchmark.whole or benchmark
+    candidate_by_id = np.full(benchmark.n_candidates, len(whole.query_doc_id))
+    np.minimum.at(candidate_by_id, whole.query_candidate, _order(whole.query_doc_id))
     counterparts = Relevant(places, benchmark.query_candidate[places], np.arange(len(places) + 1))
     owners = _documents_of(benchmark.query_candidate, counterparts.item)
     return BenchmarkRanks(
@@ -97,6 +97,11 @@ def rank_benchmark(benchmark: Benchmark, scorers: Scorers, split: Split) -> Benc
         documents=len(by_id),
         candidates=benchmark.n_candidates,
     )
+
+
+def _order(ids: Sequence[str]) -> Int64[np.ndarray, " n"]:
+    """Place of each among all, sorted."""
+    return np.argsort(np.argsort(ids, kind="stable"), kind="stable")
 
 
 def vector_scorers(

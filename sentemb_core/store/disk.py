@@ -50,8 +50,8 @@ def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
     what = operation.strip("_").replace("_", " ")
     failure = StorageError(
         f"The store could not {what} {path}: {error.strerror or error}. "
-        "Nothing incomplete was left in place. Free space, permissions or open files (or set "
-        "SENTEMB_HOME to another folder) and run again: finished stages are kept."
+        "Nothing incomplete was left in place. Free space, permissions or open files (or move the "
+        "home to a larger disk and set SENTEMB_HOME to it) and run again: finished stages are kept."
     )
     failure.errno = error.errno
     return failure
@@ -169,7 +169,7 @@ def require_free(folder: Path, size: int, what: str) -> None:
     if free < size:
         raise StorageError(
             f"{what} take {size / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free at {folder}. Free "
-            "space, or set SENTEMB_HOME to a larger disk."
+            "space, or move the home to a larger disk and set SENTEMB_HOME to it."
         )
 
 

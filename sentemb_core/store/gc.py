@@ -43,9 +43,10 @@ def collect(
     """Remove what neither the roots (registered models) nor the last runs reach.
 
     All that a kept run read or made is kept, which is the whole way back to its sources, and so is
-    a record all of whose artifacts are. What may be in use stays: a draft that is locked or younger
-    than an hour, an artifact younger than an hour or than the oldest run that goes on, and what a
-    run takes up in the meantime.
+    a record all of whose artifacts are; one whose results are gone, or in quarantine, finds nobody
+    anything. What may be in use stays: a draft that is locked or younger than an hour, an artifact
+    younger than an hour or than the oldest run that goes on, and what a run takes up in the
+    meantime.
     """
     began = time.time()
     found = unreached(store, roots, keep_runs)
@@ -55,7 +56,7 @@ def collect(
     if not dry_run:
         unused = still_unused(store, found.pop("objects"), began)
         digests = {path.name for path in unused}
-        named = (path for path in found.pop("records") if names_any(path, digests))
+        named = (path for path in found.pop("records") if is_useless(store, path, digests))
         gone = {"records": removed(store, named)}  # no run finds what they name now
         gone["objects"] = removed(store, still_unused(store, unused, began))
         gone["work"] = [path for path in found.pop("work") if remove_work(store, path)]
@@ -100,7 +101,9 @@ def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dic
     ]
     digests = {folder.name for folder in objects}
     return {
-        "records": [path for path in store.root.glob("records/*/*") if names_any(path, digests)],
+        "records": [
+            path for path in store.root.glob("records/*/*") if is_useless(store, path, digests)
+        ],
         "objects": objects,
         "drafts": [draft for draft in children(store.tmp) if is_abandoned(draft, HOUR)],
         "work": [
@@ -158,13 +161,14 @@ def ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
     return reached
 
 
-def names_any(path: Path, digests: set[str]) -> bool:
-    """Whether a record names one of these artifacts, or cannot be read at all."""
+def is_useless(store: Store, path: Path, going: set[str]) -> bool:
+    """Whether a record names one of these artifacts, or a result that is gone, or is none."""
     try:
         record = records.read(path)
     except (OSError, ValueError):
         return True
-    return any(ref.digest in digests for ref in (*record.inputs, *record.outputs))
+    gone = any(not store.folder(ref.digest).exists() for ref in record.outputs)
+    return gone or any(ref.digest in going for ref in (*record.inputs, *record.outputs))
 
 
 def is_abandoned(path: Path, age: float) -> bool:

@@ -87,6 +87,22 @@ def test_a_label_whose_text_is_looked_for_is_left_out(tmp_path: Path):
     assert leak.doc_id not in {document.doc_id for document in found}
 
 
+def test_a_document_with_the_sentences_of_one_that_judges_is_no_label(tmp_path: Path):
+    """A mirrored post under another id and nearly the same title would teach the answer."""
+    rows = documents()
+    twins = [
+        Document(f"t{k}", row.sentences, f"{row.counterpart} - The Site", len(rows) + k)
+        for k, row in enumerate(rows)
+    ]
+    benchmark, found, report = drawn(tmp_path, [*rows, *twins])
+    bodies = {row.doc_id: tuple(row.sentences) for row in (*rows, *twins)}
+    judging = {bodies[doc_id] for doc_id in benchmark.query_doc_id}
+    learnt = {tuple(document.sentences[:2]) for document in found}
+    assert learnt
+    assert not learnt & judging
+    assert report.judged > 0
+
+
 def test_no_label_of_a_held_out_document_is_learnt(tmp_path: Path):
     """Labels alone have counterparts here, so that halves of documents judge."""
     rows = [

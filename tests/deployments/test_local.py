@@ -155,6 +155,19 @@ def test_a_home_that_is_served_is_told_before_its_port(tmp_path):
         local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
 
 
+def test_addresses_that_a_killed_service_left_are_gone_before_the_next_one_is_up(tmp_path):
+    left = tmp_path / "server.url"
+    left.write_text("http://127.0.0.1:4200/api\n")
+    with local.alone(tmp_path):
+        assert not left.exists()
+
+
+def test_what_is_paused_is_announced_as_such(tmp_path, capsys):
+    local.announce({"server.url": "http://127.0.0.1:4200/api"}, tmp_path, [NIGHTLY_DEMO])
+    told = [line for line in capsys.readouterr().out.splitlines() if "(cron, UTC)" in line]
+    assert told == ["Runs     demo/nightly, at 0 3 * * * (cron, UTC), but paused"]
+
+
 def test_of_two_services_that_start_at_once_one_is_refused_and_none_waits(tmp_path):
     told, refused = threading.Barrier(2), []
 

@@ -98,7 +98,7 @@ def test_a_child_that_finds_its_port_taken_is_told_with_its_last_words(tmp_path,
 
 def test_a_child_of_a_child_may_be_the_one_that_answers(tmp_path):
     port = free_port(0)
-    (tmp_path / "health").touch()
+    (tmp_path / "health").write_text("OK")
     server = f"{sys.executable} -m http.server -b 127.0.0.1 -d {tmp_path} {port}"
     command = ["sh", "-c", f"{server}; true"]
     with children(tmp_path) as started:

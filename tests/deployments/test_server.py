@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from deployments.production import DEPLOYMENTS
+from deployments import automations
+from deployments.production import DEPLOYMENTS, NIGHTLY_DEMO
 from deployments.server import POOL, crash_orphans, environment, free_port, set_up
 from sentemb_core.errors import UsageError
 
@@ -73,6 +74,88 @@ def test_a_run_whose_worker_is_gone_is_declared_crashed_and_setting_up_spares_li
         assert client.read_flow_run(by_hand.id).state.is_running()
         for left in (run, by_hand):
             client.delete_flow_run(left.id)
+
+
+@pytest.mark.server
+def test_rounds_of_a_run_whose_worker_is_gone_crash_with_it_and_what_is_below_them(prefect_server):
+    from prefect import flow, task
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+    from prefect.states import Running
+
+    @flow
+    def below(): ...
+
+    @task
+    def calls(): ...
+
+    def called_by(run):
+        call = client.create_task_run(calls, run.id, dynamic_key="0", state=Running())
+        return client.create_flow_run(below, parent_task_run_id=call.id, state=Running())
+
+    api = PREFECT_API_URL.value()
+    set_up(api, DEPLOYMENTS)
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name("demo/nightly")
+        run = client.create_flow_run_from_deployment(deployment.id, state=Running())
+        by_hand = client.create_flow_run(below, state=Running())
+        lost = [run, way := called_by(run), called_by(way)]
+        kept = [by_hand, called_by(by_hand)]
+        crash_orphans(api)
+        assert all(client.read_flow_run(one.id).state.is_crashed() for one in lost)
+        assert all(client.read_flow_run(one.id).state.is_running() for one in kept)
+        for left in lost + kept:
+            client.delete_flow_run(left.id)
+
+
+@pytest.mark.server
+def test_what_a_person_paused_stays_paused_when_the_service_starts_again(prefect_server):
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+
+    def states():
+        found = client.read_deployment_by_name("demo/nightly")
+        return found.paused, [(entry.schedule.cron, entry.active) for entry in found.schedules]
+
+    api = PREFECT_API_URL.value()
+    later = replace(NIGHTLY_DEMO, cron="0 4 * * *")
+    with get_client(sync_client=True) as client:
+        assert set_up(api, [NIGHTLY_DEMO]) == []
+        known = client.read_deployment_by_name("demo/nightly")
+        client.update_deployment_schedule(known.id, known.schedules[0].id, active=False)
+        assert set_up(api, [NIGHTLY_DEMO]) == [NIGHTLY_DEMO]
+        assert states() == (False, [("0 3 * * *", False)])
+        assert set_up(api, [later]) == [later]
+        assert states() == (False, [("0 4 * * *", False)])
+        client.delete_deployment(known.id)
+
+        set_up(api, [NIGHTLY_DEMO])
+        client.pause_deployment(client.read_deployment_by_name("demo/nightly").id)
+        assert set_up(api, [NIGHTLY_DEMO]) == [NIGHTLY_DEMO]
+        assert states() == (True, [("0 3 * * *", True)])
+        client.resume_deployment(client.read_deployment_by_name("demo/nightly").id)
+        assert set_up(api, [NIGHTLY_DEMO]) == []
+
+
+@pytest.mark.server
+def test_runs_that_are_watched_stay_so_unless_the_automation_changed(prefect_server, monkeypatch):
+    """Prefect keeps what it watches by the id of the trigger, and gives a new one with each PUT."""
+    from prefect.client.orchestration import get_client
+
+    def known():
+        (found,) = client.read_automations_by_name(automations.ZOMBIES.name)
+        told = client.request("GET", "/automations/{id}", path_params={"id": found.id}).json()
+        return told["trigger"]["id"], told["description"]
+
+    with get_client(sync_client=True) as client:
+        automations.apply_automations(client)
+        before = known()
+        automations.apply_automations(client)
+        assert known() == before
+        changed = automations.ZOMBIES.model_copy(update={"description": "Changed."})
+        monkeypatch.setattr(automations, "ZOMBIES", changed)
+        automations.apply_automations(client)
+        assert known()[1] == "Changed."
 
 
 def test_a_taken_port_is_told_with_the_way_out():

@@ -95,6 +95,19 @@ def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
     )
 
 
+def test_a_part_of_the_queries_breaks_ties_as_the_whole_does():
+    """A training that is validated encodes the documents of one split alone."""
+    whole = benchmark([0, 1, 2, 3, 4, 5, 2, 6], [*["test", "validation"] * 4])
+    part = whole.only("validation")
+    same = np.ones((8, 4), np.float32)
+    ranks = [
+        rank_benchmark(one, vector_scorers(same[: len(one.query_doc_id)], same[:7]), "validation")
+        for one in (whole, part)
+    ]
+    first, second = (one.document_to_counterpart.rank.tolist() for one in ranks)
+    assert first == second
+
+
 def test_a_diverged_encoder_has_no_score():
     vectors = np.full((6, 3), np.nan, np.float32)
     with pytest.raises(BadEmbeddingError, match="E201"):

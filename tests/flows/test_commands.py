@@ -21,6 +21,7 @@ from flows.infocse_idc import self_train
 from flows.run_options import RunOptions
 from flows.setting_paths import PATHS
 from flows.settings import settings
+from flows.steps import documents_of
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError, RegistryError, UsageError
 from sentemb_core.store.objects import Store
@@ -31,7 +32,7 @@ from tasks.checks import check_run
 from tasks.gating import Landing
 from tasks.walking import Local, walking, without_prefect
 from tests.encoder.published import t5
-from tests.flows.corpora import tiny_run
+from tests.flows.corpora import tiny_run, write_corpus
 from tests.tiny import static
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, a file of word v"),
         ("run CORPUS --encoder minlm", 2, "Check the name (did you mean 'minilm'?)"),
         ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name, or a f"),
-        ("run CORPUS --encoder models:/x@champion", 2, "The registry has no models:/x@champion. It"),
+        ("run CORPUS --encoder models:/x@champion", 2, "The registry has no models:/x@champion."),
         ("run CORPUS --encoder CORPUS", 2, "documents.jsonl' is a file of another kind"),
         (
             "run CORPUS --method consert --encoder minilm --set training.method.first=shuffle",
@@ -460,6 +461,32 @@ def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int,
         "Going on with run half, the last that did not finish (killed).",
         f"8 finished stages are kept. train_encoder (after conpono) {how}",
     ]
+
+
+def test_a_run_whose_corpus_has_changed_is_not_resumed(call, tmp_path, monkeypatch):
+    config = tiny_run(write_corpus(tmp_path / "documents.jsonl", 60))
+    settings = config.model_dump(mode="json")
+    with suppress(KeyboardInterrupt), recording(Store.default(), "half", [], settings):
+        with without_prefect(Store.default()):
+            documents_of(config.corpus)
+        raise KeyboardInterrupt
+    monkeypatch.setattr("flows.commands.running", nullcontext)
+    monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
+    assert call("resume")[0] == 1, "it went on"
+    write_corpus(tmp_path / "documents.jsonl", 80)
+    code, _, told = call("resume")
+    assert code == 2
+    assert "documents.jsonl has changed since run half read it. Put the file back" in told
+
+
+def test_halves_of_documents_without_ids_are_warned_of(call, tmp_path):
+    file = str(write_corpus(tmp_path / "documents.jsonl", 60))
+    asked = ("run", file, "--sentences-column", "sentences", "--dry-run")
+    warned = "warning the documents have no ids and are called by their rows"
+    assert warned in call(*asked)[2]
+    for known in (["--id-column", "id"], ["--counterpart-column", "title"]):
+        assert warned not in call(*asked, *known)[2]
+    assert warned not in call(*asked, "--set", "register_model=false")[2]
 
 
 def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file, monkeypatch):

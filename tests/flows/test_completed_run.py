@@ -38,7 +38,7 @@ from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.model_versions import find_version
 from tasks.publish import Outcome
 from tasks.publish import compared as compared_rows
-from tasks.registered_encoders import canaries_of, resolve
+from tasks.registered_encoders import canaries_of, located, resolve
 from tasks.rows import Row
 from tasks.tracking import plain
 from tasks.validate import scores_of
@@ -468,9 +468,9 @@ def test_a_deployment_begins_with_the_champion_of_its_day(worse, capsys):
     champion = config.encoder.model_copy(update={"name": CHAMPION})
     changed = {"encoder": champion, "initialiser": None, "register_model": False}
     began = run(worse.home, config.model_copy(update=changed))
-    folder = str(resolve(CHAMPION))
-    assert began.record.config["encoder"]["name"] == folder, "or `resume` began with another one"
-    made = find_version(CHAMPION).artifact
+    version = find_version(CHAMPION)
+    assert began.record.config["encoder"]["name"] == version.uri, "or `resume` began with another"
+    made = version.artifact
     start = began.outcome.training.rows[0]
     sentences = ["one of them", "and another"]
     vectors = [
@@ -484,13 +484,13 @@ def test_a_command_begins_with_a_registered_encoder(worse, capsys):
     file = worse.config.corpus.source
     source = {"corpus.source": file, "corpus.id_column": "id", "corpus.text_column": "sentences"}
     asked = settings(None, source | {"encoder.name": CHAMPION}, [])
-    folder = str(resolve(CHAMPION))
-    assert asked.encoder.name == folder
-    assert asked == settings(None, source | {"encoder.name": folder}, [])  # a table's presets, too
+    version, folder = find_version(CHAMPION).uri, str(resolve(CHAMPION))
+    assert asked.encoder.name == version
+    assert located(asked) == settings(None, source | {"encoder.name": folder}, [])  # its presets
     two = settings(None, source, [f"annotator.name={CHAMPION}"])
     assert isinstance(two, InfoCSEIDC)
     assert two.annotator is not None
-    assert two.annotator.name == folder
+    assert two.annotator.name == version
     assert call("run", file, "--encoder", "models:/nothing@champion", "--dry-run") == 2
     assert "tiny with versions" in capsys.readouterr().err
 

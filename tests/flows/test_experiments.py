@@ -334,12 +334,12 @@ LEARNT, TAUGHT = SelfTrain(), Label(count=4)
         ([0.6, 0.5], (TAUGHT, LEARNT, TAUGHT), 1),
         ([0.5, 0.6], (TAUGHT, LEARNT, TAUGHT), 3),
         ([0.5, 0.5], (TAUGHT, LEARNT, TAUGHT), 1),  # the first of equals
-        ([0.9, 0.5], (TAUGHT, TAUGHT), 2),  # no cycle: nothing was learnt in between
+        ([0.9, 0.5], (TAUGHT, TAUGHT), 1),  # no cycle, and held against one
         ([0.9, 0.5], (TAUGHT, LEARNT, TAUGHT, Finish(map="whitening")), 4),
         ([], (LEARNT, LEARNT), 2),
     ],
 )
-def test_of_cycles_the_fine_tuned_encoder_that_is_best_on_validation_is_the_arms(
+def test_of_several_fine_tuned_encoders_the_best_on_validation_is_the_arms(
     asked: Reproduction, monkeypatch, scores: list[float], steps: tuple[Step, ...], kept: int
 ):
     """After so many steps."""
@@ -355,12 +355,6 @@ def test_of_cycles_the_fine_tuned_encoder_that_is_best_on_validation_is_the_arms
     monkeypatch.setattr(learning, "recall_at_5", lambda score: score)
     arm = Arm(label="a", steps=steps)
     assert learning.arm_encoder(asked, None, arm, "blog_usgov", 1) == f"after {kept}"
-
-
-def test_the_arms_of_cycles_are_those_of_infocse_plus():
-    arms = [(id, arm) for id, one in EXPERIMENTS.items() for arm in (*one.arms, *one.paper_arms)]
-    found = [(id, arm.label) for id, arm in arms if learning.in_cycles(arm.steps)]
-    assert found == [("s000.t3a", f"++, {labels} labels") for labels in ("1,000", "all")]
 
 
 def test_the_record_and_the_plan_have_all_of_which_the_table_is_made(asked: Reproduction):

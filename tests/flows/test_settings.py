@@ -126,6 +126,7 @@ def test_the_settings_beside_a_report_repeat_its_run(tmp_path: Path):
         ("training.method=glove", "--encoder FILE"),
         ("batch_size=12", "did you mean 'initialiser.batch_size' or 'training.batch_size'?"),
         ("count=12", "count: there is no such setting; did you mean 'labels.count'?"),
+        ("xyz=1", "control, preset, seed, cycles, fine_tuning (`python -m flows settings`"),
         ("random_head=true", " or 'training.method.random_head'?"),
         ("initialiser.method.names=1", "did you mean 'name'"),
         (

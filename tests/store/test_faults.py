@@ -306,3 +306,17 @@ def test_a_disk_that_refuses_whatever_a_stage_writes_is_told_as_such(store, numb
 
     with pytest.raises(StorageError, match=rf"^E601 .*{os.strerror(number)}"):
         Stage("written", 1, written).run(store, {"number": number})
+
+
+def test_a_full_disk_tells_to_move_the_home_which_keeps_what_is_finished(
+    chain, store, monkeypatch, tmp_path
+):
+    chain.run_chain()
+    monkeypatch.setattr(disk, "perform", Faulty(1, errno.ENOSPC))
+    with pytest.raises(StorageError, match="move the home to a larger disk and set SENTEMB_HOME"):
+        chain.put("edges", 1)
+    monkeypatch.setattr(disk, "perform", carried_out)
+    chain.RAN.clear()
+    monkeypatch.setenv("SENTEMB_HOME", str(store.root.rename(tmp_path / "larger")))
+    chain.run_chain()
+    assert chain.RAN == []

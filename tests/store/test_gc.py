@@ -6,6 +6,7 @@ Run: pytest tests/store/test_gc.py
 import contextlib
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -14,6 +15,7 @@ from contextlib import suppress
 import pytest
 
 from sentemb_core.store import gc, runs
+from sentemb_core.store.fsck import fsck
 from sentemb_core.store.gc import HOUR, WEEK, collect
 from sentemb_core.store.lineage import lineage
 from sentemb_core.store.locks import file_lock, is_locked, remove_unheld
@@ -389,6 +391,30 @@ def test_a_broken_record_goes(chain, store):
     (path,) = store.root.glob("records/train/*.json")
     path.write_text("{")
     assert collect(store, [], keep_runs=0).counts["records"] == 1
+
+
+def test_a_record_of_what_lies_in_quarantine_goes_and_the_store_is_whole_again(chain, store):
+    ref = chain.run_chain().model
+    (store.folder(ref.digest) / "data" / "values.json").write_text("broken")
+    assert not fsck(store).healthy
+    assert fsck(store).missing == [ref]
+    told = collect(store, [], keep_runs=0, dry_run=True).counts
+    assert (told["records"], told["objects"]) == (1, 0)
+    assert collect(store, [], keep_runs=0).counts == told
+    assert fsck(store).healthy
+    chain.RAN.clear()
+    assert chain.run_chain().model == ref
+    assert chain.RAN == ["train"]
+
+
+def test_a_record_whose_result_is_made_anew_while_garbage_is_looked_for_stays(
+    chain, store, monkeypatch
+):
+    ref = chain.run_chain().model
+    shutil.rmtree(store.folder(ref.digest))
+    monkeypatch.setattr(gc, "size", lambda _: chain.run_chain() and 0)
+    assert collect(store, [], keep_runs=0).counts["records"] == 0
+    assert fsck(store).healthy
 
 
 def test_what_another_gc_removes_meanwhile_is_no_failure(chain, store, monkeypatch):

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sentemb_core.store.locks import file_lock
 from tasks import artifacts
-from tasks.artifacts import artifact_key, link, live_server, markdown, progress, rounds_table
+from tasks.artifacts import (
+    artifact_key,
+    link,
+    live_server,
+    markdown,
+    progress,
+    rounds_table,
+    serve_lock,
+)
 from tests.waiting import awake
 
 
@@ -35,7 +44,9 @@ def test_outside_a_run_nothing_is_shown_and_no_server_is_started(monkeypatch):
 @pytest.mark.parametrize(
     ("says", "ours"),
     [
-        (b"HTTP/1.0 200 OK\r\n\r\n", True),
+        (b"HTTP/1.0 200 OK\r\n\r\ntrue", True),
+        (b"HTTP/1.0 200 OK\r\n\r\nOK", True),
+        (b"HTTP/1.0 200 OK\r\n\r\n<html><app-root></app-root></html>", False),
         (b"HTTP/1.0 401 Unauthorized\r\n\r\n", True),
         (b"HTTP/1.0 404 Not Found\r\n\r\n", False),
         (b"220 mail.example ESMTP\r\n", False),
@@ -68,7 +79,7 @@ def test_a_login_in_an_address_is_sent_as_one():
             caller, _ = listening.accept()
             with caller:
                 heard.append(caller.recv(4096))
-                caller.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+                caller.sendall(b"HTTP/1.0 200 OK\r\n\r\ntrue")
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -161,4 +172,15 @@ def test_any_name_becomes_a_key_that_prefect_takes(name):
 def test_a_home_whose_server_is_gone_has_no_live_server(tmp_path):
     assert live_server(tmp_path) is None
     (tmp_path / "server.url").write_text("http://127.0.0.1:9/api\n")
+    with file_lock(serve_lock(tmp_path)):
+        assert live_server(tmp_path) is None
+
+
+def test_the_note_of_a_killed_service_is_not_believed_though_another_home_s_has_its_port(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(artifacts, "answers", lambda _: True)
+    (tmp_path / "server.url").write_text("http://127.0.0.1:4200/api\n")
     assert live_server(tmp_path) is None
+    with file_lock(serve_lock(tmp_path)):
+        assert live_server(tmp_path) == "http://127.0.0.1:4200/api"

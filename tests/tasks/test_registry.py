@@ -24,7 +24,7 @@ from sentemb_core.evaluation.gate import GateVerdict, gate
 from sentemb_core.store.objects import Store
 from tasks import registered_encoders
 from tasks.mlflow_client import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
-from tasks.model_versions import find_version, registered_artifacts
+from tasks.model_versions import find_version, note_registry, registered_artifacts
 from tasks.registered_encoders import canaries_of, resolve
 from tasks.registry import fingerprint_of, promote, register
 from tests.tiny import static
@@ -264,13 +264,44 @@ def encoder_in_mlflow(home):
 
 def test_one_flipped_bit_in_the_registry_is_refused(home, folder):
     register(folder, "usgov", fingerprint="f")
-    file = encoder_in_mlflow(home) / "model.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
+    flipped(encoder_in_mlflow(home))
     with pytest.raises(UnsafeModelError, match="not those that were registered"):
         resolve("models:/usgov/1")
     assert not list(home.glob("objects/sha256/*/*"))
+
+
+def flipped(folder):
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flipped,
+        shutil.rmtree,
+        lambda folder: (folder / "my_mod.py").write_text("import os"),
+        lambda folder: (folder / "link").symlink_to("/etc/passwd"),
+    ],
+    ids=["flipped", "gone", "added", "link"],
+)
+def test_a_version_whose_files_are_damaged_is_registered_anew(home, folder, damage):
+    def made():
+        return register(folder, "usgov", fingerprint="f", tags={"run": "night-1"})
+
+    made()
+    damage(encoder_in_mlflow(home))
+    second = made()
+    assert (second.version, made()) == (2, second)
+    assert resolve(second.uri).is_relative_to(home)
+
+
+def test_damaged_files_are_told_with_the_run_that_is_registered_anew(home, folder):
+    register(folder, "usgov", fingerprint="f", tags={"run": "night-1"})
+    flipped(encoder_in_mlflow(home))
+    with pytest.raises(UnsafeModelError, match="flows register night-1` makes a new version"):
+        resolve("models:/usgov/1")
 
 
 def test_a_file_added_in_the_registry_is_refused(home, folder):
@@ -413,6 +444,37 @@ def test_an_error_of_ours_that_is_an_oserror_too_is_told_as_it_is(home, folder):
 def test_asking_an_empty_home_makes_no_database(bare_home):
     assert registered_artifacts() == []
     assert list(bare_home.iterdir()) == []
+
+
+def test_models_that_another_registry_has_are_no_garbage_of_this_one(
+    home, folder, tmp_path, monkeypatch
+):
+    version = register(folder, "usgov", fingerprint="f")
+    other = shutil.copy(home / "mlflow.db", tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{other}")
+    with pytest.raises(UsageError, match=rf"E001 .*{other}\. .* in the home's own mlflow\.db"):
+        registered_artifacts()
+
+    register(folder, "usgov", fingerprint="g")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    with pytest.raises(UsageError, match=rf"the home's own mlflow\.db\. .* in sqlite:///{other}"):
+        registered_artifacts()
+    (home / "registries.txt").write_text("the home's own mlflow.db\n")
+    monkeypatch.setenv("SENTEMB_HOME", shutil.move(home, str(tmp_path / "moved")))
+    assert registered_artifacts() == [version.artifact]
+
+
+def test_a_home_that_lost_its_database_does_not_take_that_for_no_models(home, folder, monkeypatch):
+    """Of the shell that registered, another one knows no address."""
+    address = "http://user:canary-pass@127.0.0.1:9"
+    with monkeypatch.context() as patched:
+        patched.setenv("MLFLOW_TRACKING_URI", address)
+        note_registry(home)
+        note_registry(home)
+    assert (home / "registries.txt").read_text() == "http://***@127.0.0.1:9\n"
+    (home / "mlflow.db").unlink()
+    with pytest.raises(UsageError, match=r"registered in http://\*\*\*@127\.0\.0\.1:9: set"):
+        registered_artifacts()
 
 
 def compete(home, folder, begin, results, scores):

@@ -6,17 +6,16 @@ import re
 import pytest
 
 from sentemb_core.encoder.checkpoint import save_encoder
+from sentemb_core.errors import UnsafeModelError
 from sentemb_core.evaluation.gate import GateVerdict
 from tasks.mlflow_client import mlflow_client
 from tasks.registry import promote, register
 from tests.repository import ROOT
 from tests.tiny import static
 
-LOADS, GOES_BACK = re.findall(
-    r"^```python\n(.*?)^```",
-    (ROOT / "docs/serving.md").read_text("utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+PAGE = (ROOT / "docs/serving.md").read_text("utf-8")
+
+LOADS, GOES_BACK = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 PLANTED = """
 from pathlib import Path
@@ -142,6 +141,51 @@ def test_a_promotion_that_a_server_broke_off_has_taken_nobody_down(home, made, m
             judged(second)
     assert judged(first).alias == "champion"
     assert judged(second).alias == "champion"
+
+
+def test_who_goes_back_while_the_gate_is_asked_is_not_overruled(home, made, typed):
+    first, second, third = (made(which) for which in "abc")
+    judged(first)
+    judged(second)
+    asked = []
+
+    def judge(rival):
+        if not asked:
+            typed(GOES_BACK)
+        asked.append(rival.version)
+        better = rival.version == second.version
+        return GateVerdict(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
+
+    told = promote(third, judge)
+    assert asked == [second.version, first.version]
+    assert (told.alias, told.before.uri, champion(home)) == ("challenger", first.uri, first.version)
+    assert promote(second, lambda _: pytest.fail("judged")).alias == "challenger"
+
+
+def test_a_candidate_that_a_person_sets_while_the_gate_is_asked_is_the_champion(home, made):
+    first, second = made("a"), made("b")
+    judged(first)
+    client = mlflow_client(home)
+
+    def judge(_):
+        client.set_registered_model_alias("news", "champion", str(second.version))
+        return GateVerdict(promote=False, reason="judged", difference=0.0, low=0.0, high=0.0)
+
+    assert promote(second, judge).alias == "champion"
+    assert champion(home) == second.version
+
+
+def test_a_champion_that_is_not_ours_is_told_with_the_way_out_of_the_page(home, made, tmp_path):
+    first, client = made("a"), mlflow_client(home)
+    theirs = client.create_model_version("news", (tmp_path / "encoder").as_uri())
+    client.set_registered_model_alias("news", "champion", theirs.version)
+    with pytest.raises(UnsafeModelError, match=r"no digest.* set it .* or delete it") as raised:
+        judged(first)
+    call = "delete_registered_model_alias('news', ALIAS)"
+    assert call in str(raised.value)
+    assert call.replace("'", '"').replace("ALIAS", '"champion"') in PAGE
+    client.delete_registered_model_alias("news", "champion")
+    assert judged(first).alias == "champion"
 
 
 def test_one_that_the_gate_replaced_returns_only_if_it_is_better_than_the_champion(home, made):

@@ -61,7 +61,7 @@ class Tracker(ThreadingHTTPServer):
                 time.sleep(seconds)
                 self.send_response(status)
                 self.end_headers()
-                self.wfile.write(b"{}")
+                self.wfile.write(b"OK")
 
             do_GET = do_POST = answer  # noqa: N815
 
@@ -285,6 +285,36 @@ def test_what_mlflow_refuses_is_set_aside_and_blocks_nothing(home, caplog):
     rejected = (home / "spool" / "rejected.txt").read_text()
     assert "Changing param values is not allowed" in rejected
     assert "refuses" in caplog.text
+
+
+def test_an_experiment_that_a_person_deleted_comes_back_and_no_point_is_lost(home):
+    client = mlflow_client(home)
+    with tracked_run("first") as run:
+        run.log_metrics({"loss": 1.0}, 1)
+    client.delete_experiment(experiment_id(home))
+    with tracked_run("second", params={"rate": 1}) as run:
+        run.child("round-1").log_metrics({"loss": 1.0}, 1)
+        deliver(run.spool, home)
+        client.delete_experiment(experiment_id(home))
+        run.child("round-1").log_metrics({"loss": 0.5}, 2)
+    found = runs(home)
+    assert set(found) == {"first", "second", "round-1"}
+    assert points(home, found["round-1"], "loss") == [(1, 1.0), (2, 0.5)]
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    assert not (home / "spool" / "rejected.txt").exists()
+
+
+def test_a_run_that_a_person_deleted_while_it_went_on_comes_back(home):
+    with tracked_run("deleted") as run:
+        run.child("round-1").log_metrics({"loss": 1.0}, 1)
+        deliver(run.spool, home)
+        for id_ in run.spool.sent.ids.values():
+            mlflow_client(home).delete_run(id_)
+        run.child("round-1").log_metrics({"loss": 0.5}, 2)
+    found = runs(home)
+    assert points(home, found["round-1"], "loss") == [(1, 1.0), (2, 0.5)]
+    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    assert not (home / "spool" / "rejected.txt").exists()
 
 
 def answered(status: int) -> HTTPError:
