@@ -29,10 +29,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow.parquet as pq
 
-from sentemb_core.annotation.clusters import Clusters, write_clusters, write_kmeans_clusters
+from sentemb_core.annotation.clusters import Clusters, write_clusters
 from sentemb_core.annotation.drift import pair_drift
 from sentemb_core.annotation.embeddings import Embeddings, write_embeddings
 from sentemb_core.annotation.graph import write_edges, write_graph, write_graph_fused
+from sentemb_core.annotation.kmeans import write_kmeans_clusters
 from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.annotation.stored import StoredAnnotation
 from sentemb_core.configs import (
@@ -50,10 +51,10 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers
-from sentemb_core.evaluation.retrieval import bm25_scorers
 from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 from sentemb_core.evaluation.scores import write_scores
 from sentemb_core.evaluation.texts import benchmark_texts
+from sentemb_core.evaluation.words import bm25_scorers
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.report.collect import report_of
 from sentemb_core.report.data import RunReport

@@ -92,8 +92,8 @@ def cluster_by_kmeans(
     seed: int,
 ) -> ArtifactRef:
     """The ablation of seed 000, Table 3: one global k-means over all sentences."""
-    from sentemb_core.annotation.clusters import write_kmeans_clusters
     from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.kmeans import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 

@@ -53,9 +53,9 @@ def validate_encoder(
 def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     """The row that words alone reach."""
     from sentemb_core.corpus.benchmark import Benchmark
-    from sentemb_core.evaluation.retrieval import bm25_scorers
     from sentemb_core.evaluation.scores import write_scores
     from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.evaluation.words import bm25_scorers
 
     pool = Benchmark.open(opened(benchmark))
     with written("scores") as draft:
@@ -67,9 +67,9 @@ def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
 def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     """The row of BM25 as seed 002 prints it, without the same stop words."""
     from sentemb_core.corpus.benchmark import Benchmark
-    from sentemb_core.evaluation.retrieval import bm25_scorers
     from sentemb_core.evaluation.scores import write_scores
     from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.evaluation.words import bm25_scorers
     from sentemb_core.retrieval.bm25 import SEED_002
 
     pool = Benchmark.open(opened(benchmark))
@@ -108,9 +108,9 @@ def rescored_scores(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
-    from sentemb_core.evaluation.retrieval import bm25_scorers
     from sentemb_core.evaluation.scores import write_scores
     from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.evaluation.words import bm25_scorers
 
     pool = Benchmark.open(opened(benchmark))
     words = bm25_scorers(*benchmark_texts(opened(documents), pool))
@@ -156,7 +156,8 @@ def bm25_sts(places: list[str], digests: list[str]) -> ArtifactRef:
     """The row of words alone on such a set: BM25 between the sentences of a pair."""
     from pathlib import Path
 
-    from sentemb_core.evaluation.sts import read_sts, sts_scores, word_similarities
+    from sentemb_core.evaluation.sts import read_sts, sts_scores
+    from sentemb_core.evaluation.words import word_similarities
 
     pairs = read_sts(*map(Path, places))
     require_same_bytes(places, digests)

@@ -16,7 +16,8 @@ from sentemb_core.corpus.documents import write_documents
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import SentembError
-from sentemb_core.evaluation.retrieval import bm25_scorers, rank_benchmark
+from sentemb_core.evaluation.retrieval import rank_benchmark
+from sentemb_core.evaluation.words import bm25_scorers
 from sentemb_core.store.disk import replacing, require_free
 from tests import tiny
 from tests.repository import ROOT

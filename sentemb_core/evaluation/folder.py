@@ -12,8 +12,9 @@ from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers
-from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, bm25_scorers, rank_benchmark
+from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
 from sentemb_core.evaluation.texts import benchmark_texts
+from sentemb_core.evaluation.words import bm25_scorers
 
 
 def scores_of_folder(

@@ -11,7 +11,6 @@ from sentemb_core.corpus.benchmark import Benchmark, Split
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products
-from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, Form
 
 
 @dataclass(frozen=True)
@@ -110,17 +109,6 @@ def vector_scorers(
 ) -> Scorers:
     """Inner products, in one direction and the other."""
     return Scorers(inner_products(documents, candidates), inner_products(candidates, documents))
-
-
-def bm25_scorers(
-    documents: Sequence[str], candidates: Sequence[str], form: Form = LUCENE
-) -> Scorers:
-    """BM25 of whole texts: documents over an index of the candidates, and the reverse.
-
-    Without English stop words: see `retrieval.bm25`.
-    """
-    of_candidates, of_documents = (BM25(texts, form, ENGLISH) for texts in (candidates, documents))
-    return Scorers(of_candidates.score_rows(documents), of_documents.score_rows(candidates))
 
 
 def _documents_of(

@@ -23,7 +23,6 @@ from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
 from sentemb_core.evaluation.random_encoder import DIM, random_vectors, text_hashes
 from sentemb_core.evaluation.results import TaskResult
-from sentemb_core.retrieval.bm25 import BM25, ENGLISH
 
 
 @dataclass(frozen=True)
@@ -120,21 +119,6 @@ def random_similarities(pairs: StsPairs, seed: int) -> Float64[np.ndarray, " pai
         random_vectors(text_hashes(texts), DIM, seed) for texts in (pairs.first, pairs.second)
     )
     return cosines(first, second)
-
-
-def word_similarities(pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
-    """BM25 of each pair, either sentence asking the set's other ones for its partner, the mean.
-
-    Without English stop words, as in every BM25 row.
-    """
-    ways = (pairs.first, pairs.second), (pairs.second, pairs.first)
-    return np.mean([_partner_scores(*way) for way in ways], axis=0)
-
-
-def _partner_scores(queries: list[str], texts: list[str]) -> Float64[np.ndarray, " pairs"]:
-    scores = BM25(texts, stop_words=ENGLISH).score_rows(queries)
-    blocks = np.array_split(np.arange(len(queries)), 1 + len(queries) // 256)
-    return np.concatenate([scores(rows)[np.arange(len(rows)), rows] for rows in blocks])
 
 
 def sts_scores(similarity: Float64[np.ndarray, " pairs"], pairs: StsPairs) -> StsScores:

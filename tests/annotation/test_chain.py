@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core import schemas
-from sentemb_core.annotation.clusters import Clusters, write_clusters, write_kmeans_clusters
+from sentemb_core.annotation.clusters import Clusters, write_clusters
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.annotation.graph import (
     Graph,
@@ -23,6 +23,7 @@ from sentemb_core.annotation.graph import (
     write_graph,
     write_graph_fused,
 )
+from sentemb_core.annotation.kmeans import write_kmeans_clusters
 from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.annotation.related import estimated, write_related
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError

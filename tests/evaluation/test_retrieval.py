@@ -9,13 +9,13 @@ from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import (
     RetrievalScores,
     Scorers,
-    bm25_scorers,
     rank_benchmark,
     vector_scorers,
 )
 from sentemb_core.evaluation.scores import read_ranks, write_scores
 from sentemb_core.evaluation.texts import benchmark_texts
 from sentemb_core.evaluation.titles import title_result
+from sentemb_core.evaluation.words import bm25_scorers
 from tests.evaluation.benchmarks import benchmark
 
 

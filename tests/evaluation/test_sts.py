@@ -31,8 +31,8 @@ from sentemb_core.evaluation.sts import (
     spearman_of,
     sts_result,
     sts_scores,
-    word_similarities,
 )
+from sentemb_core.evaluation.words import word_similarities
 from tests import tiny
 from tests.parquet import write
 

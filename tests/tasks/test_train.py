@@ -1,5 +1,6 @@
 """A training does what its key says."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.method_settings import CONPONO
+from sentemb_core.store.fingerprint import closure, core_file, definitions, imported, parsed
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import StageKey
@@ -59,3 +61,12 @@ def test_the_threads_of_a_training_are_those_of_its_key(
         train_encoder(**given, config=config)
     key = train_encoder.stage.key(given | {"config": config})
     assert seen == {key.parts["numeric.threads"]}
+
+
+def test_the_code_of_a_training_holds_neither_words_nor_k_means():
+    """Or an edit of what only judges or annotates would train every encoder anew."""
+    body = inspect.unwrap(train_encoder.stage.function)
+    nodes = definitions(parsed(Path(inspect.getfile(body))), body.__code__.co_firstlineno)
+    reached = closure({name for node in nodes for name in imported(node)}, core_file)
+    assert "sentemb_core.training.loop" in reached
+    assert not {"sentemb_core.retrieval.bm25", "sentemb_core.idc.kmeans"} & set(reached)
