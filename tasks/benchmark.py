@@ -1,4 +1,4 @@
-"""The evaluation suite's stages: one encoder on one task, without labels, and against another."""
+"""The evaluation suite's stages: results on a task and without labels, and two compared."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -114,7 +114,7 @@ def making_plan(store: Store, config: RunConfig | None = None) -> Generator[Plan
 
 @contextmanager
 def each_undecided() -> Generator[None, None, None]:
-    """Of a plan this block alone ends where it is undecided, and what comes after it is told."""
+    """In a plan an undecided stage ends this block alone, and what comes after it is told."""
     try:
         yield
     except Undecided:

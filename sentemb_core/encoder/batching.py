@@ -96,7 +96,7 @@ def _encoded(
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Float32[np.ndarray, "n dim"]:
-    """Pooled vectors, `finished`; what half precision makes of no use has a second chance."""
+    """`finished` of the pooled vectors; rows not finite in bfloat16 are made again in float32."""
     vectors = _in_one_pass(encoder, sequences, finished, dtype, progress)
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
     if bad and dtype == "bfloat16":

@@ -76,7 +76,7 @@ class PartBatches:
     def _open(self, number: int, begin: int) -> None:
         """Part `number`, or the next one that has something to learn from, from step `begin` on."""
         self._batches: Batches | None = None  # before another is held
-        last = number + 2 * self._parts - 2  # the only usable parts may end one epoch, begin one
+        last = number + 2 * self._parts - 2  # usable ones may end an epoch and begin one
         for tried in range(number, last + 1):
             shards, seed = self._dealt(tried)
             log.info("part %d of the corpus: %d of %d shards", tried + 1, len(shards), self._shards)

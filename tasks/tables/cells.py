@@ -42,10 +42,13 @@ ONE_SEED = "one seed alone knows the noise of the queries, not that of training"
 class MethodCell(Value):
     """One encoder of a table: how it was made, and its scores or the error that it ended in.
 
-    `steps` is 0 for what learns from labels alone, or not at all; each of the `cycles` of InfoCSE++
-    has so many. `seconds` is what training it took when it was computed; `labels` counts the pairs
-    that it was fine-tuned on at last; `segmented` is the share of texts that HiCL cut; `language`
-    is what the Condenser stage before it learnt.
+    Attributes:
+        labels: Pairs that it was fine-tuned on at last.
+        steps: Without labels, in each cycle; 0: none.
+        cycles: Of InfoCSE++.
+        seconds: Its training took, when it was computed.
+        segmented: Share of the texts that HiCL cut.
+        language: What the Condenser stage before it learnt.
     """
 
     corpus: str

@@ -11,7 +11,7 @@ Rows = Mapping[str, Mapping[str, float]]
 class PaperTable:
     """One table or figure of a paper, as printed.
 
-    A row is a method by our name (`flows.method_table.METHODS`), in brackets or behind a comma
+    A row is a method by our name, in brackets or behind a comma
     what it was run with when the table has it more than once; else the paper's words. A curve's
     row is its setting ("0.10", "1e-5", "100k"). A column is the set judged, or what else the row
     varies over. A value that could not be found is absent, never guessed.
