@@ -88,7 +88,8 @@ def require_writer(index: Path, digest: str) -> None:
         raise OtherEncoderError(
             f"An index is searched with the encoder that wrote it: {index} was written by "
             f"{found[:12]}, and the one given is {digest[:12]} (SHA-256 of weights, vocabulary, "
-            "pooling, similarity and tokens read). Search it with its own encoder, or `encode` the "
+            "pooling, similarity and tokens read). Search it with its own encoder (whether a "
+            "registered version is that, `python -m flows canary` tells), or `encode` the "
             "documents anew with this one."
         )
 

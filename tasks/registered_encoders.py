@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sentemb_core.configs import RunConfig
-from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError
+from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest
 from tasks.mlflow_client import tracking_uri
@@ -198,17 +198,24 @@ def check_comparable(what: Path) -> None:
 def compare_with(uri: str, what: Path) -> "Match":
     """Hold an index, or the encoder in a folder, against a version's canaries.
 
+    An index of other documents, which has none of them, is held against the version's encoder.
+
     Raises:
-        RegistryError, UnsafeModelError: As `canaries_of`; as `resolve`, of a folder.
-        UsageError: As `canary.compare`, of an index.
+        RegistryError, UnsafeModelError: As `canaries_of`; as `resolve`, of an encoder.
+        UsageError: As `canary.compare_encoder`, of an index.
     """
-    from sentemb_core.evaluation.canary import compare, compared
+    from sentemb_core.evaluation.canary import compare, compare_encoder, compared
 
     canaries = canaries_of(uri)
-    if not what.is_dir():
-        return compare(canaries, what)
-    from sentemb_core.encoder.batching import embed_texts
-    from sentemb_core.encoder.checkpoint import load_encoder
+    if what.is_dir():
+        from sentemb_core.encoder.batching import embed_texts
+        from sentemb_core.encoder.checkpoint import load_encoder
 
-    vectors = embed_texts(load_encoder(resolve(str(what))), canaries.sentences)
-    return compared(canaries, canaries.sentences, vectors)
+        vectors = embed_texts(load_encoder(resolve(str(what))), canaries.sentences)
+        return compared(canaries, canaries.sentences, vectors)
+    try:
+        return compare(canaries, what)
+    except UsageError:  # none of them is in it, for `check_comparable` saw that it is an index
+        from sentemb_core.encoder.checkpoint import load_encoder
+
+        return compare_encoder(load_encoder(resolve(uri)), what)

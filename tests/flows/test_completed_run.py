@@ -328,6 +328,19 @@ def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
     assert "is of models:/tiny/1. The same encoder: the least alike of 64 canaries" in said
 
 
+def test_an_index_of_other_documents_is_held_against_the_versions_encoder(first, capsys, tmp_path):
+    """A rolling corpus has none of the sentences of months ago."""
+    later = tmp_path / "later.jsonl"
+    rows = [{"id": f"l{k}", "sentences": [f"A later one of {k}.", "It rains."]} for k in range(40)]
+    later.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    start = str(Store.default().path(first.outcome.training.rows[0].encoder))
+    for model, code in ((CHAMPION, 0), (start, 3)):
+        index = str(tmp_path / f"{code}.parquet")
+        columns = ("--by", "sentence", "--id-column", "id", "--sentences-column", "sentences")
+        assert call("encode", str(later), index, "--model", model, *columns) == 0
+        assert call("canary", index, "--model", CHAMPION) == code
+
+
 def test_no_secret_of_the_environment_is_in_anything_that_a_run_wrote(first):
     written = [path for path in first.home.rglob("*") if path.is_file()]
     assert len(written) > 100
