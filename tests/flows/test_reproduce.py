@@ -97,6 +97,9 @@ OF_DOCUMENTS = {"ict", "cpc", "conpono", "declutr", *SELF_ANNOTATED}
         ("blog_usgov", "transformer", {"declutr"}),
         ("news_reuters21578", "transformer", {"declutr"}),
         ("plain_sentences", "transformer", OF_DOCUMENTS),
+        ("blog_usgov", "minilm", {"declutr"}),
+        ("news_reuters21578", "minilm", {"declutr"}),
+        ("plain_sentences", "minilm", OF_DOCUMENTS),
     ],
 )
 def test_every_method_has_its_row_in_the_results(corpus: Corpus, start: Start, refused: set[str]):
