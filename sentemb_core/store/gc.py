@@ -43,10 +43,9 @@ def collect(
     """Remove what neither the roots (registered models) nor the last runs reach.
 
     All that a kept run read or made is kept, which is the whole way back to its sources, and so is
-    a record all of whose artifacts are; one whose results are gone, or in quarantine, finds nobody
-    anything. What may be in use stays: a draft that is locked or younger than an hour, an artifact
-    younger than an hour or than the oldest run that goes on, and what a run begins to use while
-    this goes on.
+    a record all of whose artifacts are. A record goes whose results are gone, or in quarantine.
+    What may be in use stays: a draft that is locked or younger than an hour, an artifact younger
+    than an hour or than the oldest run that goes on, and what a run begins to use meanwhile.
     """
     began = time.time()
     found = unreached(store, roots, keep_runs)
