@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,10 +107,9 @@ def examined(config: AnyRun) -> None:
     """Refuse what cannot work (`check_run`); say what will work otherwise than it may look."""
     config = located(config)
     check_run(config)
-    told = slow_trainings, rash_trainings, slow_products, labels_unlearnt, called_by_rows
-    for warnings in told:
-        for warning in warnings(config):
-            remark(f"warning {warning}")
+    kinds = slow_trainings, rash_trainings, slow_products, labels_unlearnt, called_by_rows
+    for warning in chain.from_iterable(told(config) for told in kinds):
+        remark(f"warning {warning}")
 
 
 def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -> int:

@@ -93,7 +93,11 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
 
 
 def place_of(encoder: str) -> str:
-    """Where a registered encoder lies, by whose kind the presets go; any other name as it is."""
+    """Where a registered encoder lies; any other name as it is.
+
+    Raises:
+        RegistryError, UnsafeModelError: As `registered_encoders.resolve`.
+    """
     if not encoder.startswith("models:"):
         return encoder
     prepare()

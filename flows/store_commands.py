@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flows.environment import prepare
 from flows.records import outcome_of
-from flows.settings import checked
+from flows.settings import checked, place_of
 from sentemb_core.console import emit, show, terminal_table
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
@@ -121,7 +121,7 @@ def resolved(model: str) -> Path:
 def named(model: str) -> str:
     """What `sentemb` calls a model: a registered one's verified folder, others as they are."""
     prepare()
-    return str(resolved(model)) if model.startswith("models:") else model
+    return place_of(model)
 
 
 def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
