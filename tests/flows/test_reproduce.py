@@ -226,18 +226,22 @@ def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
     assert line.partition("by the tokens' shares alone 7.00")[2] == told
 
 
-@pytest.mark.parametrize(("start", "rate"), [("minilm", 1e-4), ("transformer", 5e-4)])
-def test_a_condenser_stage_learns_no_slower_than_its_paper(
-    start: Start, rate: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("start", "rate", "stage_steps", "own_steps"),
+    [("minilm", 1e-4, 100, 100), ("transformer", 5e-4, 3_000, 1_000)],
+)
+def test_a_condenser_stage_learns_no_slower_than_its_paper_and_long_enough(
+    start: Start, rate: float, stage_steps: int, own_steps: int, monkeypatch: pytest.MonkeyPatch
 ):
     def told(encoder: None, sentences: None, training: TrainingConfig) -> SimpleNamespace:
         return SimpleNamespace(model=training)
 
     monkeypatch.setattr(reproduce, "train_encoder", told)
     row = MethodTable(data="").training("diffcse", start, 1)
-    stage = reproduce.condenser_stage(row, SimpleNamespace(start=None, sentences=None))
+    block = SimpleNamespace(start=None, sentences=None)
+    stage = reproduce.condenser_stage(row, start, block)
     assert (stage.method.name, stage.learning_rate) == ("condenser", rate)
-    assert stage.steps == row.steps // 2
+    assert (stage.steps, reproduce.condensed(row, start, block).steps) == (stage_steps, own_steps)
 
 
 def test_a_condenser_of_single_sentences_is_asked_for_others(data: str):
