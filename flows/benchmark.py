@@ -10,7 +10,7 @@ from prefect import flow
 
 from flows.attempt import attempted
 from flows.benchmark_settings import BenchmarkSettings
-from flows.scoring import System, result_on
+from flows.scoring import System, reads_vectors, result_on
 from flows.seen import overlap_with
 from flows.short_names import labelled
 from flows.steps import documents_of
@@ -87,9 +87,10 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     tasks = [placed(task, folder) for task, folder in config.places()]
     models = labelled(config.models, taken=FIXED)
     encoders = {label: encoder_of(model) for label, model in models.items()}
-    ranked = [one for one in tasks if isinstance(one.task, RetrievalTask) and not one.missing]
-    fixed = FIXED if ranked else ()
-    scores = [score for name in fixed for score in scored(name, name, ranked, config.vectors)]
+    compared = [one for one in tasks if not one.missing and not reads_vectors(one.task)]
+    ranked = [one for one in compared if isinstance(one.task, RetrievalTask)]
+    fixed = FIXED if compared else ()
+    scores = [score for name in fixed for score in scored(name, name, compared, config.vectors)]
     for label, encoder in encoders.items():
         scores += scored(label, encoder, tasks, config.vectors)
     diagnosed = diagnoses(config, encoders, documents)
@@ -276,7 +277,7 @@ def fixed_row(model: str) -> Fixed | None:
 
 
 def comparable(config: BenchmarkSettings) -> list[Placed]:
-    """What both sides can do; fixed rows can only retrieve.
+    """What both sides can do; fixed rows have no vectors to probe.
 
     Raises:
         UsageError: nothing of it has its files.
@@ -285,14 +286,15 @@ def comparable(config: BenchmarkSettings) -> list[Placed]:
     fixed = [label for label, model in labelled(config.models).items() if fixed_row(model)]
     if not fixed:
         return tasks
-    found = [one for one in tasks if isinstance(one.task, RetrievalTask)]
+    found = [one for one in tasks if not reads_vectors(one.task)]
     if all(one.missing for one in found):
         absent = not_run(found)
         names = [one.task.name for one in tasks]
         told = [f"{name} ({absent[name]})" if name in absent else name for name in names]
         raise UsageError(
-            f"{' and '.join(fixed)} can only retrieve; asked for is {', '.join(told)}: name a task "
-            "of retrieval that has its files with --tasks, or two models."
+            f"A probe reads vectors, and there are none of {' and '.join(fixed)}; asked for is "
+            f"{', '.join(told)}: name a task of retrieval or similarity that has its files with "
+            "--tasks, or two models."
         )
     return found
 

@@ -10,10 +10,9 @@ from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
 from flows.experiments.judging import column_result, overlaps_with, pools_of
 from flows.experiments.learning import Made, arm_encoder, base_of, less_than_asked, minilm, texts_of
-from flows.scoring import System
+from flows.scoring import System, reads_vectors
 from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
-from sentemb_core.suite import RetrievalTask
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.encode import word_vectors
 from tasks.following import recorded
@@ -91,14 +90,14 @@ def all_findings(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
 
 
 def knows(arm: Arm, column: Column) -> bool:
-    """Whether the arm can have a number there: BM25 and chance only retrieve."""
+    """Whether the arm can have a number there: BM25 and chance have no vectors to probe."""
     if arm.alpha is not None:
         return column.judge == TITLE
     if column.judge in OF_TRAINING:
         return any(not isinstance(step, Finish) for step in arm.steps)
     if arm.system in ("BM25", "random"):
         return column.judge == TITLE or (
-            column.judge != CASE and isinstance(task_of(column), RetrievalTask)
+            column.judge != CASE and not reads_vectors(task_of(column))
         )
     return True
 

@@ -21,6 +21,7 @@ from sentemb_core.experiments import Corpus
 from sentemb_core.formats import nearest
 from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import METHOD_NAMES
+from sentemb_core.suite import Task, chosen
 from sentemb_core.types import Json, Map, Pooling, Similarity
 
 Start = Literal["transformer", "minilm", "static"]
@@ -54,8 +55,9 @@ CORPORA: Mapping[Corpus, Json] = {
 """Files of the data folder. Twelve sentences of a document are what the encoders' time allows;
 eLife's articles stay long enough for spans. Of pairs of products the left titles, which recur."""
 
-STS: Mapping[str, str] = {"STS-B dev": "stsb_dev", "SICK-R test": "sickr_test"}
-"""What judges encoders trained on texts that nothing looks for."""
+STS_B_DEV, SICK_R_TEST = chosen(["STS-B-dev", "SICK-R"])
+STS: Mapping[str, Task] = {"STS-B dev": STS_B_DEV, "SICK-R test": SICK_R_TEST}
+"""Column -> what judges encoders trained on texts that nothing looks for."""
 
 STEPS: Mapping[Start, int] = {"transformer": 1_000, "minilm": 200, "static": 1_000}
 
@@ -135,8 +137,8 @@ OF_TITLES = (RESCORED, LITERAL_BM25)
 
 def of_stsb(data: str) -> CorpusConfig:
     """Sentences that no table learns from: the first ones of STS-B's dev pairs."""
-    source = f"{data}/{STS['STS-B dev']}.parquet"
-    return CorpusConfig(source=source, text_column="sentence1", splitter="none")
+    (file,) = STS_B_DEV.files
+    return CorpusConfig(source=f"{data}/{file}", text_column="sentence1", splitter="none")
 
 
 UNLEARNT: Mapping[str, Unlearnt] = {
@@ -263,7 +265,8 @@ class MethodTable(Config):
     def files_wanted(self) -> list[str]:
         """The corpora, and the STS sets where a corpus has no titles."""
         judges = () if all(map(looked_for, self.corpora)) else STS.values()
-        return [f"{name}.parquet" for name in (*self.corpora_read, *judges)]
+        files = [file for task in judges for file in task.files]
+        return [*(f"{name}.parquet" for name in self.corpora_read), *files]
 
     def absent_files(self) -> list[str]:
         """What it would read and the data folder does not have."""

@@ -22,6 +22,7 @@ from flows.method_table import (
     Start,
     looked_for,
 )
+from flows.scoring import System, result_on
 from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
@@ -38,10 +39,8 @@ from sentemb_core.method_settings import (
     InfoCSEAux,
     InfoCSEIDCPairs,
 )
-from sentemb_core.store.objects import file_digest
-from sentemb_core.suite import SUITE
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import placed
+from tasks.benchmark import Placed, placed
 from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
@@ -51,13 +50,10 @@ from tasks.tables.cells import CellsTable, MethodCell
 from tasks.train import train_encoder
 from tasks.validate import (
     bm25_scores,
-    bm25_sts,
     literal_bm25_scores,
     measure_language,
     random_scores,
-    random_sts,
     rescored_scores,
-    score_sts,
     validate_encoder,
 )
 
@@ -89,8 +85,8 @@ class Block(Value):
     documents: ArtifactRef
     sentences: ArtifactRef
     benchmark: ArtifactRef | None
-    sts: dict[str, tuple[str, str]]
-    """Set -> (file, SHA-256 of its bytes)."""
+    sts: dict[str, Placed]
+    """Column -> the set of pairs that judges there, where no titles do."""
     unseen: CorpusConfig
     """Sentences that no method learns from, for a Condenser's loss."""
     annotation: AnnotationConfig = AnnotationConfig()
@@ -164,16 +160,20 @@ def block_of(
     documents = documents_of(table.corpus(corpus))
     benchmark = draw_benchmark(documents, table.pool) if titled else None
     encoder = encoder_from(table.start(start, seed, method), documents)
-    files = {} if titled else {name: table.file(file) for name, file in STS.items()}
     return Block(
         start=encoder,
         documents=documents,
         sentences=tokenise_sentences(documents, benchmark, encoder),
         benchmark=benchmark,
         unseen=table.unseen(corpus),
-        sts={name: (str(file), file_digest(file)) for name, file in files.items()},
+        sts={} if titled else judges_of(table),
         annotation=ANNOTATIONS.get(method, AnnotationConfig()),
     )
+
+
+def judges_of(table: MethodTable) -> dict[str, Placed]:
+    """Column -> the set of pairs that judges there."""
+    return {column: placed(task, Path(table.data)) for column, task in STS.items()}
 
 
 def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
@@ -181,12 +181,9 @@ def overlaps_with(table: MethodTable) -> list[ArtifactRef]:
 
     Of a corpus that is refused nothing is told here, nor of its pool: its cells say why.
     """
-    files = {(f"{file}.parquet",) for file in STS.values()}
-    places = [placed(one, Path(table.data)) for one in SUITE if one.files in files]
-    sets = [one for one in places if one.task.group == "sts"]
 
     def measured(corpus: Corpus) -> ArtifactRef:
-        return overlap_with(documents_of(table.corpus(corpus)), sets)
+        return overlap_with(documents_of(table.corpus(corpus)), list(judges_of(table).values()))
 
     found = [
         attempted(f"overlap with {one}", partial(measured, one))[0]
@@ -223,16 +220,14 @@ def random_cell(cell: MethodCell, block: Block) -> MethodCell:
     if block.benchmark:
         scores = random_scores(block.sentences, block.benchmark, cell.seed)
         return cell.model_copy(update={"scores": scores})
-    sts = {name: random_sts([file], [sha], cell.seed) for name, (file, sha) in block.sts.items()}
-    return cell.model_copy(update={"sts": sts})
+    return on_pairs("random", block, cell)
 
 
 def bm25_cell(cell: MethodCell, block: Block) -> MethodCell:
     if block.benchmark:
         scores = bm25_scores(block.documents, block.benchmark)
         return cell.model_copy(update={"scores": scores})
-    sts = {name: bm25_sts([file], [sha]) for name, (file, sha) in block.sts.items()}
-    return cell.model_copy(update={"sts": sts})
+    return on_pairs("BM25", block, cell)
 
 
 def start_cell(cell: MethodCell, block: Block) -> MethodCell:
@@ -304,10 +299,13 @@ def scored_cell(encoder: ArtifactRef, block: Block, cell: MethodCell) -> MethodC
     if block.benchmark:
         scores = validate_encoder(encoder, block.sentences, block.benchmark)
         return cell.model_copy(update={"scores": scores})
-    sts = {
-        name: score_sts([place], [digest], encoder) for name, (place, digest) in block.sts.items()
-    }
-    return cell.model_copy(update={"sts": sts})
+    return on_pairs(encoder, block, cell)
+
+
+def on_pairs(system: System, block: Block, cell: MethodCell) -> MethodCell:
+    """The cell with what a system has on the sets of pairs."""
+    found = {name: result_on(place, system, seed=cell.seed) for name, place in block.sts.items()}
+    return cell.model_copy(update={"sts": found})
 
 
 def learnt_encoder(training: TrainingConfig, start: str, block: Block) -> ArtifactRef:

@@ -1,6 +1,6 @@
 """A system on a task of the evaluation suite: an encoder, or a row that none is needed for."""
 
-from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask
+from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED_SEED,
@@ -8,6 +8,7 @@ from tasks.benchmark import (
     Placed,
     encode_collection,
     score_fixed,
+    score_fixed_similarity,
     score_retrieval,
     score_similarity,
     score_transfer,
@@ -17,10 +18,15 @@ System = ArtifactRef | Fixed
 """An encoder, or a row that no model moves."""
 
 
+def reads_vectors(task: Task) -> bool:
+    """Whether it is of encoders alone: words and chance have similarities and nothing to probe."""
+    return isinstance(task, ProbeTask)
+
+
 def result_on(
     place: Placed, system: System, vectors: DocumentVector = "text", seed: int = FIXED_SEED
 ) -> ArtifactRef:
-    """The result of a system on one task; fixed rows are of retrieval alone.
+    """The result of a system on one task; of a fixed row where that does not read vectors.
 
     Args:
         place: The task and its files.
@@ -30,9 +36,7 @@ def result_on(
     """
     task, digests, folder = place.task, place.digests, place.folder
     if not isinstance(system, ArtifactRef):
-        assert isinstance(task, RetrievalTask), "fixed rows only retrieve"
-        drawn = seed if system == "random" else FIXED_SEED
-        return score_fixed(system, task, digests, folder, drawn)
+        return fixed_result_on(place, system, seed if system == "random" else FIXED_SEED)
     match task:
         case RetrievalTask():
             encoded = encode_collection(system, task, vectors, digests, folder)
@@ -41,3 +45,14 @@ def result_on(
             return score_similarity(system, task, digests, folder)
         case ProbeTask():
             return score_transfer(system, task, digests, folder)
+
+
+def fixed_result_on(place: Placed, system: Fixed, seed: int) -> ArtifactRef:
+    """The result of a row that no model moves."""
+    match place.task:
+        case RetrievalTask():
+            return score_fixed(system, place.task, place.digests, place.folder, seed)
+        case StsTask():
+            return score_fixed_similarity(system, place.task, place.digests, place.folder, seed)
+        case ProbeTask():
+            raise AssertionError("a fixed row has no vectors to probe")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.results import TaskResult
 
 Fixed = Literal["BM25", "random", "constant"]
-"""Rows of a retrieval task that no model moves."""
+"""Rows that no model moves: words alone, a random vector for every text, one vector for all."""
 
 FIXED: tuple[Fixed, ...] = ("BM25", "random", "constant")
 
@@ -72,11 +72,34 @@ def score_similarity(
 ) -> ArtifactRef:
     """Correlation of an encoder's cosines with people's scores."""
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.sts import read_sts, sts_result
+    from sentemb_core.evaluation.sts import read_sts, similarities, sts_result
 
     pairs = read_sts(*files_of(task, folder))
     require_same_bytes(files_of(task, folder), digests)
-    return kept_result(sts_result(load_encoder(opened(encoder)), task.name, pairs))
+    found = similarities(load_encoder(opened(encoder)), pairs)
+    return kept_result(sts_result(task.name, pairs, found))
+
+
+@stage("score_fixed_similarity", version=1, ignore=("folder",), libraries=("bm25s",))
+def score_fixed_similarity(
+    system: Fixed, task: StsTask, digests: tuple[str, ...], folder: str, seed: int
+) -> ArtifactRef:
+    """How words alone, chance (drawn by the seed) and a constant order the pairs."""
+    import numpy as np
+
+    from sentemb_core.evaluation.sts import random_similarities, read_sts, sts_result
+    from sentemb_core.evaluation.words import word_similarities
+
+    pairs = read_sts(*files_of(task, folder))
+    require_same_bytes(files_of(task, folder), digests)
+    match system:
+        case "BM25":
+            found = word_similarities(pairs)
+        case "random":
+            found = random_similarities(pairs, seed)
+        case "constant":
+            found = np.ones(len(pairs))
+    return kept_result(sts_result(task.name, pairs, found))
 
 
 @stage(

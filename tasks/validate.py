@@ -6,14 +6,12 @@ from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
 from tasks.rows import Annotation, Row
-from tasks.sources import require_same_bytes
 from tasks.storing import opened, written
 from tasks.walking import PENDING
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.masked_language import MaskedLanguage
     from sentemb_core.evaluation.scores import Scores
-    from sentemb_core.evaluation.sts import StsScores
     from sentemb_core.pairs.documents import Documents
 
 
@@ -123,54 +121,6 @@ def rescored_scores(
     return draft.ref
 
 
-@stage("score_sts", version=2, ignore=("places",), numeric=("device",))
-def score_sts(places: list[str], digests: list[str], encoder: ArtifactRef) -> ArtifactRef:
-    """Correlation of an encoder's cosines with people's scores, on one set of these files.
-
-    `digests` are the SHA-256 of the files' bytes; where they lie does not matter.
-    """
-    from pathlib import Path
-
-    from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.sts import read_sts, spearman_of
-
-    pairs = read_sts(*map(Path, places))
-    require_same_bytes(places, digests)
-    return kept_sts(spearman_of(load_encoder(opened(encoder)), pairs))
-
-
-@stage("random_sts", version=1, ignore=("places",))
-def random_sts(places: list[str], digests: list[str], seed: int) -> ArtifactRef:
-    """The row of chance on such a set: a random direction for every text."""
-    from pathlib import Path
-
-    from sentemb_core.evaluation.sts import random_similarities, read_sts, sts_scores
-
-    pairs = read_sts(*map(Path, places))
-    require_same_bytes(places, digests)
-    return kept_sts(sts_scores(random_similarities(pairs, seed), pairs))
-
-
-@stage("bm25_sts", version=1, ignore=("places",), libraries=("bm25s",))
-def bm25_sts(places: list[str], digests: list[str]) -> ArtifactRef:
-    """The row of words alone on such a set: BM25 between the sentences of a pair."""
-    from pathlib import Path
-
-    from sentemb_core.evaluation.sts import read_sts, sts_scores
-    from sentemb_core.evaluation.words import word_similarities
-
-    pairs = read_sts(*map(Path, places))
-    require_same_bytes(places, digests)
-    return kept_sts(sts_scores(word_similarities(pairs), pairs))
-
-
-def kept_sts(found: "StsScores") -> ArtifactRef:
-    """As an artifact."""
-    with written("sts") as draft:
-        (draft.path / "sts.json").write_text(found.model_dump_json(), encoding="utf-8")
-    return draft.ref
-
-
 @stage("measure_language", version=2, numeric=("device",))
 def measure_language(
     model: ArtifactRef, sentences: ArtifactRef, unseen: ArtifactRef
@@ -254,13 +204,6 @@ def scores_of(artifact: ArtifactRef) -> "Scores":
     from sentemb_core.evaluation.scores import read_scores
 
     return read_scores(opened(artifact))
-
-
-def sts_of(artifact: ArtifactRef) -> "StsScores":
-    """What `score_sts` wrote."""
-    from sentemb_core.evaluation.sts import StsScores
-
-    return StsScores.model_validate_json((opened(artifact) / "sts.json").read_bytes())
 
 
 def language_of(artifact: ArtifactRef) -> "MaskedLanguage":

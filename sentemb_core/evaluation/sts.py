@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Float64
-from pydantic import BaseModel, ConfigDict
 from scipy.stats import rankdata
 
 from sentemb_core.encoder.encoder import Encoder
@@ -38,14 +37,13 @@ class StsPairs:
         return len(self.gold)
 
 
-class StsScores(BaseModel):
+@dataclass(frozen=True)
+class StsScores:
     """Spearman correlations, -1 to 1 (tables print them times 100).
 
     all: over the pairs of all subsets together; the number of the papers.
     mean, wmean: of the subsets' correlations, plain and weighted by their pairs.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     all: float
     mean: float
@@ -86,9 +84,8 @@ def read_sts(*paths: Path) -> StsPairs:
     return StsPairs(first, second, np.array(gold, np.float64), subset)
 
 
-def sts_result(encoder: Encoder, name: str, pairs: StsPairs) -> TaskResult:
-    """Spearman `all`, with `mean` and `wmean` beside it; the units are pairs: cosine, gold."""
-    similarity = similarities(encoder, pairs)
+def sts_result(name: str, pairs: StsPairs, similarity: Float64[np.ndarray, " pairs"]) -> TaskResult:
+    """Spearman `all`, with `mean` and `wmean` beside it; the units are pairs: similarity, gold."""
     scores = sts_scores(similarity, pairs)
     return TaskResult(
         task=name,
@@ -99,16 +96,11 @@ def sts_result(encoder: Encoder, name: str, pairs: StsPairs) -> TaskResult:
     )
 
 
-def spearman_of(encoder: Encoder, pairs: StsPairs) -> StsScores:
-    """Correlations of an encoder's cosines, whatever its own similarity.
+def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
+    """The encoder's cosine of each pair, whatever its own similarity.
 
     Sentences are cut at `encoder.max_length`: published numbers let it be the model's own limit.
     """
-    return sts_scores(similarities(encoder, pairs), pairs)
-
-
-def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
-    """The encoder's cosine of each pair."""
     vectors = told_vectors(encoder, [*pairs.first, *pairs.second], "pairs of sentences")
     return cosines(vectors[: len(pairs)], vectors[len(pairs) :])
 

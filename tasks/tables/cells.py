@@ -9,14 +9,14 @@ from pydantic import Field
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json
-from tasks.benchmark import largest_overlaps, pools_told
+from tasks.benchmark import largest_overlaps, pools_told, result_of
 from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
 from tasks.tables.scoreboard_lines import ONE_FIELD, fixed_lines
 from tasks.tables.seen import overlap_notes, pool_notes
-from tasks.validate import language_of, scores_of, sts_of
+from tasks.validate import language_of, scores_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -92,7 +92,7 @@ class CellsTable(Value):
 
 def numbers_of(cell: MethodCell) -> dict[str, float]:
     """Recalls of the test split, document to title; Spearman's correlation over all pairs."""
-    told = {name: sts_of(ref).all for name, ref in cell.sts.items()}
+    told = {name: result_of(ref).value for name, ref in cell.sts.items()}
     if cell.scores:
         test = scores_of(cell.scores)["test"].document_to_counterpart.model_dump()
         told |= {f"R@{k}": test[f"recall_at_{k}"] for k in (1, 5, 10)}

@@ -54,9 +54,11 @@ def verdict_of(found: "Comparison", first: str, second: str) -> str:
 
 def left_out(duel: Duel) -> list[str]:
     """A line on the tasks that a fixed row cannot do, if there are any."""
+    if not duel.left_out:
+        return []
     fixed = " and ".join(label for label in duel.models if label not in duel.encoders)
     names = ", ".join(duel.left_out)
-    return [f"Left out, for {fixed} can only retrieve: {names}."] if names else []
+    return [f"Left out, for a probe reads vectors, and there are none of {fixed}: {names}."]
 
 
 def duel_json(duel: Duel) -> Json:

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
@@ -126,9 +127,10 @@ def test_every_system_has_a_number_on_every_task_that_is_there(board: Scoreboard
     cells = cells_of(board)
     found = {(cell.task, cell.system): cell.value for cell in cells}
     assert set(found) == {
-        *((task, system) for task in ("Cranfield", "beir") for system in (*FIXED, *MODELS)),
-        *((task, model) for task in ("STS12", "STS-B-dev", "tree_depth") for model in MODELS),
+        *product(("Cranfield", "beir", "STS12", "STS-B-dev"), (*FIXED, *MODELS)),
+        *product(("tree_depth",), MODELS),
     }
+    assert found["STS12", "constant"] == 0
     assert all(cell.low <= cell.value <= cell.high for cell in cells)
     assert found["Cranfield", "BM25"] > found["Cranfield", "constant"]
     assert averages(board, cells, "retrieval")["BM25"] == pytest.approx(
@@ -201,6 +203,7 @@ def test_a_plan_walks_the_whole_benchmark_and_computes_nothing(files: Path, tmp_
     assert {(told.stage, told.verdict) for told in plan.told} == {
         ("kept_encoder", "MISS"),
         ("score_fixed", "MISS"),
+        ("score_fixed_similarity", "MISS"),
         ("encode_collection", "AFTER"),
         *((f"score_{name}", "AFTER") for name in ("retrieval", "similarity", "transfer")),
         ("diagnose_on_pairs", "AFTER"),
@@ -411,9 +414,9 @@ def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Pa
     (tmp_path / "sts_sts12.parquet").write_text("no parquet")
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12", "tree_depth"]))
     assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
-    assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(board))
+    assert "STS12, BM25, random, constant, one: E103" in shown(capsys, *scoreboard_tables(board))
     nothing = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
-    assert "STS12, one: E103" in shown(capsys, *scoreboard_tables(nothing))
+    assert "STS12, BM25, random, constant, one: E103" in shown(capsys, *scoreboard_tables(nothing))
     folder = written(nothing, tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == [
         *("page.html", "scores.json", "table.csv", "table.json")
@@ -481,7 +484,9 @@ def test_pairs_that_cannot_be_read_leave_the_table(files: Path, tmp_path: Path, 
     write_data(tmp_path)
     (tmp_path / "stsb_dev.parquet").write_text("no parquet")
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=["sts12"]))
-    assert [cell.task for cell in cells_of(board)] == ["STS12"]
+    assert [(cell.task, cell.system) for cell in cells_of(board)] == [
+        ("STS12", name) for name in (*FIXED, "one")
+    ]
     said = shown(capsys, *scoreboard_tables(board))
     assert "pairs of stsb_dev, one: E103" in said
     assert "Without labels" not in said  # no table of nothing
@@ -500,7 +505,10 @@ def test_an_overlap_that_is_refused_leaves_the_table(files: Path, tmp_path: Path
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=tasks, corpus=corpus))
     assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
     told = board_json(board)
-    assert list(told["refused"]) == ["STS12, one", "overlap, corpus"]
+    assert list(told["refused"]) == [
+        *(f"STS12, {name}" for name in (*FIXED, "one")),
+        "overlap, corpus",
+    ]
     assert told["overlap"] == {}
     assert exit_code(board) == 3
 
@@ -560,20 +568,22 @@ def test_a_comparison_is_on_record_and_has_a_plan(files: Path, capsys):
     assert plan[-1]["stage"] == "compare_results"
 
 
-def test_a_fixed_row_can_be_one_side_on_retrieval(files: Path, capsys):
+def test_a_fixed_row_can_be_one_side_where_no_vectors_are_read(files: Path, capsys):
     duel = duel_of(asked(files, models=["bm25", "Constant"], beir=[str(files / "beir")]))
     rows = [comparison_of(ref) for ref in [*duel.rows, *duel.averages]]
-    assert [row.task for row in rows] == ["Cranfield", "beir", "retrieval, average of 2"]
+    assert [row.task for row in rows] == [
+        *("Cranfield", "STS12", "STS-B-dev", "beir", "retrieval, average of 2")
+    ]
     assert rows[0].verdict == "first"
     said = shown(capsys, *duel_tables(duel))
     assert "bm25 is better on" in said
-    assert "bm25 and Constant can only retrieve: STS12, STS13, STS-B-dev, tree_depth." in said
-    assert "one in twenty differences would look real.\n" in said  # too few for a number
+    assert "a probe reads vectors, and there are none of bm25 and Constant: tree_depth." in said
+    assert "differences would look real. Not counted, as in" in said  # too few for a number
     assert "BM25: k1 1.2, b 0.75, k3 8; " in said
     told = duel_json(duel)
     assert told["tasks"][0]["better"] == "bm25"
-    assert told["left_out"] == ["STS12", "STS13", "STS-B-dev", "tree_depth"]
-    assert told["not_run"] == {}
+    assert told["left_out"] == ["tree_depth"]
+    assert list(told["not_run"]) == ["STS13"]
 
 
 def test_a_record_is_gone_on_with_from_any_folder(files: Path, tmp_path: Path, monkeypatch):
@@ -609,12 +619,13 @@ def test_a_corpus_is_looked_at_only_when_the_network_is_off(
     assert found == ["1"]
 
 
-def test_a_fixed_row_is_refused_where_nothing_is_retrieved(files: Path):
+def test_a_fixed_row_is_refused_where_all_that_is_there_reads_vectors(files: Path):
     models = [str(files / "one"), "bm25"]
-    with pytest.raises(UsageError, match=r"bm25 can only retrieve; asked for is STS12: name"):
-        duel_of(asked(files, models=models, tasks=["sts12"]))
-    with pytest.raises(UsageError, match=r"is CACM \(not run: wants ir_cacm_docs.*\), STS12: name"):
-        duel_of(asked(files, models=models, tasks=["sts12", "cacm"]))
+    with pytest.raises(UsageError, match=r"none of bm25; asked for is tree_depth: name"):
+        duel_of(asked(files, models=models, tasks=["tree_depth"]))
+    told = r"is CACM \(not run: wants ir_cacm_docs.*\), tree_depth: name"
+    with pytest.raises(UsageError, match=told):
+        duel_of(asked(files, models=models, tasks=["tree_depth", "cacm"]))
 
 
 def test_names_in_a_table_are_short_where_they_are_clear():
@@ -829,7 +840,7 @@ def test_files_are_looked_for_before_anything_runs(files: Path, tmp_path: Path):
         ("compare FILES/one FILES/one --data FILES/data", 2, "one is named 2 times: name it once"),
         ("compare BM25 BM25 --data FILES/data", 2, "E001 models: a table has each model once"),
         ("compare FILES/one FILES/two --tasks sts13 --data FILES/data", 3, "E103"),
-        ("compare FILES/one BM25 --tasks sts12 --data FILES/data", 2, "E001 BM25 can only retri"),
+        ("compare FILES/one BM25 --tasks tree_depth --data FILES/data", 2, "E001 A probe reads ve"),
         ("compare FILES/one nosuch --tasks sts12 --data FILES/data", 2, "'nosuch' is no folder"),
         ("benchmark FILES/pickled --tasks sts12 --data FILES/data", 3, "E402 Weights are read"),
         ("benchmark nosuch/name --tasks sts12 --data FILES/data", 2, "E401 An encoder is a folder"),
@@ -858,9 +869,11 @@ def test_a_dry_run_says_what_would_run(files: Path, tmp_path: Path, capsys):
     assert console.run(app, [*arguments, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert [row["stage"] for row in plan] == [
-        *("kept_encoder", "score_similarity", "diagnose_on_pairs")
+        *("kept_encoder", *["score_fixed_similarity"] * 3, "score_similarity", "diagnose_on_pairs")
     ]
-    assert [row["part"] for row in plan] == ["", "new: STS12", "new: pairs of stsb_dev"]
+    assert [row["part"] for row in plan] == [
+        *("", *(f"{name}: STS12" for name in (*FIXED, "new")), "new: pairs of stsb_dev")
+    ]
     assert console.run(app, [*arguments, "--tasks", "sts13"]) == 0
     assert "STS13: not run: wants sts_sts13.parquet" in capsys.readouterr().out
 
@@ -889,7 +902,7 @@ def test_under_prefect_the_door_prints_json_and_mlflow_has_a_child_per_system(
     models = [str(files / "one"), str(files / "two")]
     assert console.run(app, ["benchmark", *models, *tasks]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert len(told["scores"]) == 2 * 2 + 3
+    assert len(told["scores"]) == 2 * (2 + len(FIXED))
 
     home = Store.default().root
     runs = mlflow_client(home).search_runs([experiment_id(home)])

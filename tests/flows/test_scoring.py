@@ -16,13 +16,18 @@ SEEDS = (42, 43, 44)
 
 
 @pytest.mark.usefixtures("home")
-def test_chance_is_drawn_seed_by_seed_and_words_are_counted_once(tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "stage"), [("Cranfield", "score_fixed"), ("STS12", "score_fixed_similarity")]
+)
+def test_chance_is_drawn_seed_by_seed_and_words_are_counted_once(
+    name: str, stage: str, tmp_path: Path, monkeypatch
+):
     monkeypatch.setattr(bootstrap, "RESAMPLES", 50)
-    (task,) = chosen(["Cranfield"])
+    (task,) = chosen([name])
     place = placed(task, write_data(tmp_path))
     with without_prefect(Store.default()):
         chance = [result_on(place, "random", seed=seed) for seed in SEEDS]
         words = [result_on(place, "BM25", seed=seed) for seed in SEEDS]
     assert len({result_of(ref).value for ref in chance}) > 1
     assert len(set(words)) == 1
-    assert len(list((Store.default().root / "records" / "score_fixed").glob("*.json"))) == 4
+    assert len(list((Store.default().root / "records" / stage).glob("*.json"))) == 4

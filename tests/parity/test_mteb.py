@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.evaluation.sts import StsPairs, sts_result
+from sentemb_core.evaluation.sts import StsPairs, similarities, sts_result
 from tests import tiny
 
 mteb = pytest.importorskip("mteb", reason="mteb is not installed: pip install 'mteb>=2.26,<3'")
@@ -70,5 +70,5 @@ def test_a_saved_encoder_has_the_same_score_in_mteb(make, tmp_path: Path):
     save_encoder(encoder, tmp_path / "model", "# tiny\n")
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
     found = mteb.evaluate(loaded, [local_task(pairs)], cache=None).task_results[0]
-    ours = sts_result(encoder, "LocalSTS", pairs)
+    ours = sts_result("LocalSTS", pairs, similarities(encoder, pairs))
     assert found.scores["test"][0]["cosine_spearman"] == pytest.approx(ours.value, abs=LAST_DIGITS)
