@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from flows.short_names import labelled
-from sentemb_core.configs import Config, CorpusConfig
+from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.suite import (
     POSITIVES,
@@ -17,6 +17,7 @@ from sentemb_core.suite import (
     beir_task,
     chosen,
 )
+from sentemb_core.types import Config
 
 
 class BenchmarkSettings(Config):

@@ -13,10 +13,10 @@ from flows.experiments.learning import Made, arm_encoder, base_of, less_than_ask
 from flows.scoring import System, reads_vectors
 from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
+from sentemb_core.types import Value
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.encode import word_vectors
 from tasks.following import recorded
-from tasks.rows import Value
 from tasks.tables.claims import fate_of
 from tasks.tables.findings import Finding, cells_of
 from tasks.tables.findings_table import FindingsTable

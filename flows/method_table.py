@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field, field_validator
 from flows.presets import method_preset
 from sentemb_core.configs import (
     AnnotationConfig,
-    Config,
     CorpusConfig,
     EncoderConfig,
     TrainingConfig,
@@ -22,7 +21,7 @@ from sentemb_core.formats import nearest
 from sentemb_core.method_presets import PRESETS
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.suite import Task, chosen
-from sentemb_core.types import Json, Map, Pooling, Similarity
+from sentemb_core.types import Config, Json, Map, Pooling, Similarity
 
 Start = Literal["transformer", "minilm", "static"]
 T = TypeVar("T")

@@ -39,12 +39,11 @@ from sentemb_core.method_settings import (
     InfoCSEAux,
     InfoCSEIDCPairs,
 )
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import Placed, placed
 from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
-from tasks.rows import Value
 from tasks.segments import tell_segmented
 from tasks.tables.cells import CellsTable, MethodCell
 from tasks.train import train_encoder

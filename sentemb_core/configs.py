@@ -6,16 +6,10 @@ key, a renamed field does.
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from sentemb_core.method_settings import Condenser, FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Map, Pooling, Positives, Precision, Similarity, Storage
-
-
-class Config(BaseModel):
-    """Frozen and finite; a misspelt key is an error that names its path."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+from sentemb_core.types import Config, Map, Pooling, Positives, Precision, Similarity, Storage
 
 
 class CorpusConfig(Config):

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from sentemb_core.configs import LEARNT, AnnotationConfig, Config, EncoderConfig
+from sentemb_core.configs import LEARNT, AnnotationConfig, EncoderConfig
 from sentemb_core.method_settings import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Json, Map, Pooling, Precision
+from sentemb_core.types import Config, Json, Map, Pooling, Precision
 
 Corpus = Literal[
     "blog_usgov",

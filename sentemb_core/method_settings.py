@@ -6,7 +6,9 @@ Where the two disagree the paper index (methods/README.md) says which side a def
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+
+from sentemb_core.types import Config
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Temperature = Annotated[float, Field(gt=0)]
@@ -17,13 +19,7 @@ SHORTEST_CONTEXT = 16
 Augmentation = Literal["shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
 
 
-class Settings(BaseModel):
-    """Frozen and finite; a misspelt key is an error that names its path."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class SimCSE(Settings):
+class SimCSE(Config):
     """A sentence and itself under another dropout (Gao et al. 2021)."""
 
     name: Literal["simcse"] = "simcse"
@@ -38,7 +34,7 @@ class SimCSE(Settings):
     mask_rate: Rate = Field(default=0.15, description="BERT's, in the code too.")
 
 
-class ConSERT(Settings):
+class ConSERT(Config):
     """Two perturbations of one sentence (Yan et al. 2021)."""
 
     name: Literal["consert"] = "consert"
@@ -62,7 +58,7 @@ class ConSERT(Settings):
     weight: Weight = Field(default=0.15, description="The code's cl_rate.")
 
 
-class MirrorBERT(Settings):
+class MirrorBERT(Config):
     """A sentence and itself with one masked span (Liu et al. 2021)."""
 
     name: Literal["mirror_bert"] = "mirror_bert"
@@ -82,7 +78,7 @@ class MirrorBERT(Settings):
     )
 
 
-class ICT(Settings):
+class ICT(Config):
     """Inverse cloze: a sentence and the rest of its document (Lee et al. 2019)."""
 
     name: Literal["ict"] = "ict"
@@ -111,7 +107,7 @@ class ICT(Settings):
     )
 
 
-class CPC(Settings):
+class CPC(Config):
     """A sentence and what precedes it (van den Oord et al. 2018)."""
 
     name: Literal["cpc"] = "cpc"
@@ -128,7 +124,7 @@ class CPC(Settings):
     )
 
 
-class CONPONO(Settings):
+class CONPONO(Config):
     """A sentence and its neighbours (Iter et al. 2020)."""
 
     name: Literal["conpono"] = "conpono"
@@ -142,7 +138,7 @@ class CONPONO(Settings):
     )
 
 
-class DeCLUTR(Settings):
+class DeCLUTR(Config):
     """Spans of one long document (Giorgi et al. 2021, seed 003)."""
 
     name: Literal["declutr"] = "declutr"
@@ -175,7 +171,7 @@ class DeCLUTR(Settings):
     mask_rate: Rate = Field(default=0.15, description="BERT's, in seed 003 too.")
 
 
-class InfoCSEIDCPairs(Settings):
+class InfoCSEIDCPairs(Config):
     """Sentences of one document that the last encoder put into one cluster (seed 000)."""
 
     name: Literal["infocse_idc"] = "infocse_idc"
@@ -196,7 +192,7 @@ class InfoCSEIDCPairs(Settings):
     )
 
 
-class FineTune(Settings):
+class FineTune(Config):
     """A document and the text that people matched with it (seed 000, section 3.3)."""
 
     name: Literal["fine_tune"] = "fine_tune"
@@ -213,7 +209,7 @@ class FineTune(Settings):
     )
 
 
-class Condenser(Settings):
+class Condenser(Config):
     """Pre-training whose masked tokens lean on the sentence vector (Gao and Callan 2021)."""
 
     name: Literal["condenser"] = "condenser"
@@ -229,7 +225,7 @@ class Condenser(Settings):
     head_layers: int = Field(default=2, ge=1, description="Seed 001's and its code's.")
 
 
-class InfoCSEAux(Settings):
+class InfoCSEAux(Config):
     """SimCSE with an auxiliary network that must fill masks from the sentence vector (seed 001)."""
 
     name: Literal["infocse_aux"] = "infocse_aux"
@@ -253,7 +249,7 @@ class InfoCSEAux(Settings):
     head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (seed 001).")
 
 
-class DiffCSE(Settings):
+class DiffCSE(Config):
     """SimCSE with a discriminator of edits that sees the sentence vector (Chuang et al. 2022)."""
 
     name: Literal["diffcse"] = "diffcse"
@@ -272,7 +268,7 @@ class DiffCSE(Settings):
     )
 
 
-class RTDMLM(Settings):
+class RTDMLM(Config):
     """InfoCSE-aux's and DiffCSE's auxiliary losses on one sentence vector (seed 001, Table 12)."""
 
     name: Literal["rtd_mlm"] = "rtd_mlm"
@@ -303,7 +299,7 @@ class RTDMLM(Settings):
     head_layers: int = Field(default=2, ge=1, description="As the Condenser stage (seed 001).")
 
 
-class ESimCSE(Settings):
+class ESimCSE(Config):
     """SimCSE with repeated sub-words and a queue of negatives (Wu et al. 2022)."""
 
     name: Literal["esimcse"] = "esimcse"
@@ -330,7 +326,7 @@ class ESimCSE(Settings):
     )
 
 
-class SNCSE(Settings):
+class SNCSE(Config):
     """A prompted sentence, itself, and its negation as a soft negative (Wang et al. 2022)."""
 
     name: Literal["sncse"] = "sncse"
@@ -361,7 +357,7 @@ class SNCSE(Settings):
         return self
 
 
-class HiCL(Settings):
+class HiCL(Config):
     """Segments beside whole texts, over another method (seed 004)."""
 
     name: Literal["hicl"] = "hicl"
@@ -418,7 +414,7 @@ class HiCL(Settings):
         return self
 
 
-class CLMAutoencoder(Settings):
+class CLMAutoencoder(Config):
     """A decoder writes the sentence again from its vector (seed 002; TSDAE: Wang et al. 2021)."""
 
     name: Literal["clm_autoencoder"] = "clm_autoencoder"
@@ -450,7 +446,7 @@ class CLMAutoencoder(Settings):
     )
 
 
-class MLMAutoencoder(Settings):
+class MLMAutoencoder(Config):
     """A decoder fills the masks of the sentence from its vector (seed 002)."""
 
     name: Literal["mlm_autoencoder"] = "mlm_autoencoder"
@@ -470,7 +466,7 @@ class MLMAutoencoder(Settings):
     )
 
 
-class BCE(Settings):
+class BCE(Config):
     """SimCSE's pairs under a binary loss (seed 002)."""
 
     name: Literal["bce"] = "bce"
@@ -481,20 +477,20 @@ class BCE(Settings):
     )
 
 
-class CT(Settings):
+class CT(Config):
     """Contrastive Tension: two encoders agree on one sentence alone (Carlsson et al. 2021)."""
 
     name: Literal["ct"] = "ct"
     negatives: int = Field(default=7, ge=1, description="Other sentences per anchor: the paper's.")
 
 
-class ISBERT(Settings):
+class ISBERT(Config):
     """Mutual information of a sentence and its tokens (Zhang et al. 2020)."""
 
     name: Literal["is_bert"] = "is_bert"
 
 
-class SGOPT(Settings):
+class SGOPT(Config):
     """Self-guided: the vector agrees with all layers of a frozen copy (Kim et al. 2021)."""
 
     name: Literal["sg_opt"] = "sg_opt"

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sentemb_core.configs import Config
 from sentemb_core.errors import UsageError
 from sentemb_core.formats import nearest
+from sentemb_core.types import Config
 
 Group = Literal["retrieval", "sts", "transfer", "reviews", "probing"]
 

@@ -38,14 +38,24 @@ OnStep = Callable[[int, Mapping[str, float]], None]
 Json = dict[str, Any]
 
 
-class ArtifactRef(BaseModel):
+class Value(BaseModel):
+    """Frozen, as records and reports store it; a field that it does not have is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Config(Value):
+    """Finite, too; a misspelt key is an error that names its path."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class ArtifactRef(Value):
     """A name for bytes in the store: what they are and the SHA-256 of their manifest's content.
 
     Equal content has equal digests, whatever produced it, so a rebuilt artifact that did not
     change leaves everything downstream cached.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from sentemb_core.store.objects import file_digest
 from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, SuiteTask, Task
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.caching import stage
-from tasks.rows import Value
 from tasks.sources import require_same_bytes
 from tasks.storing import opened, written
 

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING
 
 from sentemb_core.suite import RetrievalTask
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import files_of, kept_json, told_of
 from tasks.caching import stage
-from tasks.rows import Value
 from tasks.sources import require_same_bytes
 from tasks.storing import opened
 

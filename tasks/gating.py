@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from sentemb_core.configs import RunConfig
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.places import is_folder
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.corpus import tokenise_sentences
 from tasks.mlflow_model import model_ref
 from tasks.model_versions import ModelVersion, versions
 from tasks.registered_encoders import encoder_at, resolve
 from tasks.registry import Promotion, fingerprint_of, promote, register
-from tasks.rows import Row, SelfTraining, Texts, Value
+from tasks.rows import Row, SelfTraining, Texts
 from tasks.storing import opened
 from tasks.validate import scores_of, validate_encoder
 

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
-
 from sentemb_core.errors import (
     RegistryDownError,
     RegistryError,
@@ -18,7 +16,7 @@ from sentemb_core.errors import (
 from sentemb_core.redaction import redacted
 from sentemb_core.store.disk import storage_errors
 from sentemb_core.store.objects import Store
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.mlflow_client import mlflow_client, own_uri, set_environment, tracking_uri
 from tasks.spool import first_line
 
@@ -33,10 +31,8 @@ ABSENT = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
 """What MLflow answers where there is no such model, version (the first) or alias (the second)."""
 
 
-class ModelVersion(BaseModel):
+class ModelVersion(Value):
     """One version of a registered model, and the encoder it is."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     version: int

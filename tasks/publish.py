@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from sentemb_core.configs import RunConfig
 from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import canonical
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.caching import stage
 from tasks.gating import Landing
-from tasks.rows import Row, SelfTraining, Value
+from tasks.rows import Row, SelfTraining
 from tasks.storing import opened, written
 
 if TYPE_CHECKING:

@@ -13,14 +13,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.gate import GateVerdict
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, canonical
-from sentemb_core.types import Json
+from sentemb_core.types import Json, Value
 from tasks.mlflow_client import experiment_id
 from tasks.mlflow_model import MODEL, model_ref, refuse_unsafe, upload_model
 from tasks.model_versions import (
@@ -51,10 +49,8 @@ TAKEN_DOWN = (
 )
 
 
-class Promotion(BaseModel):
+class Promotion(Value):
     """What became of a candidate, and why, in words; `before` was the champion until then."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: ModelVersion
     alias: Alias

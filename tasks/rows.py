@@ -2,15 +2,9 @@
 
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
-from sentemb_core.types import ArtifactRef, Json
-
-
-class Value(BaseModel):
-    """Frozen and strict, as it is stored in a run's record."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from sentemb_core.types import ArtifactRef, Json, Value
 
 
 class Texts(Value):

@@ -19,10 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from sentemb_core.redaction import redacted
 from sentemb_core.store import disk
+from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +33,10 @@ Point = tuple[str, int]
 Kind = Literal["start", "params", "tags", "metrics", "artifact", "end"]
 
 
-class Event(BaseModel):
+class Event(Value):
     """Something that happened in a run, or in one of its children."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     run: str = Field(description="Name of the child; empty for the run itself.")
     kind: Kind
@@ -44,10 +45,8 @@ class Event(BaseModel):
     at: int = Field(default_factory=lambda: time.time_ns() // 1_000_000, description="Unix ms.")
 
 
-class Sent(BaseModel):
+class Sent(Value):
     """How far the tracker has been told."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     offset: int = 0
     experiment: str = ""

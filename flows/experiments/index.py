@@ -24,7 +24,6 @@ from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, method_preset, tr
 from flows.presets import preset as start_preset
 from sentemb_core.configs import (
     LEARNT,
-    Config,
     CorpusConfig,
     EncoderConfig,
     LabelsConfig,
@@ -51,7 +50,7 @@ from sentemb_core.formats import nearest
 from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
-from sentemb_core.types import Json
+from sentemb_core.types import Config, Json
 from tasks.checks import check_model
 from tasks.registered_encoders import encoder_at
 

@@ -12,12 +12,12 @@ from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step
 from sentemb_core.formats import counted
 from sentemb_core.method_settings import Condenser
 from sentemb_core.stopping import verdict
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, start_encoder
 from tasks.labels import draw_labels
-from tasks.rows import Annotation, Labelled, Value
+from tasks.rows import Annotation, Labelled
 from tasks.segments import tell_segmented
 from tasks.train import train_encoder
 from tasks.validate import recall_at_5, validate_encoder

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.dedup import digest
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import document_batches, read_documents
 from sentemb_core.errors import EmptyPairsError
+from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,8 @@ LABEL = "label"
 HELD_OUT_SHARE = 0.2  # of the documents at most: halves are never trained on
 
 
-class BenchmarkReport(BaseModel):
+class BenchmarkReport(Value):
     """Sizes of the pool and its splits; also its benchmark.json."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Kind
     n_candidates: int

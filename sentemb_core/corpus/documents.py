@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.checks import document
@@ -21,6 +21,7 @@ from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.heap import steady_heap
+from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +42,11 @@ WAYS_OUT = {
 """Reason code -> what to look at where it has taken all rows."""
 
 
-class CorpusReport(BaseModel):
+class CorpusReport(Value):
     """What became of every row: rows_read = documents + quarantined + left_out + not_drawn.
 
     documents, sentences and documents_with_* count what was written; all else, what was read.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows_read: int = 0
     documents: int = 0

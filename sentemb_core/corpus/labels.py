@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, repeating, unit_hash
@@ -30,6 +29,7 @@ from sentemb_core.errors import (
     UnknownLabelsError,
 )
 from sentemb_core.formats import counted
+from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
 
@@ -55,22 +55,18 @@ WAYS_OUT = {
 """Reason code -> what to do, where that is not to repair the file."""
 
 
-class LabelCounts(BaseModel):
+class LabelCounts(Value):
     """Rows of a file of labels, and by reason code those that were refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows_read: int
     refused: dict[str, int]
 
 
-class LabelReport(BaseModel):
+class LabelReport(Value):
     """The labels to train on: `labels` of `available` were taken.
 
     judged: left out, for their text or their document is one of the pool.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     labels: int
     available: int

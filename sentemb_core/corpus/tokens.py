@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64, Integer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from tokenizers import Tokenizer
 
 from sentemb_core import schemas
@@ -26,6 +26,7 @@ from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence
 from sentemb_core.encoder.unknown import MANY, unknown_id
 from sentemb_core.pairs.documents import Spans, spans_in
 from sentemb_core.store.disk import require_free
+from sentemb_core.types import Value
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +51,8 @@ blog's), 16,000 pieces cut a text into 0.5 % more. All 30 million of 4 GB would 
 Tokens = Integer[np.ndarray, " _"]
 
 
-class TokenReport(BaseModel):
+class TokenReport(Value):
     """What the token cache holds; also its meta.json."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     documents: int
     held_out: int

@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from sentemb_core.types import Value
 
 FROM_NOTHING = "Its weights began as random numbers: no licence of others applies."
 
@@ -16,10 +18,8 @@ LICENCES = {
 """Base -> the sentence about its licence."""
 
 
-class Judged(BaseModel):
+class Judged(Value):
     """What the scores of a card were measured on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     query: str = Field(description="What looks, as `document` or `first half`.")
     candidate: str = Field(description="What it looks for, as `counterpart` or `second half`.")
@@ -27,10 +27,8 @@ class Judged(BaseModel):
     candidates: int
 
 
-class CardFacts(BaseModel):
+class CardFacts(Value):
     """What a card tells; what is not known is left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = "sentemb encoder"
     registered: str | None = Field(

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Float32, Int64
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import UsageError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.sentence_index import COLUMNS, opened_index
 from sentemb_core.formats import counted
+from sentemb_core.types import Value
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder  # loads torch, which no comparison needs
@@ -40,10 +40,8 @@ class Canaries:
     vectors: Float32[np.ndarray, "canaries dim"]
 
 
-class Match(BaseModel):
+class Match(Value):
     """Whether an index was built with the canaries' encoder, and what that rests on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     same: bool
     found: int

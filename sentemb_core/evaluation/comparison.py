@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.bootstrap import (
@@ -20,6 +19,7 @@ from sentemb_core.evaluation.bootstrap import (
     resampled_spearman,
 )
 from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.types import Value
 
 SEED = 0
 """Of all bootstraps: the same results give the same intervals everywhere."""
@@ -27,13 +27,11 @@ SEED = 0
 Verdict = Literal["first", "second", "undecided"]
 
 
-class Comparison(BaseModel):
+class Comparison(Value):
     """Two encoders on one task, or on the average of several, by the tasks' main measure.
 
     The difference is first - second, low to high its 95 % interval.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: str
     measure: str

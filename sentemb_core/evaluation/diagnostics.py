@@ -7,9 +7,9 @@ A zero vector (a static encoder knows no word of the text) has no direction: it 
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.errors import BadEmbeddingError
+from sentemb_core.types import Value
 
 SAMPLE = 2_000
 """Vectors in a sample: 2 million pairs, 32 MB."""
@@ -27,7 +27,7 @@ MOST_COSINE = 0.95
 which is indeed of no use before it is trained."""
 
 
-class Shape(BaseModel):
+class Shape(Value):
     """One encoder's vectors in a few numbers.
 
     uniformity: log mean exp(-2 |x - y|^2), lower is more even (Wang and Isola 2020).
@@ -35,8 +35,6 @@ class Shape(BaseModel):
     mean_cosine: of random pairs, 0 when isotropic (Ethayarajh 2019 calls it anisotropy).
     zero_vectors: of the sample, left out of all of these.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     uniformity: float
     effective_rank: float

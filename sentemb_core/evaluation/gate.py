@@ -9,10 +9,10 @@ them, one in eight changing sides, a true gain of 6 points passes 97 times in 10
 
 import numpy as np
 from jaxtyping import Int64
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.formats import counted
+from sentemb_core.types import Value
 
 MARGIN = 0.01
 """One point of Recall@5: less is not worth re-encoding an index for."""
@@ -30,13 +30,11 @@ NOBODY = (
 )
 
 
-class GateVerdict(BaseModel):
+class GateVerdict(Value):
     """What the gate decided and why; the difference is in Recall@5 (0.01 = one point).
 
     Without a query it is unknown: 0, anywhere from -1 to 1.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     promote: bool
     reason: str

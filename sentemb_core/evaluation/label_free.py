@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.corpus.benchmark import halves_pool, has_counterparts
 from sentemb_core.corpus.table import read_documents
@@ -19,6 +18,7 @@ from sentemb_core.evaluation.diagnostics import alignment, directed, directions,
 from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.neighbours import duplicate_rate, hubness, positives_found
 from sentemb_core.evaluation.sts import StsPairs, spearman
+from sentemb_core.types import Value
 
 ALIKE = 4.0
 """Gold score, of 5, from which a pair is positive (SimCSE, section 2.3)."""
@@ -46,7 +46,7 @@ MEASURES = (
 """Of a diagnosis, in a table's order."""
 
 
-class Diagnosis(BaseModel):
+class Diagnosis(Value):
     """One encoder's vectors on one sample of texts.
 
     alignment: mean squared distance of positives, lower is closer.
@@ -59,8 +59,6 @@ class Diagnosis(BaseModel):
     held_out: of halves alone: whether a run on the corpus, of as many candidates as `DOCUMENTS` or
         more, keeps their documents from training.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     alignment: float
     uniformity: float

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 from jaxtyping import Int64
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
@@ -15,6 +14,7 @@ from sentemb_core.heads.layers import token_table
 from sentemb_core.heads.mask_filler import MaskFiller, load_head
 from sentemb_core.methods.words import masking
 from sentemb_core.pairs.documents import Documents
+from sentemb_core.types import Value
 from sentemb_core.views.batch import IGNORED, Draw
 from sentemb_core.views.masked import masked
 from sentemb_core.views.sentences import first
@@ -26,15 +26,13 @@ SEED = 0
 """Of the choice: every encoder tells the same tokens."""
 
 
-class MaskedLanguage(BaseModel):
+class MaskedLanguage(Value):
     """Mean -log p of a masked token, in nats, by who tells it.
 
     late: the encoder's last layer. condensed: the Condenser's head, from early states and the
     sentence vector. unigram: the shares of the tokens that can be masked, in the corpus that they
     learnt from, which a network that learnt anything at all beats.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     late: float
     condensed: float

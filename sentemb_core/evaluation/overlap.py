@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
-from pydantic import BaseModel, ConfigDict
 
+from sentemb_core.types import Value
 from sentemb_core.words import words
 
 RUN = 8
@@ -23,15 +23,13 @@ FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Of the polynomial that hashes a run of words: odd, so that no bit is lost."""
 
 
-class Overlap(BaseModel):
+class Overlap(Value):
     """What of one set of texts a corpus has.
 
     exact: Share of the different texts that are a sentence or a whole document of the corpus.
     runs: Share of the texts' different runs of eight words that stand in a document of the corpus;
         none where all texts are shorter.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     texts: int
     exact: float

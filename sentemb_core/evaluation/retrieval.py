@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Int64
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.corpus.benchmark import Benchmark, Split
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products
+from sentemb_core.types import Value
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,8 @@ class Scorers:
     counterpart_to_document: ScoreRows
 
 
-class DirectionScores(BaseModel):
+class DirectionScores(Value):
     """Means over the queries of one direction."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     recall_at_1: float
     recall_at_5: float
@@ -35,10 +33,8 @@ class DirectionScores(BaseModel):
     candidates: int
 
 
-class RetrievalScores(BaseModel):
+class RetrievalScores(Value):
     """What one system reaches on one split of a benchmark."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     split: Split
     document_to_counterpart: DirectionScores

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32, Int64
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
@@ -22,6 +21,7 @@ from sentemb_core.evaluation.diagnostics import (
 )
 from sentemb_core.idc.relatedness import strangers
 from sentemb_core.idc.stats import jaccard
+from sentemb_core.types import Value
 
 SAMPLE = 2_000
 """Pairs looked at."""
@@ -41,10 +41,8 @@ COUNTED = (
 """What `write_pairs` tells of a round."""
 
 
-class Similarities(BaseModel):
+class Similarities(Value):
     """How positives and negatives of a round lie under one encoder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     edges: list[float]
     positives: list[int]
@@ -53,10 +51,8 @@ class Similarities(BaseModel):
     shape: Shape
 
 
-class Pair(BaseModel):
+class Pair(Value):
     """One exported pair as texts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     left: str
     right: str
@@ -64,7 +60,7 @@ class Pair(BaseModel):
     jaccard: float
 
 
-class Diagnostics(BaseModel):
+class Diagnostics(Value):
     """Everything that a report tells of one round beside its scores.
 
     `before` is the annotator, `after` the encoder trained on what it found; none where vectors
@@ -73,8 +69,6 @@ class Diagnostics(BaseModel):
     its document (`idc.relatedness`), `drift` what share of the pairs float32 finds otherwise
     (`annotation.drift`; none of float32 itself).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     churn: float | None
     related_share: float | None = None

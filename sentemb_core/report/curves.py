@@ -6,19 +6,17 @@ from itertools import cycle
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
-from pydantic import BaseModel, ConfigDict
 
 from sentemb_core.report.drawing import HUES, MARKERS, MUTED, drawable, house_style
+from sentemb_core.types import Value
 
 SIZE = (6.0, 3.8)
 ZERO = 0.45
 """Where no label stands on the logarithmic axis, in shares of the smallest count."""
 
 
-class CurvePoint(BaseModel):
+class CurvePoint(Value):
     """One method with one number of labels: its score under every seed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     method: str
     labels: int

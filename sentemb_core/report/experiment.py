@@ -7,9 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sentemb_core.report.drawing import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
+from sentemb_core.types import Value
 
 WIDTH, HEIGHT, LINE = 3.1, 3.0, 0.27
 """Inches: of a panel, of a curve, of an arm."""
@@ -23,10 +24,8 @@ MOST_TICKS = 8
 PAPER = "the paper"
 
 
-class Mark(BaseModel):
+class Mark(Value):
     """One arm in one column: its score under every seed, and the paper's number as printed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     column: str
     arm: str

@@ -4,18 +4,14 @@ import os
 import re
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from sentemb_core.errors import CorruptArtifactError, StorageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store, verified
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 
 
-class Health(BaseModel):
+class Health(Value):
     """What was found. Corrupt artifacts are in quarantine now; their stages rebuild them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ok: int
     bytes: int

@@ -5,13 +5,11 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.locks import is_locked, lock_if_free, remove_unheld
 from sentemb_core.store.objects import NAME, Store
 from sentemb_core.store.runs import Run
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +25,8 @@ WEEK = 7 * 24 * HOUR
 """How long a killed training can be resumed and a broken artifact inspected."""
 
 
-class Garbage(BaseModel):
+class Garbage(Value):
     """What was removed, or would be: how many of each kind, bytes of all, and what stays."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     counts: dict[str, int]
     bytes: int

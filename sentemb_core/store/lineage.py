@@ -4,31 +4,27 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 
 
-class Origin(BaseModel):
+class Origin(Value):
     """How an artifact came to be; a source has no stage."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ref: ArtifactRef
     stage: str | None = None
     key: str | None = None
     code: str | None = None
-    parameters: Json = {}
-    inputs: list[ArtifactRef] = []
+    parameters: Json = Field(default={})
+    inputs: list[ArtifactRef] = Field(default=[])
     created: float | None = None
 
 
-class Lineage(BaseModel):
+class Lineage(Value):
     """All ancestors of an artifact, each told once; the first one is the artifact itself."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     origins: list[Origin]
 

@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +42,20 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-class File(BaseModel):
+class File(Value):
     """One file of an artifact."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     path: str
     size: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class Manifest(BaseModel):
+class Manifest(Value):
     """What an artifact contains. Who made it is not in here: equal bytes have one name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     version: Literal[1] = 1
     kind: str

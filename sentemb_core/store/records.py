@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sentemb_core.errors import CorruptArtifactError, UsageError
 from sentemb_core.store import disk
 from sentemb_core.store.objects import Store, canonical
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 
 SERIALIZER = "sentemb-json"
 FIRST_TIME = "first time"
@@ -27,10 +27,10 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Record(BaseModel):
+class Record(Value):
     """One finished stage: what went in, what came out, how long it took."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     stage: Name
     key: Key
@@ -46,10 +46,10 @@ class Record(BaseModel):
         return f"{self.stage}/{self.key}"
 
 
-class Envelope(BaseModel):
+class Envelope(Value):
     """A record on the disk: a flipped bit in a score must not go unseen, so it is sealed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     serializer: Literal["sentemb-json"]
     sha256: Key

@@ -8,24 +8,22 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from sentemb_core.redaction import redacted
 from sentemb_core.store import disk
 from sentemb_core.store.locks import file_lock, is_locked
 from sentemb_core.store.objects import Store, canonical, checked_name
 from sentemb_core.store.records import Record
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 
 Made = TypeVar("Made")
 
 State = Literal["running", "completed", "failed", "killed"]
 
 
-class Used(BaseModel):
+class Used(Value):
     """One stage of a run. `seconds` is what it cost when it was computed, now or earlier."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     stage: str
     key: str
@@ -35,13 +33,11 @@ class Used(BaseModel):
     outputs: list[ArtifactRef]
 
 
-class Run(BaseModel):
+class Run(Value):
     """A run from its start on; rewritten after each of its stages, and again where it goes on.
 
     `error` is why it failed, without secrets.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     command: list[str]
@@ -51,8 +47,8 @@ class Run(BaseModel):
     resumed: float | None = None
     finished: float | None = None
     error: str = ""
-    stages: list[Used] = []
-    outputs: list[ArtifactRef] = []
+    stages: list[Used] = Field(default=[])
+    outputs: list[ArtifactRef] = Field(default=[])
 
     @property
     def refs(self) -> list[ArtifactRef]:

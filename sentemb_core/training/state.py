@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 from torch import Tensor, nn, optim
 
 from sentemb_core.methods.method import Learner
 from sentemb_core.stopping import verdict
 from sentemb_core.training.checkpoint import Checkpoint
 from sentemb_core.training.log import StepLog
+from sentemb_core.types import Value
 
 
-class TrainingReport(BaseModel):
+class TrainingReport(Value):
     """What a training did. Equal for an interrupted and an undisturbed run."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
     steps: int = 0
     pairs: int = 0

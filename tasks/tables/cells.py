@@ -8,9 +8,8 @@ from pydantic import Field
 
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.benchmark import largest_overlaps, pools_told, result_of
-from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table

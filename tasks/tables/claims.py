@@ -7,10 +7,9 @@ from typing import Literal
 from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
 from sentemb_core.evaluation.bootstrap import LEVEL, SAME, Interval, over_seeds
 from sentemb_core.experiments import CASE, LOSS, OF_TRAINING, TITLE, Claim, Column, Experiment
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
-from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.findings import Cells, Finding, result_in, value_of
 

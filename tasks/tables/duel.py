@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS
-from sentemb_core.types import ArtifactRef, Json
+from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.benchmark import Placed, comparison_of
-from tasks.rows import Value
 from tasks.tables.scoreboard import (
     Score,
     absences,

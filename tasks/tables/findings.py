@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sentemb_core.experiments import LOSS, SECONDS, TITLE, Column
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import result_of
-from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 

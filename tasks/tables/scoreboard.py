@@ -6,9 +6,8 @@ from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from sentemb_core.suite import GROUPS, Group
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, result_of, told_of
-from tasks.rows import Value
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 

@@ -33,7 +33,6 @@ UNSEEN = {
     "tasks.progress.progress": "how far a stage is changes nothing of it",
     "tasks.rows.Labelled": "a record of another shape is no hit",
     "tasks.rows.Trained": "a record of another shape is no hit",
-    "tasks.rows.Value": "strict and frozen; the fields stand with the stage",
     **dict.fromkeys(
         (
             "tasks.sources.require_same_bytes",
