@@ -112,10 +112,12 @@ def cells_json(cells: Sequence[MethodCell]) -> list[Json]:
 
 
 def header(cells: Sequence[MethodCell]) -> list[str]:
+    """Of titles there are no columns where pairs of sentences alone judge."""
     judges = dict.fromkeys(name for cell in cells for name in cell.sts)
+    recalls = RECALLS if any(cell.scores for cell in cells) or not judges else ()
     labels = ["labels"] if any(cell.labels for cell in cells) else []
     compared = [GAIN] if any(cell.method == START and cell.scores for cell in cells) else []
-    numbers = [*RECALLS, *compared, *judges]
+    numbers = [*recalls, *compared, *judges]
     return ["corpus", "start", "method", *labels, *numbers, "steps", "batch", "seconds"]
 
 

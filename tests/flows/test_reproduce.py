@@ -59,6 +59,8 @@ from tasks.tables.markdown import write_between_marks
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
+REF = ArtifactRef(kind="scores", digest="0" * 64, size=1)
+
 pytestmark = pytest.mark.usefixtures("home")
 
 
@@ -204,6 +206,16 @@ def test_rows_behind_a_condenser_stage_differ_by_its_head_alone_and_tell_what_it
     assert said in cells_markdown([first])
     assert "its head learnt less than word counts know" in cells_markdown([first])
     assert cells_json([plain])[0].get("language") is None
+
+
+def test_titles_have_columns_where_they_or_nothing_judges():
+    of_pairs = MethodCell(corpus="c", start="s", method="m", seed=1, sts={"STS-B dev": REF})
+    of_titles = MethodCell(corpus="d", start="s", method="m", seed=1, scores=REF)
+    refused = MethodCell(corpus="d", start="s", method="m", seed=1, error="E102 too short")
+    recalls = ["R@1", "R@5", "R@10"]
+    assert header([of_pairs, refused])[3:-3] == ["STS-B dev"]
+    assert header([of_pairs, of_titles])[3:-3] == [*recalls, "STS-B dev"]
+    assert header([refused])[3:-3] == recalls
 
 
 @pytest.mark.parametrize(
