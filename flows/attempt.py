@@ -33,10 +33,11 @@ def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
         except OF_NO_PART:
             raise
         except SentembError as refused:
-            if isinstance(plan := walking(), Plan):
-                plan.told.append(Status("", "REFUSED", str(refused), label))
-            return None, str(refused)
+            error = str(refused)
         except Exception as failure:
             log.exception("%s failed", label)
-            return None, f"{SentembError.code} {type(failure).__name__}: {failure}"
+            error = f"{SentembError.code} {type(failure).__name__}: {failure}"
+        if isinstance(plan := walking(), Plan):
+            plan.told.append(Status("", "REFUSED", error, label))
+        return None, error
     return None, ""

@@ -9,11 +9,12 @@ from prefect import flow
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
 from flows.experiments.judging import column_result, overlaps_with, pools_of
-from flows.experiments.learning import Made, arm_encoder, base_of, less_than_asked, minilm, texts_of
+from flows.experiments.learning import arm_encoder, base_of, less_than_asked, texts_of
+from flows.row_steps import minilm
 from flows.scoring import System, reads_vectors
 from flows.subflow import sub_flow
 from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
-from sentemb_core.types import Value
+from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.encode import word_vectors
 from tasks.following import recorded
@@ -79,7 +80,7 @@ def walked(asked: Reproduction) -> None:
             fate_of(claim, asked.what, cells_of(found))
 
 
-def all_findings(asked: Reproduction, base: Made) -> Iterator[list[Finding]]:
+def all_findings(asked: Reproduction, base: ArtifactRef) -> Iterator[list[Finding]]:
     """Seed by seed: a run that is stopped leaves whole tables of the first seeds."""
     for seed in asked.budget.seeds:
         for arm in asked.what.arms:
@@ -102,7 +103,7 @@ def knows(arm: Arm, column: Column) -> bool:
     return True
 
 
-def findings_or_error(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
+def findings_or_error(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list[Finding]:
     """The arm's findings; one that is refused or fails says why, and the others go on."""
     found, error = attempted(errand.label, partial(arm_findings, errand, asked, base))
     return found or [
@@ -112,7 +113,7 @@ def findings_or_error(errand: Errand, asked: Reproduction, base: Made) -> list[F
 
 
 @sub_flow(name="arm", flow_run_name="{errand.label}")
-def arm_findings(errand: Errand, asked: Reproduction, base: Made) -> list[Finding]:
+def arm_findings(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list[Finding]:
     """Train step by step, then judge."""
     arm, seed = errand.arm, errand.seed
     system = system_of(asked, base, arm, errand.corpus, seed)
@@ -129,7 +130,9 @@ def arm_findings(errand: Errand, asked: Reproduction, base: Made) -> list[Findin
     ]
 
 
-def system_of(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int) -> System:
+def system_of(
+    asked: Reproduction, base: ArtifactRef, arm: Arm, corpus: Corpus, seed: int
+) -> System:
     """Who is judged: what the arm's steps make of the base, or a row that nothing moves."""
     match arm.system:
         case "encoder":

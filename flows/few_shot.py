@@ -9,31 +9,26 @@ from prefect import flow
 from pydantic import Field, field_validator
 
 from flows.attempt import attempted
-from flows.fine_tune import training_on_labels
-from flows.method_table import CORPORA, METHODS, MethodTable, Seeds, Start, looked_for
-from flows.presets import SMALL_EPOCHS, labelled_preset
+from flows.data_folder import CORPORA, Seeds, looked_for
+from flows.method_table import METHODS, SIMILARITIES, MethodTable, Start
+from flows.presets import SMALL_EPOCHS
 from flows.reproduce import (
     Block,
     Tried,
     cell_or_error,
     fixed_cells,
-    halved,
-    learnt_encoder,
     scored_cell,
-    self_annotated,
     timed,
     tried_block,
     tried_row,
 )
+from flows.row_steps import Rules, encoder_after, labels_of
 from flows.subflow import sub_flow
-from sentemb_core.configs import LabelsConfig, TrainingConfig, ValidationConfig
-from sentemb_core.experiments import Corpus
+from sentemb_core.configs import LabelsConfig, ValidationConfig
+from sentemb_core.experiments import Corpus, Finish, Label, SelfTrain, Step, undivided
 from sentemb_core.formats import counted
-from sentemb_core.types import ArtifactRef
-from tasks.labels import draw_labels
-from tasks.rows import Labelled
+from sentemb_core.types import Json
 from tasks.tables.cells import CellsTable, MethodCell
-from tasks.validate import recall_at_5
 
 NOTHING = "no method"
 """The row whose start encoder meets the labels as it is."""
@@ -76,16 +71,30 @@ class FewShotTable(MethodTable):
         yield from product((NOTHING, *plus), counts)
         yield from product(self.methods, (0, *counts))
 
-    def training(self, method: str, start: Start, seed: int) -> TrainingConfig:
-        """Of one cycle."""
+    def point_steps(self, method: str, count: int, start: Start) -> tuple[Step, ...]:
+        """What makes a point of a curve: learning without labels, then with them."""
+        labels = (Label(count=count),) if count else ()
+        if method == NOTHING:
+            return labels
         if method == PLUS:
-            return halved(super().training("infocse_idc", start, seed))
-        return super().training(method, start, seed)
+            first = map(halved, self.steps_of("infocse_idc", start))
+            return *first, *labels, SelfTrain(times=0.5), *labels
+        steps = (*self.steps_of(method, start), *labels)
+        return tuple(map(undivided, steps)) if SIMILARITIES.get(method) == "dot" else steps
 
-    def fine_tuning(self, start: Start, seed: int) -> TrainingConfig:
-        """The preset of the start encoder."""
-        preset = labelled_preset(start, "training")["training"]
-        return TrainingConfig.model_validate(preset | {"seed": seed})
+    def cost(self, method: str, start: Start) -> Json:
+        """Of a row before its labels: cycles, and the steps of each."""
+        budget = {} if method == NOTHING else self.budget(start)
+        if method == PLUS:
+            budget |= {"cycles": 2, "steps": max(1, budget["steps"] // 2)}
+        return budget
+
+
+def halved(step: Step) -> Step:
+    """With half of its steps, where the budget counts them."""
+    if isinstance(step, Label | Finish):
+        return step
+    return step.model_copy(update={"times": step.times / 2})
 
 
 @flow(name="reproduce", flow_run_name="few-shot")
@@ -101,16 +110,12 @@ def few_shot_cells(table: FewShotTable) -> Iterator[MethodCell]:
         blank = MethodCell(corpus=corpus, start=start, method="", seed=seed)
         yield from fixed_cells(tried, blank)
         counts, tried = tried_counts(table, tried)
-        tuning = table.fine_tuning(start, seed)
         for method, count in table.points(counts):
-            training = table.training(method, start, seed) if method != NOTHING else None
-            steps = {"steps": training.steps, "batch_size": training.batch_size} if training else {}
-            row = {"method": method, "labels": count, "cycles": 2 if method == PLUS else 1}
-            cell = blank.model_copy(update=row | steps)
+            row = {"method": method, "labels": count} | table.cost(method, start)
+            cell = blank.model_copy(update=row)
             label = f"{method} on {corpus} from {start}, {counted(count, 'label')}, seed {seed}"
             own = tried_row(method, tried, table, corpus, start, seed)
-            make = partial(tuned_cell, label, cell, training, tuning, table)
-            yield cell_or_error(label, cell, own, make)
+            yield cell_or_error(label, cell, own, partial(tuned_cell, label, cell, table, start))
 
 
 def tried_counts(table: FewShotTable, tried: Tried) -> tuple[Sequence[int], Tried]:
@@ -124,50 +129,17 @@ def tried_counts(table: FewShotTable, tried: Tried) -> tuple[Sequence[int], Trie
 
 def counts_of(table: FewShotTable, block: Block) -> list[int]:
     """The numbers of labels that were asked for, none above what the corpus has."""
-    drawn = [labels_of(table, block, count).count for count in table.counts]
+    share = table.pool.label_share
+    drawn = [labels_of(block, share, count).count for count in table.counts]
     return list(dict.fromkeys(drawn))
-
-
-def labels_of(table: FewShotTable, block: Block, count: int) -> Labelled:
-    """The first labels by hash."""
-    assert block.benchmark is not None, "labels are counterparts"
-    return draw_labels(block.documents, block.benchmark, table.pool.label_share, count)
 
 
 @sub_flow(name="cell", flow_run_name="{label}")
 def tuned_cell(
-    label: str,
-    cell: MethodCell,
-    training: TrainingConfig | None,
-    tuning: TrainingConfig,
-    table: FewShotTable,
-    block: Block,
+    label: str, cell: MethodCell, table: FewShotTable, start: Start, block: Block
 ) -> MethodCell:
     """Learn without labels, fine-tune with them, judge; of InfoCSE++ the better cycle."""
-    encoder = learnt_encoder(training, cell.start, block) if training else block.start
-    if cell.labels:
-        encoder = tuned_encoder(encoder, cell.labels, tuning, table, block)
-    first = scored_cell(encoder, block, cell)
-    if cell.method != PLUS:
-        return first
-    assert training is not None, "InfoCSE++ trains"
-    encoder = self_annotated(training, encoder, block)
-    encoder = tuned_encoder(encoder, cell.labels, tuning, table, block)
-    return max(first, scored_cell(encoder, block, cell), key=validated)
-
-
-def validated(cell: MethodCell) -> float:
-    """R@5 of the validation split: no other may choose a cycle (seed 000, section 3.3)."""
-    assert cell.scores is not None, "titles judge it"
-    return recall_at_5(cell.scores)
-
-
-def tuned_encoder(
-    encoder: ArtifactRef, count: int, tuning: TrainingConfig, table: FewShotTable, block: Block
-) -> ArtifactRef:
-    """The encoder of the best epoch on `count` labels."""
-    labels = labels_of(table, block, count)
-    assert block.benchmark is not None, "labels are titles"
-    return training_on_labels(
-        labels, encoder, tuning, table.labels, block.benchmark, block.sentences
-    ).model
+    training_of = partial(table.training_of, start=start, seed=cell.seed)
+    rules = Rules(training_of, cell.seed, table.labels, table.pool.label_share)
+    steps = table.point_steps(cell.method, cell.labels, start)
+    return scored_cell(encoder_after(steps, block.start, block, rules), block, cell)

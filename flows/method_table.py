@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, field_validator
 
-from flows.presets import method_preset
+from flows.data_folder import CORPORA, DataTable, Seeds, each_once, looked_for
+from flows.presets import labelled_preset, method_preset
 from sentemb_core.configs import (
     AnnotationConfig,
     CorpusConfig,
@@ -16,43 +16,23 @@ from sentemb_core.configs import (
     ValidationConfig,
 )
 from sentemb_core.errors import UnreadableSourceError
-from sentemb_core.experiments import Corpus
+from sentemb_core.experiments import Corpus, Label, SelfTrain, Step, Train, undivided
 from sentemb_core.formats import nearest
-from sentemb_core.method_presets import PRESETS
-from sentemb_core.method_settings import METHOD_NAMES
+from sentemb_core.method_presets import PRESETS, preset_of
+from sentemb_core.method_settings import (
+    CONPONO,
+    METHOD_NAMES,
+    RTDMLM,
+    Condenser,
+    DiffCSE,
+    InfoCSEAux,
+    InfoCSEIDCPairs,
+    MethodSettings,
+)
 from sentemb_core.suite import Task, chosen
-from sentemb_core.types import Config, Json, Map, Pooling, Similarity
+from sentemb_core.types import Json, Map, Pooling, Similarity
 
 Start = Literal["transformer", "minilm", "static"]
-T = TypeVar("T")
-Seed = Annotated[int, Field(ge=0)]
-
-
-def each_once(named: tuple[T, ...]) -> tuple[T, ...]:
-    """In their order. A training that counts twice in a mean makes its deviation too small."""
-    return tuple(dict.fromkeys(named))
-
-
-Seeds = Annotated[tuple[Seed, ...], AfterValidator(each_once)]
-
-TITLED: Json = {"id_column": "doc_id", "counterpart_column": "title", "max_sentences": 12}
-CORPORA: Mapping[Corpus, Json] = {
-    "blog_usgov": TITLED | {"sentences_column": "sentences"},
-    "news_reuters21578": TITLED | {"sentences_column": "sentences"},
-    "sci_arxiv_cs": TITLED | {"sentences_column": "sentences"},
-    "session_mixed_titles": {
-        "id_column": "session_id",
-        "sentences_column": "titles",
-        "counterpart_column": "ad_title",
-    },
-    "long_elife": TITLED | {"text_column": "text", "max_sentences": 120},
-    "plain_sentences": {"text_column": "text", "splitter": "none"},
-    "product_wdc_clusters": {"text_column": "title", "splitter": "none"},
-    "product_amazon_google": {"text_column": "title1", "splitter": "none"},
-    "product_abt_buy": {"text_column": "title1", "splitter": "none"},
-}
-"""Files of the data folder. Twelve sentences of a document are what the encoders' time allows;
-eLife's articles stay long enough for spans. Of pairs of products the left titles, which recur."""
 
 STS_B_DEV, SICK_R_TEST = chosen(["STS-B-dev", "SICK-R"])
 STS: Mapping[str, Task] = {"STS-B dev": STS_B_DEV, "SICK-R test": SICK_R_TEST}
@@ -70,7 +50,7 @@ UNLABELLED = tuple(name for name in METHOD_NAMES if name != "fine_tune")
 
 VARIANTS: Mapping[str, Json] = {
     "infocse_idc_kmeans": {"name": "infocse_idc"},
-    "infocse_idc_dot": {"name": "infocse_idc", "temperature": 1.0},
+    "infocse_idc_dot": {"name": "infocse_idc"},
     "hicl_over_esimcse": {"name": "hicl", "longest": CONTEXT, "base": {"name": "esimcse"}},
     "hicl_over_sncse": PRESETS["hicl"]["over_sncse"]["method"]
     | {"name": "hicl", "longest": CONTEXT},
@@ -105,13 +85,11 @@ POOLINGS: Mapping[str, Pooling] = {"sg_opt": "cls_before_pooler"}
 """Rows that do not pool by the mean. SG-OPT pulls a vector to the means of a frozen copy's layers,
 and the mean of its last is there from the start: little would be left to learn."""
 
-OF_OWN_BLOCK = {*ANNOTATIONS, *SIMILARITIES, *POOLINGS}
-"""Rows that share a block's texts and judges, but not how it begins or is annotated."""
+OF_OWN_BLOCK = {*SIMILARITIES, *POOLINGS}
+"""Rows that share a block's texts and judges, but not how it begins."""
 
-
-def looked_for(corpus: Corpus) -> bool:
-    """Whether its documents have a title or the like, which looks for them."""
-    return "counterpart_column" in CORPORA[corpus]
+AFTER_CONDENSER = (InfoCSEAux, DiffCSE, RTDMLM)
+"""Methods that go on with the head of a Condenser stage (seed 001), their ablations too."""
 
 
 class Unlearnt(NamedTuple):
@@ -153,13 +131,12 @@ UNLEARNT: Mapping[str, Unlearnt] = {
 DEFAULT_CORPORA: tuple[Corpus, ...] = ("blog_usgov", "news_reuters21578", "plain_sentences")
 
 
-class MethodTable(Config):
+class MethodTable(DataTable):
     """A table of methods in cells of equal budget."""
 
     title: ClassVar[str] = "methods-small"
     rows: ClassVar[tuple[str, ...]] = (WORDS, *OF_TITLES, *UNLEARNT, *METHODS)
 
-    data: str = Field(description="Folder of the corpora and the STS files.")
     corpora: tuple[Corpus, ...] = DEFAULT_CORPORA
     encoders: tuple[Start, ...] = ("transformer", "minilm")
     methods: tuple[str, ...] = rows
@@ -173,7 +150,6 @@ class MethodTable(Config):
         "1,000 steps takes a core twice as long.",
     )
     candidates: int = Field(default=1_000, ge=2, description="Documents in each pool.")
-    max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")
 
     @field_validator("methods")
     @classmethod
@@ -226,13 +202,6 @@ class MethodTable(Config):
             row for row in self.methods if whole or METHODS.get(row, {}).get("name") != "hicl"
         )
 
-    def file(self, name: str) -> Path:
-        return Path(self.data) / f"{name}.parquet"
-
-    def corpus(self, name: Corpus) -> CorpusConfig:
-        sample = {"source": str(self.file(name)), "max_documents": self.max_documents}
-        return CorpusConfig.model_validate(CORPORA[name] | sample)
-
     def unseen(self, name: Corpus) -> CorpusConfig:
         """Sentences that nothing learns from: a corpus's titles, else STS-B's."""
         if not looked_for(name):
@@ -242,13 +211,41 @@ class MethodTable(Config):
             source=str(self.file(name)), text_column=titles, splitter="none", max_documents=3_000
         )
 
-    def training(self, method: str, start: Start, seed: int) -> TrainingConfig:
-        """The preset of the start encoder with the table's budget."""
-        budget = {"steps": self.steps or STEPS[start], "batch_size": self.batch_size}
-        preset = method_preset(start)["training"]
-        return TrainingConfig.model_validate(
-            preset | budget | {"method": METHODS[method], "seed": seed}
-        )
+    def method_of(self, row: str) -> MethodSettings:
+        return Train.model_validate({"method": METHODS[row]}).method
+
+    def steps_of(self, row: str, start: Start) -> tuple[Step, ...]:
+        """What makes the row of its start encoder, in shares of the table's steps."""
+        method = self.method_of(row)
+        match method:
+            case InfoCSEIDCPairs():
+                steps = self_training(method, ANNOTATIONS.get(row, AnnotationConfig()), start)
+            case InfoCSEAux() | DiffCSE() | RTDMLM():
+                steps = behind_condenser(method, start)
+            case _:
+                steps = (Train(method=method),)
+        return tuple(map(undivided, steps)) if SIMILARITIES.get(row) == "dot" else steps
+
+    def budget(self, start: Start) -> Json:
+        """Of a row: its steps, and their batch."""
+        return {"steps": self.steps or STEPS[start], "batch_size": self.batch_size}
+
+    def training_of(
+        self, step: Train | SelfTrain | Label, start: Start, seed: int
+    ) -> TrainingConfig:
+        """The preset of the start encoder with the step's share of the budget.
+
+        Fine-tuning has a batch of its own, and epochs in place of steps.
+        """
+        asked: Json = {"method": step.method, "seed": seed}
+        if isinstance(step, Label):
+            preset = labelled_preset(start, "training")["training"]
+            return TrainingConfig.model_validate(preset | asked)
+        budget = self.budget(start)
+        asked["steps"] = max(1, round(budget["steps"] * step.times))
+        if isinstance(step, Train) and step.learning_rate:
+            asked["learning_rate"] = step.learning_rate
+        return TrainingConfig.model_validate(method_preset(start)["training"] | budget | asked)
 
     def start(self, name: Start, seed: int, method: str = "") -> EncoderConfig:
         """What the cells of a block start from; a row may pool or compare in a way of its own."""
@@ -269,7 +266,7 @@ class MethodTable(Config):
 
     def absent_files(self) -> list[str]:
         """What it would read and the data folder does not have."""
-        return [file for file in self.files_wanted() if not (Path(self.data) / file).is_file()]
+        return self.absent(self.files_wanted())
 
     def check_files(self) -> None:
         """Before anything runs.
@@ -277,8 +274,37 @@ class MethodTable(Config):
         Raises:
             UnreadableSourceError: E103, a file is not in the folder.
         """
-        for file in self.absent_files():
+        if absent := self.absent_files():
             raise UnreadableSourceError(
-                f"The table wants {file}, and there is none in {self.data}: name the folder that "
-                "has it with --data, or leave the corpus out with --corpora."
+                f"The table wants {', '.join(absent)}, and there is none of it in {self.data}: "
+                "name the folder that has it with --data, or leave the corpus out with --corpora."
             )
+
+
+def self_training(
+    method: InfoCSEIDCPairs, annotation: AnnotationConfig, start: Start
+) -> tuple[Step, ...]:
+    """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
+    if start == "minilm":
+        return (SelfTrain(method=method, annotation=annotation),)
+    return (
+        Train(method=CONPONO(), times=0.5),
+        SelfTrain(method=method, annotation=annotation, times=0.5),
+    )
+
+
+def behind_condenser(method: MethodSettings, start: Start) -> tuple[Step, ...]:
+    """A Condenser stage, then the training that goes on with its head: halves from MiniLM.
+
+    At MiniLM's own rate, half of the paper's, 100 steps on a blog told masked tokens worse than
+    their shares. Random weights take three times the steps, as the papers' experiments do, before
+    all of the training's: with half of them, 500, the stage told the blog's masked tokens at 7.21
+    nats and Reuters' at 8.34, their shares at 7.20 and 8.11.
+    """
+    rates = (
+        preset_of("condenser", "paper")["learning_rate"],
+        method_preset(start)["training"]["learning_rate"],
+    )
+    before, behind = (0.5, 0.5) if start == "minilm" else (3.0, 1.0)
+    stage = Train(method=Condenser(), times=before, learning_rate=max(rates))
+    return stage, Train(method=method, times=behind)

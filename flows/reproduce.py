@@ -7,10 +7,10 @@ from pathlib import Path
 
 from prefect import flow
 
-from flows.annotation import annotation_of
 from flows.attempt import attempted
+from flows.data_folder import looked_for
 from flows.method_table import (
-    ANNOTATIONS,
+    AFTER_CONDENSER,
     LITERAL_BM25,
     METHODS,
     OF_OWN_BLOCK,
@@ -20,33 +20,23 @@ from flows.method_table import (
     WORDS,
     MethodTable,
     Start,
-    looked_for,
 )
+from flows.row_steps import RowTexts, Rules, encoder_after
 from flows.scoring import System, result_on
 from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
-from sentemb_core.configs import AnnotationConfig, CorpusConfig, TrainingConfig
+from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.experiments import Corpus
 from sentemb_core.formats import counted
-from sentemb_core.method_presets import preset_of
-from sentemb_core.method_settings import (
-    CONPONO,
-    RTDMLM,
-    Condenser,
-    DiffCSE,
-    InfoCSEAux,
-    InfoCSEIDCPairs,
-)
-from sentemb_core.types import ArtifactRef, Value
+from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, placed
 from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
 from tasks.segments import tell_segmented
 from tasks.tables.cells import CellsTable, MethodCell
-from tasks.train import train_encoder
 from tasks.validate import (
     bm25_scores,
     literal_bm25_scores,
@@ -57,8 +47,6 @@ from tasks.validate import (
 )
 
 log = logging.getLogger("sentemb_core.run")
-
-AFTER_CONDENSER = (InfoCSEAux, DiffCSE, RTDMLM)
 
 TRAINING = {
     "train_encoder",
@@ -74,21 +62,17 @@ TRAINING = {
 """Stages of a cell that its training consists of, annotation included."""
 
 
-class Block(Value):
+class Block(RowTexts):
     """What all cells of a block share: texts, the start encoder, and who judges.
 
-    A row may have an annotation, or a start encoder's similarity, of its own.
+    A row may have a start encoder of its own.
     """
 
     start: ArtifactRef
-    documents: ArtifactRef
-    sentences: ArtifactRef
-    benchmark: ArtifactRef | None
     sts: dict[str, Placed]
     """Column -> the set of pairs that judges there, where no titles do."""
     unseen: CorpusConfig
     """Sentences that no method learns from, for a Condenser's loss."""
-    annotation: AnnotationConfig = AnnotationConfig()
 
 
 Tried = tuple[Block | None, str]
@@ -133,11 +117,9 @@ def cells(table: MethodTable) -> Iterator[MethodCell]:
             if method not in METHODS:
                 yield cell_or_error(label, cell, tried, partial(untrained_cell, label, cell))
                 continue
-            training = table.training(method, start, seed)
-            budget = {"steps": training.steps, "batch_size": training.batch_size}
-            cell = cell.model_copy(update=budget)
+            cell = cell.model_copy(update=table.budget(start))
             own = tried_row(method, tried, table, corpus, start, seed)
-            yield cell_or_error(label, cell, own, partial(trained_cell, label, cell, training))
+            yield cell_or_error(label, cell, own, partial(trained_cell, label, cell, table, start))
 
 
 def tried_block(
@@ -166,7 +148,6 @@ def block_of(
         benchmark=benchmark,
         unseen=table.unseen(corpus),
         sts={} if titled else judges_of(table),
-        annotation=ANNOTATIONS.get(method, AnnotationConfig()),
     )
 
 
@@ -262,16 +243,18 @@ def untrained_cell(label: str, cell: MethodCell, block: Block) -> MethodCell:
 
 @sub_flow(name="cell", flow_run_name="{label}")
 def trained_cell(
-    label: str, cell: MethodCell, training: TrainingConfig, block: Block
+    label: str, cell: MethodCell, table: MethodTable, start: Start, block: Block
 ) -> MethodCell:
     """Train and judge."""
-    check_company(block.documents, (training,))
-    share = tell_segmented(training.method, block.sentences, block.start)
-    trained = learnt_encoder(training, cell.start, block)
+    method, steps = table.method_of(cell.method), table.steps_of(cell.method, start)
+    rules = Rules(partial(table.training_of, start=start, seed=cell.seed), cell.seed)
+    check_company(block.documents, [method])
+    share = tell_segmented(method, block.sentences, block.start)
+    trained = encoder_after(steps, block.start, block, rules)
     language = None
-    if isinstance(training.method, AFTER_CONDENSER):
+    if isinstance(method, AFTER_CONDENSER):
         unseen = tokenise_sentences(documents_of(block.unseen), None, block.start)
-        stage = condenser_stage(training, cell.start, block)
+        stage = encoder_after(steps[:1], block.start, block, rules)
         language = measure_language(stage, block.sentences, unseen)
     return scored_cell(
         trained, block, cell.model_copy(update={"segmented": share, "language": language})
@@ -305,70 +288,3 @@ def on_pairs(system: System, block: Block, cell: MethodCell) -> MethodCell:
     """The cell with what a system has on the sets of pairs."""
     found = {name: result_on(place, system, seed=cell.seed) for name, place in block.sts.items()}
     return cell.model_copy(update={"sts": found})
-
-
-def learnt_encoder(training: TrainingConfig, start: str, block: Block) -> ArtifactRef:
-    """What a method makes of the start encoder."""
-    match training.method:
-        case InfoCSEIDCPairs(temperature=temperature):
-            return initialised(training, CONPONO(temperature=temperature), start, block)
-        case method if isinstance(method, AFTER_CONDENSER):
-            return condensed(training, start, block)
-        case _:
-            return train_encoder(block.start, block.sentences, training).model
-
-
-def condensed(training: TrainingConfig, start: str, block: Block) -> ArtifactRef:
-    """Training with the head that a Condenser stage leaves (seed 001).
-
-    The ablation goes on from the same encoder, beside a head of random weights.
-    """
-    _, own = condenser_budgets(training, start)
-    return train_encoder(condenser_stage(training, start, block), block.sentences, own).model
-
-
-def condenser_stage(training: TrainingConfig, start: str, block: Block) -> ArtifactRef:
-    """What such a training goes on from, at its paper's rate or above.
-
-    At MiniLM's own, half of that, 100 steps on a blog told masked tokens worse than their shares.
-    """
-    rate = max(training.learning_rate, preset_of("condenser", "paper")["learning_rate"])
-    budget, _ = condenser_budgets(training, start)
-    stage = budget.model_copy(update={"method": Condenser(), "learning_rate": rate})
-    return train_encoder(block.start, block.sentences, stage).model
-
-
-def condenser_budgets(
-    training: TrainingConfig, start: str
-) -> tuple[TrainingConfig, TrainingConfig]:
-    """Of a stage, and of the training behind it: halves from MiniLM.
-
-    Random weights take three times the steps, as the papers' experiments do, before all of the
-    training's: with half of them, 500, the stage told the blog's masked tokens at 7.21 nats and
-    Reuters' at 8.34, their shares at 7.20 and 8.11.
-    """
-    if start == "minilm":
-        return halved(training), halved(training)
-    return training.model_copy(update={"steps": 3 * training.steps}), training
-
-
-def halved(training: TrainingConfig) -> TrainingConfig:
-    return training.model_copy(update={"steps": max(1, training.steps // 2)})
-
-
-def initialised(training: TrainingConfig, first: CONPONO, start: str, block: Block) -> ArtifactRef:
-    """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
-    if start == "minilm":
-        return self_annotated(training, block.start, block)
-    half = halved(training)
-    neighbours = half.model_copy(update={"method": first})
-    annotator = train_encoder(block.start, block.sentences, neighbours).model
-    return self_annotated(half, annotator, block)
-
-
-def self_annotated(training: TrainingConfig, annotator: ArtifactRef, block: Block) -> ArtifactRef:
-    """One round of Algorithm 1."""
-    found = annotation_of(annotator, block.sentences, block.annotation)
-    return train_encoder(
-        annotator, block.sentences, training, clusters=found.clusters, pairs=found.pairs
-    ).model

@@ -103,7 +103,8 @@ def verdict_on_rounds(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
 def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
     documents = documents_of(config.corpus)
-    check_company(documents, (config.training, *trainings(config)))  # who was named, first
+    learning = (config.training, *trainings(config))  # who was named, first
+    check_company(documents, [one.method for one in learning])
     if config.labels.source:
         documents = read_labels(documents, config.labels.source, as_read(config.labels))
     benchmark = draw_benchmark(documents, config.validation)

@@ -58,6 +58,7 @@ class Train(Config):
     )
     times: float = Field(default=1.0, gt=0, description="Of the budget's steps.")
     batch_size: int | None = Field(default=None, ge=2, description="None: the budget's.")
+    learning_rate: float | None = Field(default=None, gt=0, description="None: the budget's.")
 
 
 class SelfTrain(Config):
@@ -89,6 +90,22 @@ class Finish(Config):
 
 
 Step = Annotated[Train | SelfTrain | Label | Finish, Field(discriminator="kind")]
+
+
+def undivided(step: Step) -> Step:
+    """At a temperature of 1, as inner products are compared (seed 000, Eq. 1).
+
+    One for cosines would leave them no gradient.
+    """
+    if isinstance(step, Finish):
+        return step
+    methods = {"method": step.method, "paper": getattr(step, "paper", None)}
+    plain = {
+        name: method.model_copy(update={"temperature": 1.0})
+        for name, method in methods.items()
+        if method
+    }
+    return step.model_copy(update=plain)
 
 
 class Arm(Config):

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import CorpusConfig, TrainingConfig, ValidationConfig
+from sentemb_core.configs import CorpusConfig, ValidationConfig
 from sentemb_core.method_settings import ICT, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
@@ -54,7 +54,7 @@ def corpus_report(documents: ArtifactRef) -> "CorpusReport":
     return CorpusReport.model_validate_json((opened(documents) / "report.json").read_text("utf-8"))
 
 
-def check_company(documents: ArtifactRef, trainings: Iterable[TrainingConfig]) -> None:
+def check_company(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> None:
     """Refuse (E102) documents of one sentence for a method that pairs two of them.
 
     Before the benchmark is drawn, which refuses them too where nothing else can judge: a person
@@ -66,9 +66,9 @@ def check_company(documents: ArtifactRef, trainings: Iterable[TrainingConfig]) -
 
     told = corpus_report(documents)
     counts = told.documents, told.documents_with_pairs, told.documents_with_counterpart
-    for training in trainings:
-        entry = entry_of(training.method.name)
-        if entry.pairs_sentences and not _keeps_the_query(training.method):
+    for method in methods:
+        entry = entry_of(method.name)
+        if entry.pairs_sentences and not _keeps_the_query(method):
             require_company(*counts, entry.name, entry.what)
 
 

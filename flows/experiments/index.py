@@ -1,7 +1,7 @@
 """Every experiment by its id, and what is asked of one: `python -m flows reproduce ID`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from flows.data_folder import DataTable, Seeds
 from flows.experiments import (
     seed_000,
     seed_001,
@@ -19,7 +20,6 @@ from flows.experiments import (
     seed_004_ablations,
 )
 from flows.experiments.shared_differences import with_shared
-from flows.method_table import CORPORA, Seeds
 from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, method_preset, trained_by
 from flows.presets import preset as start_preset
 from sentemb_core.configs import (
@@ -45,12 +45,13 @@ from sentemb_core.experiments import (
     SelfTrain,
     Step,
     Train,
+    undivided,
 )
 from sentemb_core.formats import nearest
 from sentemb_core.method_presets import encoder_of as preset_encoder
 from sentemb_core.method_settings import MethodSettings
 from sentemb_core.suite import Task, beir_task, chosen
-from sentemb_core.types import Config, Json
+from sentemb_core.types import Json
 from tasks.checks import check_model
 from tasks.registered_encoders import encoder_at
 
@@ -95,12 +96,11 @@ LONGEST_NAME = 80
 """Letters of an encoder's name in a file's, which may have 255 bytes."""
 
 
-class Reproduction(Config):
+class Reproduction(DataTable):
     """One experiment under a budget."""
 
     experiment: str
     preset: Literal["small", "paper"] = "small"
-    data: str = Field(description="Folder of the corpora and of the suite's files.")
     encoder: str | None = Field(
         default=None,
         min_length=1,
@@ -110,7 +110,6 @@ class Reproduction(Config):
     seeds: Seeds | None = Field(default=None, min_length=1, description="None: the budget's.")
     steps: int | None = Field(default=None, ge=1, description="Of a training; None: the budget's.")
     candidates: int | None = Field(default=None, ge=2, description="None: the budget's.")
-    max_documents: int | None = Field(default=None, ge=2, description="A sample of each corpus.")
 
     @field_validator("experiment")
     @classmethod
@@ -195,20 +194,14 @@ class Reproduction(Config):
         """What a document calls its table: one of another start has a place of its own."""
         return f"{self.experiment} {file_name(self.encoder)}" if self.encoder else self.experiment
 
-    def file(self, name: str) -> Path:
-        return Path(self.data) / f"{name}.parquet"
-
     def corpus(
         self, name: Corpus, sample: int | None = None, *, distinct: bool = False
     ) -> CorpusConfig:
-        """A corpus of the data folder, the whole of it or a sample; `distinct`: each text once."""
-        sizes = [size for size in (sample, self.max_documents) if size]
-        settings = {"source": str(self.file(name)), "max_documents": min(sizes, default=None)}
-        if self.preset == "paper":
-            settings["max_sentences"] = None
-        if distinct:
-            settings["id_column"] = CORPORA[name]["text_column"]
-        return CorpusConfig.model_validate(CORPORA[name] | settings)
+        """The whole of it or a sample; `distinct`: each text once."""
+        read = super().corpus(name, sample)
+        settings = {"max_sentences": None} if self.preset == "paper" else {}
+        settings |= {"id_column": read.text_column} if distinct else {}
+        return read.model_copy(update=settings)
 
     def method_of(self, step: Train) -> MethodSettings:
         """With lengths of text that the preset's encoder can read."""
@@ -228,29 +221,39 @@ class Reproduction(Config):
         return base.model_copy(update={one: asked[one] for one in left_open if one in asked})
 
     def steps_of(self, arm: Arm) -> tuple[Step, ...]:
-        """The arm's, without a temperature where inner products are compared (seed 000, Eq. 1).
-
-        One for cosines would leave them no gradient.
-        """
+        """The arm's, without a temperature where inner products are compared."""
         dot = self.encoder_of(arm).similarity == "dot"
         return tuple(map(undivided, arm.steps)) if dot else arm.steps
 
-    def training(
-        self, method: MethodSettings, seed: int, times: float = 1.0, batch_size: int | None = None
-    ) -> TrainingConfig:
-        """One training: the budget, its method's preset, the table's and the arm's own settings.
+    def training_of(self, step: Train | SelfTrain | Label, seed: int) -> TrainingConfig:
+        """How an arm learns in one step, and what that may cost."""
+        match step:
+            case Train():
+                own = {"batch_size": step.batch_size, "learning_rate": step.learning_rate}
+                return self.training(self.method_of(step), step.times, own, seed)
+            case SelfTrain():
+                own = {"learning_rate": self.budget.round_learning_rate}
+                return self.training(step.method, step.times, own, seed)
+            case Label():
+                return self.fine_tuning(step, seed)
 
-        The later one wins. The method stays the arm's: a preset says how to train it, but not when
-        it is judged. An arm ends with its last step, unless the table stops all of its trainings.
+    def training(
+        self, method: MethodSettings, times: float, own: Json, seed: int
+    ) -> TrainingConfig:
+        """The budget, the method's preset, the table's and the step's own settings.
+
+        Later ones override earlier ones, but for the method: a preset says how to train it, and
+        not when it is judged. An arm ends with its last step, unless the table stops all of its
+        trainings.
         """
         budget = self.budget
         told = budget.model_dump(include={"batch_size", "learning_rate", "dtype", "threads"})
         preset = trained_by(method.name, *budget.presets)
         told |= {name: preset[name] for name in preset.keys() - STOPS} | budget.stated
-        own: Json = {"batch_size": batch_size} if batch_size else {}
+        told |= {name: value for name, value in own.items() if value is not None}
         steps = max(1, round(budget.steps * times))
         return TrainingConfig.model_validate(
-            told | own | {"method": method, "steps": steps, "seed": seed}
+            told | {"method": method, "steps": steps, "seed": seed}
         )
 
     def fine_tuning(self, step: Label, seed: int) -> TrainingConfig:
@@ -270,19 +273,9 @@ class Reproduction(Config):
         """When fine-tuning stops."""
         return LabelsConfig() if self.preset == "paper" else SMALL_EPOCHS
 
-    def round_training(self, step: SelfTrain, seed: int) -> TrainingConfig:
-        """One round of self-training under the budget."""
-        training = self.training(step.method, seed, step.times)
-        rate = self.budget.round_learning_rate or training.learning_rate
-        return training.model_copy(update={"learning_rate": rate})
-
     def absent_files(self) -> list[str]:
         """What it would read and the data folder does not have."""
         return self.absent(files_wanted(self.what, self.budget))
-
-    def absent(self, files: Iterable[str]) -> list[str]:
-        """Those that the data folder does not have."""
-        return [file for file in dict.fromkeys(files) if not (Path(self.data) / file).is_file()]
 
     def check_files(self) -> None:
         """Before anything runs.
@@ -317,19 +310,6 @@ def file_name(encoder: str) -> str:
 
 def told(value: str | int | tuple[int, ...]) -> list[str]:
     return [str(one) for one in (value if isinstance(value, tuple) else (value,))]
-
-
-def undivided(step: Step) -> Step:
-    """At a temperature of 1."""
-    if isinstance(step, Finish):
-        return step
-    methods = {"method": step.method, "paper": getattr(step, "paper", None)}
-    plain = {
-        name: method.model_copy(update={"temperature": 1.0})
-        for name, method in methods.items()
-        if method
-    }
-    return step.model_copy(update=plain)
 
 
 def task_of(column: Column) -> Task:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flows.attempt import attempted
 from flows.experiments.index import Reproduction, folder_of, task_of
-from flows.experiments.learning import Made, texts_of
+from flows.experiments.learning import texts_of
 from flows.scoring import System, result_on
 from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of
@@ -18,7 +18,7 @@ from tasks.validate import bm25_scores, random_scores, rescored_scores, validate
 
 
 def column_result(
-    asked: Reproduction, base: Made, arm: Arm, system: System, column: Column, seed: int
+    asked: Reproduction, base: ArtifactRef, arm: Arm, system: System, column: Column, seed: int
 ) -> ArtifactRef:
     """What the judge of a column says."""
     if column.judge == CASE:

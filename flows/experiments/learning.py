@@ -1,44 +1,24 @@
 """How an arm's encoder is made: the base that all share, then the arm's steps."""
 
-from collections.abc import Sequence
+from functools import partial
 
-from flows.annotation import annotation_of
 from flows.experiments.index import Reproduction
-from flows.fine_tune import training_on_labels
+from flows.row_steps import RowTexts, Rules, encoder_after, labels_of
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
+from sentemb_core.configs import CorpusConfig, EncoderConfig
 from sentemb_core.errors import RecipeError
-from sentemb_core.experiments import Arm, Corpus, Finish, Label, SelfTrain, Step, Train
+from sentemb_core.experiments import Arm, Corpus, Label, Train
 from sentemb_core.formats import counted
 from sentemb_core.method_settings import Condenser
-from sentemb_core.stopping import verdict
-from sentemb_core.types import ArtifactRef, Value
+from sentemb_core.types import ArtifactRef
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
-from tasks.encode import finished_encoder, pooled_as, start_encoder
-from tasks.labels import draw_labels
-from tasks.rows import Annotation, Labelled
+from tasks.encode import pooled_as
 from tasks.segments import tell_segmented
 from tasks.train import train_encoder
-from tasks.validate import recall_at_5, validate_encoder
 
 
-class ArmTexts(Value):
-    """A corpus as arms read it; those with counterparts can judge."""
-
-    documents: ArtifactRef
-    sentences: ArtifactRef
-    benchmark: ArtifactRef | None
-
-
-class Made(Value):
-    """An encoder on its way, and what the first round of self-training began with."""
-
-    encoder: ArtifactRef
-    initial: ArtifactRef | None = None
-
-
-def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
+def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> ArtifactRef:
     """The encoder that every arm of every seed starts from, as the papers start from one BERT.
 
     `config` says how it is read; none: as the budget has it.
@@ -46,19 +26,21 @@ def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> Made:
     budget = asked.budget
     named = config or budget.base.encoder
     if not budget.base.reads_corpus:
-        return Made(encoder=encoder_from(named, None))
+        return encoder_from(named, None)
     documents = documents_of(asked.corpus(budget.base.corpus))
     encoder = encoder_from(named, documents)
     if not budget.base.times:
-        return Made(encoder=encoder)
-    training = asked.training(Condenser(), budget.base.encoder.seed, budget.base.times).model_copy(
-        update={"learning_rate": budget.base.learning_rate}
+        return encoder
+    stage = Train(
+        method=Condenser(), times=budget.base.times, learning_rate=budget.base.learning_rate
     )
-    made = train_encoder(encoder, tokenise_sentences(documents, None, encoder), training)
-    return Made(encoder=made.model)
+    training = asked.training_of(stage, budget.base.encoder.seed)
+    return train_encoder(encoder, tokenise_sentences(documents, None, encoder), training).model
 
 
-def texts_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None = None) -> ArmTexts:
+def texts_of(
+    asked: Reproduction, base: ArtifactRef, corpus: Corpus, arm: Arm | None = None
+) -> RowTexts:
     """Documents, tokens, and the pool of a corpus whose documents have counterparts.
 
     What an arm trains on may be a part of it.
@@ -68,8 +50,8 @@ def texts_of(asked: Reproduction, base: Made, corpus: Corpus, arm: Arm | None = 
         config = asked.corpus(corpus, sample_of(arm, config), distinct=arm.distinct)
     documents = documents_of(config)
     benchmark = draw_benchmark(documents, asked.pool) if config.counterpart_column else None
-    sentences = tokenise_sentences(documents, benchmark, base.encoder)
-    return ArmTexts(documents=documents, sentences=sentences, benchmark=benchmark)
+    sentences = tokenise_sentences(documents, benchmark, base)
+    return RowTexts(documents=documents, sentences=sentences, benchmark=benchmark)
 
 
 def sample_of(arm: Arm, config: CorpusConfig) -> int | None:
@@ -79,13 +61,15 @@ def sample_of(arm: Arm, config: CorpusConfig) -> int | None:
     return max(2, round(arm.share * document_count(documents_of(config))))
 
 
-def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -> tuple[str, ...]:
+def less_than_asked(
+    asked: Reproduction, base: ArtifactRef, arm: Arm, corpus: Corpus
+) -> tuple[str, ...]:
     """Documents and labels that the corpus has, where the arm asks for more."""
     if not arm.steps:
         return ()
     texts = texts_of(asked, base, corpus, arm)
     found = [
-        (labels_for(step, texts, asked).count, step.count)
+        (labels_of(texts, asked.pool.label_share, step.count).count, step.count)
         for step in arm.steps
         if isinstance(step, Label) and step.count
     ]
@@ -96,18 +80,18 @@ def less_than_asked(asked: Reproduction, base: Made, arm: Arm, corpus: Corpus) -
 
 
 def arm_encoder(
-    asked: Reproduction, base: Made, arm: Arm, corpus: Corpus, seed: int
+    asked: Reproduction, base: ArtifactRef, arm: Arm, corpus: Corpus, seed: int
 ) -> ArtifactRef:
-    """The arm's encoder: what its steps make of the base; of several fine-tunings the best."""
+    """What the arm's steps make of the base."""
     require_head(arm, asked)
-    made = read_by(arm, asked, base)
+    start = read_by(arm, asked, base)
     texts = texts_of(asked, base, corpus, arm)
-    tuned: list[ArtifactRef] = []
-    for step in asked.steps_of(arm):
-        made = after_step(step, made, texts, asked, seed)
-        tuned += [made.encoder] if isinstance(step, Label) else []
-    chosen = len(tuned) > 1 and tuned[-1] == made.encoder
-    return best_of(tuned, texts) if chosen else made.encoder
+    steps = asked.steps_of(arm)
+    for step in steps:
+        if isinstance(step, Train):
+            tell_segmented(asked.method_of(step), texts.sentences, start)
+    rules = Rules(partial(asked.training_of, seed=seed), seed, asked.limits, asked.pool.label_share)
+    return encoder_after(steps, start, texts, rules)
 
 
 def require_head(arm: Arm, asked: Reproduction) -> None:
@@ -129,83 +113,8 @@ def require_head(arm: Arm, asked: Reproduction) -> None:
         )
 
 
-def best_of(tuned: Sequence[ArtifactRef], texts: ArmTexts) -> ArtifactRef:
-    """The fine-tuned encoder of the highest R@5 on validation, the first of equals (seed 000).
-
-    InfoCSE++ is asked for its best cycle, and who is held against it may fall back, too.
-    """
-    assert texts.benchmark is not None, "labels are counterparts"
-    scores = [validate_encoder(one, texts.sentences, texts.benchmark) for one in tuned]
-    return tuned[verdict([recall_at_5(one) for one in scores]).best]
-
-
-def read_by(arm: Arm, asked: Reproduction, base: Made) -> Made:
+def read_by(arm: Arm, asked: Reproduction, base: ArtifactRef) -> ArtifactRef:
     """The base under the arm's own pooling and similarity."""
     config = asked.encoder_of(arm)
-    made = base if config == asked.budget.base.encoder else base_of(asked, config)
-    return Made(encoder=pooled_as(made.encoder, arm.pooling)) if arm.pooling else made
-
-
-def after_step(step: Step, before: Made, texts: ArmTexts, asked: Reproduction, seed: int) -> Made:
-    """The encoder after one step."""
-    match step:
-        case Train():
-            method = asked.method_of(step)
-            tell_segmented(method, texts.sentences, before.encoder)
-            training = asked.training(method, seed, step.times, step.batch_size)
-            judge = judges(texts, training)
-            made = train_encoder(before.encoder, texts.sentences, training, benchmark=judge)
-            return Made(encoder=made.model)
-        case SelfTrain():
-            found = annotated(step, before.encoder, texts)
-            training = asked.round_training(step, seed)
-            initial = before.initial or before.encoder
-            made = train_encoder(
-                initial if step.anew else before.encoder,
-                texts.sentences,
-                training,
-                clusters=found.clusters,
-                pairs=found.pairs,
-                benchmark=judges(texts, training),
-            )
-            return Made(encoder=made.model, initial=initial)
-        case Label():
-            return Made(encoder=labelled_encoder(step, before.encoder, texts, asked, seed))
-        case Finish():
-            return Made(encoder=finished_encoder(before.encoder, texts.sentences, step.map, seed))
-
-
-def judges(texts: ArmTexts, training: TrainingConfig) -> ArtifactRef | None:
-    """The pool that a training stops by, if it is validated at all."""
-    return texts.benchmark if training.evaluate_every else None
-
-
-def annotated(step: SelfTrain, student: ArtifactRef, texts: ArmTexts) -> Annotation:
-    """What the annotator finds, by the partition of its graph or by k-means."""
-    annotator, sentences = student, texts.sentences
-    if step.annotator == "minilm":
-        annotator = minilm()
-        sentences = tokenise_sentences(texts.documents, texts.benchmark, annotator)
-    return annotation_of(annotator, sentences, step.annotation)
-
-
-def labelled_encoder(
-    step: Label, encoder: ArtifactRef, texts: ArmTexts, asked: Reproduction, seed: int
-) -> ArtifactRef:
-    """The encoder of the best epoch on the labels outside the pool."""
-    assert texts.benchmark is not None, "labels are counterparts"
-    labels, tuning = labels_for(step, texts, asked), asked.fine_tuning(step, seed)
-    return training_on_labels(
-        labels, encoder, tuning, asked.limits, texts.benchmark, texts.sentences
-    ).model
-
-
-def labels_for(step: Label, texts: ArmTexts, asked: Reproduction) -> Labelled:
-    """The first labels by hash."""
-    assert texts.benchmark is not None, "labels are counterparts"
-    return draw_labels(texts.documents, texts.benchmark, asked.pool.label_share, step.count)
-
-
-def minilm() -> ArtifactRef:
-    """A supervised encoder (seed 000's SBERT), as it is."""
-    return start_encoder("minilm", EncoderConfig(name="minilm"), None)
+    start = base if config == asked.budget.base.encoder else base_of(asked, config)
+    return pooled_as(start, arm.pooling) if arm.pooling else start

@@ -1,11 +1,15 @@
 """A part of a table that fails leaves the others be; what would meet every part ends the table."""
 
+from pathlib import Path
+
 import pytest
 from httpx import ConnectError, Request, Response
 from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.attempt import attempted
 from sentemb_core.errors import EmptyPairsError, StorageError
+from sentemb_core.store.objects import Store
+from tasks.walking import making_plan
 
 REQUEST = Request("GET", "http://127.0.0.1:9/api")
 
@@ -34,3 +38,10 @@ def test_a_part_gives_what_it_makes_or_why_not():
 def test_what_every_later_part_would_meet_ends_the_table(error: Exception):
     with pytest.raises(type(error)):
         attempted("x", failing(error))
+
+
+@pytest.mark.parametrize("error", [EmptyPairsError("no pair"), KeyError("k")])
+def test_a_plan_tells_of_every_part_that_would_not_be_made(error: Exception, tmp_path: Path):
+    with making_plan(Store(tmp_path)) as plan:
+        _, why = attempted("x", failing(error))
+    assert [(one.verdict, one.why, one.part) for one in plan.told] == [("REFUSED", why, "x")]

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.claims import tables
+from flows import row_steps
 from flows.experiments import index, learning
 from flows.experiments.index import Reproduction, file_name
 from flows.experiments.judging import overlaps_with
@@ -164,8 +165,8 @@ def test_a_round_goes_on_or_starts_anew_from_what_the_first_began_with(
         made.append(trained.model)
         return Trained(model=trained.model, log=trained.log)
 
-    train = learning.train_encoder
-    monkeypatch.setattr(learning, "train_encoder", watched)
+    train = row_steps.train_encoder
+    monkeypatch.setattr(row_steps, "train_encoder", watched)
     steps = (Train(method=CONPONO()), SelfTrain(), SelfTrain(anew=anew))
     with without_prefect(Store.default()):
         learning.arm_encoder(

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows import experiment as running
+from flows import row_steps
 from flows.experiment import experiment
 from flows.experiments import index, judging, learning
 from flows.experiments.index import (
@@ -196,8 +197,8 @@ def test_the_head_of_the_base_goes_with_it_under_another_pooling(asked: Reproduc
         base = learning.base_of(asked)
         read = learning.read_by(arm, asked, base)
     store = Store.default()
-    heads = [(store.path(made.encoder) / HEAD_FILE).read_bytes() for made in (base, read)]
-    assert base.encoder != read.encoder
+    heads = [(store.path(made) / HEAD_FILE).read_bytes() for made in (base, read)]
+    assert base != read
     assert heads[0] == heads[1]
 
 
@@ -208,7 +209,7 @@ def test_every_arm_can_start_from_a_given_encoder_whose_head_is_gone_on_with(
     with without_prefect(Store.default()):
         stage = learning.base_of(asked)
     given = tmp_path / "condensed"
-    copytree(Store.default().path(stage.encoder), given)
+    copytree(Store.default().path(stage), given)
     other = Reproduction(experiment=WHOLE.id, data=asked.data, encoder=str(given))
     alone = {"arms": WHOLE.arms[5:6], "columns": WHOLE.columns[1:2], "claims": ()}
     monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE.model_copy(update=alone)})
@@ -260,7 +261,7 @@ def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reprodu
     found = made(asked)
     with without_prefect(Store.default()):
         texts = learning.texts_of(asked, learning.base_of(asked), "blog_usgov")
-        labels = learning.labels_for(ALL_LABELS, texts, asked).count
+        labels = row_steps.labels_of(texts, asked.pool.label_share, count=None).count
     assert 4 < labels < 40
     (told,) = (
         line for line in FindingsTable(what, asked.budget, found, {}).notes() if "Had less" in line
@@ -277,22 +278,22 @@ def test_an_arm_by_hicl_tells_the_share_of_texts_with_several_segments(
 ):
     with without_prefect(Store.default()), caplog.at_level("INFO", logger="sentemb_core.run"):
         base = learning.base_of(asked)
-        texts = learning.texts_of(asked, base, "blog_usgov")
         for method in (SimCSE(), HiCL(segment=30)):
-            learning.after_step(Train(method=method), base, texts, asked, 1)
+            arm = Arm(label="an arm", steps=(Train(method=method),))
+            learning.arm_encoder(asked, base, arm, "blog_usgov", 1)
     (told,) = [line for line in caplog.messages if "segment" in line]
     assert re.fullmatch(r"hicl: \d+\.\d % of 40 texts have more than one segment", told)
 
 
 def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
-    after_step = learning.after_step
+    after_step = row_steps.after_step
 
     def fails_for_simcse(step, *rest):
         if isinstance(step, Train) and step.method.name == "simcse":
             raise ZeroDivisionError("of nothing")
         return after_step(step, *rest)
 
-    monkeypatch.setattr(learning, "after_step", fails_for_simcse)
+    monkeypatch.setattr(row_steps, "after_step", fails_for_simcse)
     failed = {one.arm: one.error for one in made(asked) if one.error}
     assert failed == dict.fromkeys(("simcse", "first token"), "E000 ZeroDivisionError: of nothing")
 
@@ -345,14 +346,14 @@ def test_of_several_fine_tuned_encoders_the_best_on_validation_is_the_arms(
     """After so many steps."""
     made, told = [f"after {number}" for number in range(len(steps) + 1)], iter(scores)
 
-    def next_one(step: Step, before: SimpleNamespace, *_: object) -> SimpleNamespace:
-        return SimpleNamespace(encoder=made[made.index(before.encoder) + 1])
+    def next_one(step: Step, before: str, *_: object) -> str:
+        return made[made.index(before) + 1]
 
-    monkeypatch.setattr(learning, "read_by", lambda *_: SimpleNamespace(encoder=made[0]))
+    monkeypatch.setattr(learning, "read_by", lambda *_: made[0])
     monkeypatch.setattr(learning, "texts_of", lambda *_: SimpleNamespace(sentences=1, benchmark=1))
-    monkeypatch.setattr(learning, "after_step", next_one)
-    monkeypatch.setattr(learning, "validate_encoder", lambda *_: next(told))
-    monkeypatch.setattr(learning, "recall_at_5", lambda score: score)
+    monkeypatch.setattr(row_steps, "after_step", next_one)
+    monkeypatch.setattr(row_steps, "validate_encoder", lambda *_: next(told))
+    monkeypatch.setattr(row_steps, "recall_at_5", lambda score: score)
     arm = Arm(label="a", steps=steps)
     assert learning.arm_encoder(asked, None, arm, "blog_usgov", 1) == f"after {kept}"
 
@@ -539,7 +540,7 @@ def test_what_is_asked_for_wins_over_the_preset(data: str):
     asked = Reproduction(experiment="s000.t1", data=data, seeds=(7,), steps=5, candidates=10)
     budget = asked.budget
     assert (budget.seeds, budget.steps, budget.candidates) == ((7,), 5, 10)
-    assert asked.training(SimCSE(), 7).steps == 5
+    assert asked.training_of(Train(method=SimCSE()), 7).steps == 5
     paper = Reproduction(experiment="s000.t1", data=data, preset="paper").budget
     assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
 
@@ -572,10 +573,10 @@ def test_a_training_computes_in_what_the_machine_multiplies_fastest(
     """Where it is emulated, bfloat16 takes ten times as long as float32."""
     monkeypatch.setattr(index, "FAST", fast)
     asked = Reproduction(experiment="s001.t2", data=data)
-    made = (asked.training(SimCSE(), 42), asked.fine_tuning(ALL_LABELS, 42))
+    made = (asked.training_of(Train(method=SimCSE()), 42), asked.training_of(ALL_LABELS, 42))
     assert [one.dtype for one in made] == [fast, fast]
     of_words = Reproduction(experiment="s000.t2", data=data)
-    assert of_words.training(SimCSE(), 42).dtype == "float32"
+    assert of_words.training_of(Train(method=SimCSE()), 42).dtype == "float32"
 
 
 def test_a_training_of_the_preset_small_is_what_it_was(data: str, monkeypatch: pytest.MonkeyPatch):
@@ -583,13 +584,15 @@ def test_a_training_of_the_preset_small_is_what_it_was(data: str, monkeypatch: p
     monkeypatch.setattr(index, "FAST", "bfloat16")
     asked = Reproduction(experiment="s001.t2", data=data)
     method = {"name": "simcse", "temperature": 0.05, "mlm": 0.0, "mask_rate": 0.15}
-    assert asked.training(SimCSE(), 42).model_dump() == SMALL_TRAINING | {"method": method}
+    assert asked.training_of(Train(method=SimCSE()), 42).model_dump() == SMALL_TRAINING | {
+        "method": method
+    }
     words = {"batch_size": 128, "steps": 600, "dtype": "float32"}
     of_words = Reproduction(experiment="s000.t2", data=data)
-    assert of_words.round_training(SelfTrain(), 42).model_dump(exclude={"method"}) == (
+    assert of_words.training_of(SelfTrain(), 42).model_dump(exclude={"method"}) == (
         SMALL_TRAINING | words | {"learning_rate": 2e-3}
     )
-    tuning = by_epochs(of_words.fine_tuning(ALL_LABELS, 42), 640, of_words.limits)
+    tuning = by_epochs(of_words.training_of(ALL_LABELS, 42), 640, of_words.limits)
     assert tuning.method == FineTune()
     assert tuning.model_dump(exclude={"method", "checkpoint_every"}) == {
         **{key: value for key, value in SMALL_TRAINING.items() if key != "checkpoint_every"},
@@ -613,7 +616,7 @@ def test_with_the_papers_preset_each_method_is_trained_its_own_way(
 ):
     asked = Reproduction(experiment="s001.t2", data=data, preset="paper")
     (step,) = next(arm.steps for arm in asked.what.arms if arm.label == method)
-    made = asked.training(asked.method_of(step), 42)
+    made = asked.training_of(step, 42)
     assert (made.batch_size, made.learning_rate, made.schedule) == (batch, rate, schedule)
     assert (made.warmup, made.steps, made.seed) == (warmup, 31_250, 42)
     assert made.method == step.method
@@ -626,7 +629,7 @@ def test_every_training_of_the_papers_preset_is_of_its_methods_preset(what: Expe
     asked = Reproduction(experiment=what.id, data=data, preset="paper")
     budget = asked.budget
     for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
-        made = asked.training(step.method, 42, step.times, step.batch_size)
+        made = asked.training_of(step, 42)
         told = {"method", "steps", *budget.stated, *(("batch_size",) if step.batch_size else ())}
         told |= STOPS
         presets = PRESETS[step.method.name]
@@ -645,15 +648,15 @@ def test_every_training_of_the_papers_preset_is_of_its_methods_preset(what: Expe
 def test_seed_000_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, method: str):
     asked = Reproduction(experiment="s000.t1", data=data, preset="paper")
     (step,) = next(arm.steps for arm in asked.what.arms if arm.label == method)
-    made = asked.training(step.method, 42)
+    made = asked.training_of(step, 42)
     assert (made.optimizer, made.schedule, made.warmup) == ("adam", "constant", 0)
     assert (made.learning_rate, made.batch_size, made.chunk) == (2e-5, 3_200, 128)
-    assert asked.round_training(SelfTrain(), 42).learning_rate == 2e-5
+    assert asked.training_of(SelfTrain(), 42).learning_rate == 2e-5
 
 
 def test_the_papers_fine_tuning_has_its_own_batch_and_patience(data: str):
     asked = Reproduction(experiment="s000.t2", data=data, preset="paper")
-    tuning = by_epochs(asked.fine_tuning(ALL_LABELS, 42), 640, asked.limits)
+    tuning = by_epochs(asked.training_of(ALL_LABELS, 42), 640, asked.limits)
     assert (tuning.method.name, tuning.batch_size, tuning.optimizer) == ("fine_tune", 64, "adam")
     assert (tuning.steps, tuning.evaluate_every, tuning.patience) == (200, 10, 2)
 
@@ -709,7 +712,7 @@ def test_an_arm_of_the_papers_preset_is_an_encoder_of_inner_products(
     with without_prefect(Store.default()):
         base = learning.base_of(asked)
         trained = learning.arm_encoder(asked, base, arm, "blog_usgov", 1)
-    found = [load_encoder(opened(one)).similarity for one in (base.encoder, trained)]
+    found = [load_encoder(opened(one)).similarity for one in (base, trained)]
     assert found == ["cosine", "dot"]
 
 
@@ -728,7 +731,7 @@ def trainings(what: Experiment) -> Iterator[tuple[int, int]]:
     """Steps and batch of every training by a method under the small preset."""
     asked = Reproduction(experiment=what.id, data="")
     for step in (step for arm in what.arms for step in arm.steps if isinstance(step, Train)):
-        training = asked.training(step.method, 42, step.times, step.batch_size)
+        training = asked.training_of(step, 42)
         yield training.steps, training.batch_size
 
 
@@ -814,9 +817,9 @@ def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, mon
     with without_prefect(Store.default()):
         base = learning.base_of(asked)
         texts = learning.texts_of(asked, base, "blog_usgov")
-        monkeypatch.setattr(learning, "train_encoder", watched)
-        for step in (Train(method=CONPONO()), SelfTrain()):
-            learning.after_step(step, base, texts, asked, 1)
+        monkeypatch.setattr(row_steps, "train_encoder", watched)
+        arm = Arm(label="a", steps=(Train(method=CONPONO()), SelfTrain()))
+        learning.arm_encoder(asked, base, arm, "blog_usgov", 1)
     assert texts.benchmark is not None
     assert given == [texts.benchmark if stated else None] * 2
 

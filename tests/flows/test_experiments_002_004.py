@@ -246,7 +246,7 @@ def test_the_papers_preset_takes_the_steps_of_its_slides(
     monkeypatch.setattr(index, "EXPERIMENTS", REAL)
     asked = Reproduction(experiment=id, data="data", preset="paper")
     steps = {
-        arm.label: asked.training(step.method, 1, step.times).steps
+        arm.label: asked.training_of(step, 1).steps
         for arm in asked.what.arms
         for step in arm.steps
         if isinstance(step, Train)

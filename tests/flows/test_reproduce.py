@@ -2,9 +2,7 @@
 
 import json
 import re
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +11,8 @@ import pytest
 from httpx import ConnectError
 
 from flows import few_shot as shots
-from flows import reproduce
+from flows import reproduce, row_steps
+from flows.data_folder import looked_for
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
 from flows.method_table import (
@@ -23,17 +22,17 @@ from flows.method_table import (
     VARIANTS,
     MethodTable,
     Start,
-    looked_for,
 )
+from flows.presets import method_preset
 from flows.reproduce import methods_small
 from flows.settings import checked_as
 from flows.table_commands import table_settings
 from sentemb_core import console
-from sentemb_core.configs import CorpusConfig, TrainingConfig
+from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.evaluation.results import TaskResult
-from sentemb_core.experiments import Corpus
+from sentemb_core.experiments import Corpus, Label
 from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
@@ -168,7 +167,11 @@ def test_variants_are_trained_as_their_settings_say(data: str):
     assert {"cluster_by_kmeans", "cluster_sentences"} < set(used)
     dot = "infocse_idc_dot"
     assert asked.start("transformer", 42, dot).similarity == "dot"
-    assert asked.training(dot, "transformer", 42).method.temperature == 1
+    steps = asked.steps_of(dot, "transformer")
+    assert [asked.training_of(step, "transformer", 42).method.temperature for step in steps] == [
+        1,
+        1,
+    ]
 
 
 def test_sg_opt_does_not_start_where_its_copy_already_is():
@@ -243,17 +246,16 @@ def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
     [("minilm", 1e-4, 100, 100), ("transformer", 5e-4, 3_000, 1_000)],
 )
 def test_a_condenser_stage_learns_no_slower_than_its_paper_and_long_enough(
-    start: Start, rate: float, stage_steps: int, own_steps: int, monkeypatch: pytest.MonkeyPatch
+    start: Start, rate: float, stage_steps: int, own_steps: int
 ):
-    def told(encoder: None, sentences: None, training: TrainingConfig) -> SimpleNamespace:
-        return SimpleNamespace(model=training)
-
-    monkeypatch.setattr(reproduce, "train_encoder", told)
-    row = MethodTable(data="").training("diffcse", start, 1)
-    block = SimpleNamespace(start=None, sentences=None)
-    stage = reproduce.condenser_stage(row, start, block)
+    asked = MethodTable(data="")
+    stage, own = (asked.training_of(step, start, 1) for step in asked.steps_of("diffcse", start))
     assert (stage.method.name, stage.learning_rate) == ("condenser", rate)
-    assert (stage.steps, reproduce.condensed(row, start, block).steps) == (stage_steps, own_steps)
+    assert (own.method.name, own.learning_rate) == (
+        "diffcse",
+        method_preset(start)["training"]["learning_rate"],
+    )
+    assert (stage.steps, own.steps) == (stage_steps, own_steps)
 
 
 def test_a_condenser_of_single_sentences_is_asked_for_others(data: str):
@@ -328,14 +330,14 @@ def test_a_plan_tells_of_every_cell(data: str):
 
 
 def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeypatch):
-    learnt_encoder = reproduce.learnt_encoder
+    after_step = row_steps.after_step
 
-    def fails_for_simcse(training, start, block):
-        if training.method.name == "simcse":
+    def fails_for_simcse(step, *rest):
+        if step.method.name == "simcse":
             raise ZeroDivisionError("of nothing")
-        return learnt_encoder(training, start, block)
+        return after_step(step, *rest)
 
-    monkeypatch.setattr(reproduce, "learnt_encoder", fails_for_simcse)
+    monkeypatch.setattr(row_steps, "after_step", fails_for_simcse)
     *_, before, failed = made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
     assert (before.error, failed.error) == ("", "E000 ZeroDivisionError: of nothing")
     assert lines([failed])[0][2:4] == ["simcse", "E000"]
@@ -371,7 +373,7 @@ def test_a_full_disk_and_a_lost_server_end_the_table_not_a_cell(data: str, monke
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(reproduce, "learnt_encoder", fails)
+    monkeypatch.setattr(row_steps, "after_step", fails)
     with pytest.raises(type(error)):
         made(table(data, corpora=["blog_usgov"], methods=["conpono", "simcse"]))
     assert last_runs(Store.default())[0].state == "failed"
@@ -402,7 +404,7 @@ def test_a_row_is_any_method_or_a_variant_of_one():
     config = MethodTable(data="")
     for start in config.encoders:
         for row in METHODS:
-            assert config.training(row, start, seed=1).method.name == METHODS[row]["name"]
+            assert config.steps_of(row, start)[-1].method.name == METHODS[row]["name"]
 
 
 def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
@@ -613,47 +615,32 @@ def test_the_best_of_a_number_of_labels_is_the_best_of_the_same_seeds(monkeypatc
     assert (lead.best, lead.other, lead.mean) == ("better", "lucky", 0.25)
 
 
-@pytest.mark.parametrize(("second", "kept"), [(0.5, "first"), (0.6, "second"), (0.4, "first")])
-def test_infocse_plus_meets_the_labels_in_either_cycle_and_keeps_the_better_one(
-    data: str, monkeypatch, second: float, kept: str
-):
-    told: list[str] = []
-    judged = iter(["first", "second"])
-
-    def step(name: str, *_: object) -> str:
-        told.append(name)
-        return name
-
-    def scored(_: str, block: object, cell: MethodCell) -> MethodCell:
-        return cell.model_copy(update={"scores": next(judged)})
-
-    for name in ("learnt_encoder", "tuned_encoder", "self_annotated"):
-        monkeypatch.setattr(shots, name, partial(step, name))
-    monkeypatch.setattr(shots, "scored_cell", scored)
-    monkeypatch.setattr(shots, "recall_at_5", {"first": 0.5, "second": second}.get)
-    config = few(data)
-    training, tuning = config.training(PLUS, "static", 1), config.fine_tuning("static", 1)
-    cell = measured(PLUS, 1, labels=4)
-    with without_prefect(Store.default()):
-        found = shots.tuned_cell("plus", cell, training, tuning, config, SimpleNamespace())
-    assert told == ["learnt_encoder", "tuned_encoder", "self_annotated", "tuned_encoder"]
-    assert found.scores == kept
+@pytest.mark.parametrize(
+    ("start", "shares"), [("static", [0.25, 0.25, None, 0.5, None]), ("minilm", [0.5, None] * 2)]
+)
+def test_infocse_plus_meets_the_labels_in_either_cycle(start: Start, shares: list[float | None]):
+    """Each cycle has half of what a method without cycles has."""
+    asked = few("data")
+    steps = asked.point_steps(PLUS, 4, start)
+    assert [getattr(step, "times", None) for step in steps] == shares
+    assert {step.count for step in steps if isinstance(step, Label)} == {4}
 
 
-def test_infocse_plus_says_how_many_steps_each_of_its_cycles_has(data: str, monkeypatch):
-    """Half of what a method without cycles has."""
-    trained: list[int] = []
-
-    def watched(name: str, training: TrainingConfig, *rest: object) -> ArtifactRef:
-        trained.append(training.steps)
-        return getattr(reproduce, name)(training, *rest)
-
-    for name in ("learnt_encoder", "self_annotated"):
-        monkeypatch.setattr(shots, name, partial(watched, name))
+def test_a_method_says_how_many_steps_each_of_its_cycles_has(data: str):
     cells = shot(few(data, counts=[4], methods=["infocse_idc"]))
     told = {cell.method: (cell.cycles, cell.steps) for cell in cells if cell.labels}
     assert told == {NOTHING: (1, 0), PLUS: (2, 2), "infocse_idc": (1, 4)}
-    assert trained == [2, 2, 4, 4], "a cycle, a cycle, and without labels and with them"
+
+
+def test_inner_products_meet_the_labels_without_a_temperature():
+    """One for cosines would leave them no gradient."""
+    asked = few("data", methods=["infocse_idc", "infocse_idc_dot"])
+    for row, temperature in (("infocse_idc", 0.05), ("infocse_idc_dot", 1.0)):
+        trainings = [
+            asked.training_of(step, "static", 1) for step in asked.point_steps(row, 4, "static")
+        ]
+        assert trainings[-1].method.name == "fine_tune"
+        assert {training.method.temperature for training in trainings} == {temperature}
 
 
 def test_a_plan_of_few_shot_curves_tells_of_every_cell_before_a_cycle_is_judged(data: str):
