@@ -148,7 +148,7 @@ def benchmark(
     json: Json = False,
 ) -> int:
     """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
-    from flows.table_commands import benchmark_command, corpus_named
+    from flows.benchmark_commands import benchmark_command, corpus_named
 
     given = vars(options) | {"models": models, "fusion": fusion, "out": out}
     source = corpus_named(corpus_file, corpus.given())
@@ -166,7 +166,7 @@ def compare(
     json: Json = False,
 ) -> int:
     """Say which differences of two models are real: a paired bootstrap on every task."""
-    from flows.table_commands import compare_command, corpus_named
+    from flows.benchmark_commands import compare_command, corpus_named
 
     given = vars(options) | {"models": [first, second]}
     return compare_command(given, corpus_named(corpus_file, corpus.given()), as_json=json)

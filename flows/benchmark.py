@@ -13,7 +13,7 @@ from flows.benchmark_settings import BenchmarkSettings
 from flows.scoring import System, reads_vectors, result_on
 from flows.seen import overlap_with
 from flows.short_names import labelled
-from flows.steps import documents_of
+from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.errors import UsageError
@@ -33,12 +33,11 @@ from tasks.benchmark import (
     placed,
     result_of,
 )
-from tasks.encode import start_encoder
 from tasks.following import recorded
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registered_encoders import resolve
-from tasks.sources import by_bytes, digest_of_encoder, revision_of
+from tasks.sources import digest_of_encoder
 from tasks.tables.duel import Duel
 from tasks.tables.scoreboard import (
     Lead,
@@ -162,8 +161,7 @@ def encoder_of(model: str) -> ArtifactRef:
     if is_checkpoint(model):
         folder = str(resolve(model))
         return kept_encoder(folder, digest_of_encoder(folder))
-    named = EncoderConfig(name=model, max_length=LONGEST)
-    return start_encoder(model, by_bytes(named), None, revision_of(model))
+    return encoder_from(EncoderConfig(name=model, max_length=LONGEST), None)
 
 
 @sub_flow(name="system", flow_run_name="{label}")

@@ -59,14 +59,14 @@ def experiment(asked: Reproduction) -> FindingsTable:
             log.info("%s, seed %d: %s", found[0].arm, found[0].seed, found[0].error or "done")
         read = overlaps_with(asked)
         return FindingsTable(
-            asked.what,
-            asked.budget,
-            made,
-            asked.model_dump(mode="json"),
-            asked.left_out,
-            largest_overlaps([one.overlap for one in read if one.overlap]),
-            pools_told(pools_of(asked)),
-            {one.corpus: one.error for one in read if one.error},
+            what=asked.what,
+            budget=asked.budget,
+            findings=made,
+            settings=asked.model_dump(mode="json"),
+            left_out=asked.left_out,
+            overlaps=largest_overlaps([one.overlap for one in read if one.overlap]),
+            pools=pools_told(pools_of(asked)),
+            unmeasured={one.corpus: one.error for one in read if one.error},
         )
 
 

@@ -1,6 +1,7 @@
 """What a plan says: every stage, and why it would run or not."""
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 
 MANY = 60
 """Stages, above which a plan is told a line a part: nobody reads the 877 of a paper's table."""
+
+
+def planned(walk: Callable[[], object], as_json: bool) -> int:
+    """Show what each stage of a flow would do, found by walking its code."""
+    from sentemb_core.store.objects import Store
+    from tasks.walking import making_plan
+
+    with making_plan(Store.default()) as plan:
+        walk()
+    return show_told(plan, as_json)
 
 
 def show_told(plan: "Plan", as_json: bool) -> int:

@@ -6,12 +6,13 @@ from typing import NamedTuple
 from flows.annotation import annotation_of
 from flows.fine_tune import training_on_labels
 from flows.presets import SMALL_EPOCHS
+from flows.steps import encoder_from
 from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.experiments import Finish, Label, SelfTrain, Step, Train
 from sentemb_core.stopping import verdict
 from sentemb_core.types import ArtifactRef, Value
 from tasks.corpus import tokenise_sentences
-from tasks.encode import finished_encoder, start_encoder
+from tasks.encode import finished_encoder
 from tasks.labels import draw_labels
 from tasks.rows import Annotation, Labelled
 from tasks.train import train_encoder
@@ -96,7 +97,7 @@ def annotated(step: SelfTrain, student: ArtifactRef, texts: RowTexts) -> Annotat
 
 def minilm() -> ArtifactRef:
     """A supervised encoder (seed 000's SBERT), as it is."""
-    return start_encoder("minilm", EncoderConfig(name="minilm"), None)
+    return encoder_from(EncoderConfig(name="minilm"), None)
 
 
 def labelled_encoder(

@@ -1,13 +1,13 @@
 """What every run of the command line stands in: its log, and a server to be watched on."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from flows.environment import home, log_file
 from flows.logs import logged
 from flows.server import served
 from sentemb_core.console import remark
-from sentemb_core.errors import RegistryError, StorageError
+from sentemb_core.errors import BadDataError, RegistryError, StorageError
 from sentemb_core.formats import are, counted
 from sentemb_core.store.runs import begun_here, read_run
 from tasks.checks import check_faiss
@@ -45,3 +45,8 @@ def kept_of(runs: Sequence[str]) -> str:
         f"{counted(done, 'finished stage')} {are(done)} kept, and a training up to its last "
         f"checkpoint: `python -m flows resume {run.id}` goes on from there."
     )
+
+
+def refusals(errors: Iterable[str]) -> int:
+    """Bad data (3) where a part of a table was refused: the rest of it stands."""
+    return BadDataError.exit_code if any(errors) else 0

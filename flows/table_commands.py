@@ -1,26 +1,23 @@
-"""The verbs that make tables: methods, experiments, benchmarks, comparisons."""
+"""The verb that makes the papers' tables, and what a record of any table goes on with."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flows.benchmark_commands import benchmark_plan, duel_plan, run_benchmark, run_duel
 from flows.environment import prepare
-from flows.plan_table import show_told
-from flows.running import running
-from flows.settings import checked_as, lasting, whole
-from flows.store_commands import resolved
+from flows.plan_table import planned
+from flows.running import refusals, running
+from flows.settings import checked_as, lasting
 from sentemb_core.console import emit, remark, show, terminal_table
-from sentemb_core.errors import BadDataError, UsageError
-from sentemb_core.places import is_checkpoint
+from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
-from tasks.checks import check_corpus, check_model
 
 if TYPE_CHECKING:
-    from flows.benchmark_settings import BenchmarkSettings
     from flows.experiments.index import Reproduction
     from flows.method_table import MethodTable
     from tasks.tables.cells import MethodCell
@@ -202,183 +199,14 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     from flows.few_shot import FewShotTable, few_shot_cells
     from flows.reproduce import cells
     from flows.reproduce import walked as walked_cells
-    from sentemb_core.store.objects import Store
-    from tasks.walking import making_plan
 
-    with making_plan(Store.default()) as plan:
-        match table:
-            case Reproduction():
-                walked(table)
-            case FewShotTable():
-                walked_cells(table, few_shot_cells(table))
-            case _:
-                walked_cells(table, cells(table))
-    return show_told(plan, as_json)
-
-
-def benchmark_command(
-    given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
-) -> int:
-    prepare()
-    config = from_anywhere(benchmark_settings(given, corpus))
-    check_rows(config.models)
-    check_models(config.models)
-    return benchmark_plan(config, as_json) if dry_run else run_benchmark(config, as_json)
-
-
-def corpus_named(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
-    """The corpus that --corpus names, read as its options say; empty without it.
-
-    Raises:
-        UsageError: options without a corpus.
-    """
-    if given and not file:
-        option = next(iter(given)).replace("_", "-")
-        raise UsageError(
-            f"--{option} says how a corpus is read, and none is named: name it with --corpus FILE."
-        )
-    return {"source": file, **given} if file else {}
-
-
-def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "BenchmarkSettings":
-    """What was asked for; its files are looked for before anything runs.
-
-    Only `prepare` keeps the reading of a corpus that a hub's name may be from the network.
-    """
-    from flows.benchmark_settings import BenchmarkSettings
-
-    if empty := [name for name in ("tasks", "beir") if given[name] == []]:
-        raise UsageError(f"--{empty[0]} wants a name or more behind it: add them, or leave it out.")
-    asked = {name: value for name, value in given.items() if value is not None}
-    asked.setdefault("data", os.environ.get("SENTEMB_DATA"))
-    config = checked_as(BenchmarkSettings, asked | ({"corpus": corpus} if corpus else {}))
-    config.check_files()
-    if config.corpus:
-        check_corpus(config.corpus)
-    return config
-
-
-def check_rows(models: Iterable[str]) -> None:
-    """A model of a benchmark is none of the rows that stand in its table anyway."""
-    from flows.benchmark import fixed_row
-
-    for model in models:
-        if fixed_row(model):
-            raise UsageError(
-                f"{model} stands in every table of retrieval by itself: name models alone. "
-                f"`compare {model} MODEL` says which differences are real; a folder of this name "
-                f"is ./{model}."
-            )
-
-
-def check_models(models: Iterable[str]) -> None:
-    """Look for them before anything runs, as their encoders will be (`benchmark.encoder_of`)."""
-    for model in models:
-        if is_checkpoint(model):
-            resolved(model)
-        if not model.startswith("models:"):
-            check_model(model)
-
-
-def from_anywhere(config: "BenchmarkSettings") -> "BenchmarkSettings":
-    """With whole paths to all that it names: its record is gone on with from any folder."""
-    from flows.benchmark import fixed_row
-    from flows.benchmark_settings import BenchmarkSettings
-
-    corpus = config.corpus
-    paths = {
-        "models": tuple(model if fixed_row(model) else whole(model) for model in config.models),
-        "beir": tuple(map(whole, config.beir)),
-        "data": config.data and whole(config.data),
-        "out": config.out and str(Path(config.out).absolute()),  # it may be yet to come
-        "corpus": corpus and corpus.model_copy(update={"source": whole(corpus.source)}),
-    }
-    return checked_as(BenchmarkSettings, dict(config) | paths)
-
-
-def benchmark_plan(config: "BenchmarkSettings", as_json: bool) -> int:
-    """What each stage of a benchmark would do."""
-    config.check_files()
-    from flows.benchmark import scoreboard
-    from sentemb_core.store.objects import Store
-    from tasks.benchmark import placed
-    from tasks.tables.scoreboard import not_run
-    from tasks.walking import making_plan
-
-    with making_plan(Store.default()) as plan:
-        scoreboard(config, "plan")
-    shown = show_told(plan, as_json)
-    if not as_json:
-        absent = not_run(placed(task, folder) for task, folder in config.places())
-        show(*(f"{task}: {note}" for task, note in absent.items()))
-    return shown
-
-
-def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
-    config.check_files()
-    if config.out:
-        make_folder(config.out)
-    from flows.benchmark import benchmark, folder_of
-    from tasks.tables.scoreboard_tables import board_json, scoreboard_tables
-
-    with running():
-        board = benchmark(config)
-    if as_json:
-        emit(board_json(board))
-    else:
-        show(*scoreboard_tables(board), f"Table and figure: {folder_of(config, board.run)}")
-    return refusals(score.error for score in board.scores)
-
-
-def make_folder(out: str) -> None:
-    """For a table, before it is made.
-
-    Raises:
-        UsageError: There cannot be one.
-    """
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"A table and its figure lie in a folder, and {out} cannot be one: {error.strerror}. "
-            "Name another by --out."
-        ) from error
-
-
-def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
-    prepare()
-    config = from_anywhere(benchmark_settings(given, corpus))
-    from flows.benchmark import comparable, fixed_row
-
-    comparable(config)
-    check_models(model for model in config.models if not fixed_row(model))
-    return run_duel(config, as_json)
-
-
-def run_duel(config: "BenchmarkSettings", as_json: bool) -> int:
-    config.check_files()
-    from flows.benchmark import compare
-    from tasks.tables.duel import duel_json, duel_tables
-
-    with running():
-        duel = compare(config)
-    if as_json:
-        emit(duel_json(duel))
-    else:
-        show(*duel_tables(duel))
-    return refusals(score.error for score in duel.scores)
-
-
-def duel_plan(config: "BenchmarkSettings", as_json: bool) -> int:
-    """What each stage of a comparison would do."""
-    config.check_files()
-    from flows.benchmark import duel
-    from sentemb_core.store.objects import Store
-    from tasks.walking import making_plan
-
-    with making_plan(Store.default()) as plan:
-        duel(config)
-    return show_told(plan, as_json)
+    match table:
+        case Reproduction():
+            return planned(partial(walked, table), as_json)
+        case FewShotTable():
+            return planned(partial(walked_cells, table, few_shot_cells(table)), as_json)
+        case _:
+            return planned(partial(walked_cells, table, cells(table)), as_json)
 
 
 class Job(NamedTuple):
@@ -413,8 +241,3 @@ def table_job(config: Json) -> Job | None:
 
 def job_of_table(table: "MethodTable | Reproduction") -> Job:
     return Job(partial(run_table, table), partial(table_plan, table))
-
-
-def refusals(errors: Iterable[str]) -> int:
-    """Bad data (3) where a model was refused on a task: the rest of the table stands."""
-    return BadDataError.exit_code if any(errors) else 0

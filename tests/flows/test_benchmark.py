@@ -21,19 +21,19 @@ from httpx import ConnectError
 from flows import benchmark
 from flows.__main__ import app
 from flows.benchmark import compare, duel, encoder_of, scoreboard
-from flows.benchmark_settings import BenchmarkSettings
-from flows.scoring import result_on
-from flows.settings import checked_as
-from flows.short_names import labelled
-from flows.table_commands import (
+from flows.benchmark_commands import (
     benchmark_settings,
     check_models,
     from_anywhere,
-    refusals,
     run_benchmark,
     run_duel,
-    table_job,
 )
+from flows.benchmark_settings import BenchmarkSettings
+from flows.running import refusals
+from flows.scoring import result_on
+from flows.settings import checked_as
+from flows.short_names import labelled
+from flows.table_commands import table_job
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -613,7 +613,7 @@ def test_a_corpus_is_looked_at_only_when_the_network_is_off(
         found.append(os.environ.get("HF_HUB_OFFLINE"))
         raise UsageError("seen")
 
-    monkeypatch.setattr("flows.table_commands.check_corpus", looked_at)
+    monkeypatch.setattr("flows.benchmark_commands.check_corpus", looked_at)
     options = f" --data {files}/data --tasks sts12 --corpus org/name"
     assert call(*f"{verb}{options}".format(files).split())[0] == 2
     assert found == ["1"]
@@ -666,7 +666,7 @@ def test_a_folder_called_as_a_named_encoder_is_not_it(
 ):
     shutil.copytree(files / "one", tmp_path / "minilm")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benchmark, "start_encoder", lambda name, *_: name)
+    monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
     with without_prefect(Store.default()):
         assert encoder_of("minilm") == "minilm"
         assert isinstance(encoder_of("./minilm"), ArtifactRef)
@@ -681,7 +681,7 @@ def test_a_bare_transformer_is_a_start_encoder(tmp_path: Path, monkeypatch: pyte
     """As `save_pretrained` leaves it: no modules.json says how it pools."""
     save_encoder(tiny.bert(), tmp_path / "bare", "card")
     (tmp_path / "bare" / "modules.json").unlink()
-    monkeypatch.setattr(benchmark, "start_encoder", lambda name, *_: name)
+    monkeypatch.setattr(benchmark, "encoder_from", lambda config, _: config.name)
     with without_prefect(Store.default()):
         assert encoder_of(str(tmp_path / "bare")) == str(tmp_path / "bare")
     check_models([str(tmp_path / "bare")])
