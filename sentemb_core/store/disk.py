@@ -130,11 +130,18 @@ def sha256(path: Path) -> str:
 
 @operation
 def remove(path: Path) -> None:
-    """A file or a folder with all in it; one that is already gone is fine."""
+    """A file or a folder with all in it; what is already gone, or just goes, is fine."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        shutil.rmtree(path, onerror=_raise_unless_gone)
     else:
         path.unlink(missing_ok=True)
+
+
+def _raise_unless_gone(
+    operation: Callable[..., object], name: str, info: tuple[object, BaseException, object]
+) -> None:
+    if not isinstance(info[1], FileNotFoundError):
+        raise info[1]
 
 
 @contextmanager

@@ -202,6 +202,7 @@ def remove(store: Store, path: Path) -> bool:
     disk.make_folder(store.tmp)
     grave = store.tmp / disk.unique("removed")
     try:
+        disk.touch(path)  # another gc takes an old grave for an abandoned draft
         disk.rename_to(path, grave)
     except FileNotFoundError:
         return False  # another process was quicker

@@ -246,6 +246,7 @@ class Store:
         """Move a broken artifact to `quarantine/`, where it is counted and harms nobody."""
         disk.make_folder(self.quarantine)
         try:
+            disk.touch(folder)  # it is new here: gc leaves a week from now to inspect it
             disk.rename_to(folder, self.quarantine / disk.unique(folder.name))
         except FileNotFoundError:
             return  # another process was quicker

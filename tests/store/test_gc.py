@@ -4,6 +4,7 @@ Run: pytest tests/store/test_gc.py
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ from contextlib import suppress
 
 import pytest
 
-from sentemb_core.store import gc, runs
+from sentemb_core.store import disk, gc, runs
 from sentemb_core.store.fsck import fsck
 from sentemb_core.store.gc import HOUR, WEEK, collect
 from sentemb_core.store.lineage import lineage
@@ -253,6 +254,16 @@ def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):
     assert left == [".nfs 1", "train-alive"]
 
 
+def test_an_old_artifact_that_is_found_broken_can_be_inspected_for_a_week_from_then(store, put):
+    ref = put()
+    (store.folder(ref.digest) / "data" / "text").write_text("broken")
+    grow_old(store, 2 * WEEK)
+    assert not store.holds(ref)
+    assert collect(store, [], keep_runs=0).counts["quarantined"] == 0
+    grow_old(store, 2 * WEEK)
+    assert collect(store, [], keep_runs=0).counts["quarantined"] == 1
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_training_that_goes_on_while_garbage_is_looked_for_keeps_its_checkpoints(
     store, monkeypatch, ended
@@ -426,3 +437,35 @@ def test_what_another_gc_removes_meanwhile_is_no_failure(chain, store, monkeypat
     told = collect(store, [], keep_runs=0)
     assert (set(told.counts.values()), told.bytes) == ({0}, 0), "what one spares it does not count"
     assert not [*store.objects.glob("*/*"), *store.tmp.iterdir()]
+
+
+def test_what_one_gc_is_removing_is_no_draft_to_another(store, put, monkeypatch):
+    put()
+    grow_old(store)
+    remove, others = disk.remove, []
+
+    def remove_while_another_collects(path):
+        if not others:
+            others.append(None)
+            others[:] = [collect(store, [], keep_runs=0)]
+        remove(path)
+
+    monkeypatch.setattr(disk, "remove", remove_while_another_collects)
+    assert collect(store, [], keep_runs=0).counts["objects"] == 1
+    assert set(others[0].counts.values()) == {0}
+
+
+def test_what_another_removes_at_the_same_time_is_no_failure_and_all_goes(store, monkeypatch):
+    folder = store.tmp / "removed"
+    for name in ("a", "b/c", "b/d"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "values.json").touch()
+    unlink = os.unlink
+
+    def quicker(*args, **options):
+        unlink(*args, **options)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
+
+    monkeypatch.setattr(os, "unlink", quicker)
+    disk.remove(folder)
+    assert not folder.exists()
