@@ -28,6 +28,17 @@ def redacted(text: str) -> str:
     return USERINFO.sub("***@", text)
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line that may be written down: the first of many faults alone."""
+    from pydantic import ValidationError  # the console, which redacts as well, starts without it
+
+    told = str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        told = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+    return redacted(told.strip() or type(error).__name__).splitlines()[0][:300]
+
+
 def secrets() -> set[str]:
     """Values of this process's secret-named variables."""
     return {

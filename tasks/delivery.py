@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sentemb_core.redaction import first_line
 from sentemb_core.store.locks import file_lock, is_locked
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.spool import Event, Kind, Point, Spool, first_line
+from tasks.spool import Event, Kind, Point, Spool
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric

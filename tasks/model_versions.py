@@ -13,12 +13,11 @@ from sentemb_core.errors import (
     UnsafeModelError,
     UsageError,
 )
-from sentemb_core.redaction import redacted
+from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store.disk import storage_errors
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef, Value
 from tasks.mlflow_client import mlflow_client, own_uri, set_environment, tracking_uri
-from tasks.spool import first_line
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

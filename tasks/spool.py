@@ -21,7 +21,6 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from sentemb_core.redaction import redacted
 from sentemb_core.store import disk
 from sentemb_core.types import Value
 
@@ -153,8 +152,3 @@ class Spool:
         if told:
             shutil.rmtree(self.folder, ignore_errors=True)
         return told
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line that may be written down."""
-    return redacted(str(error) or type(error).__name__).splitlines()[0][:300]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.errors import CorruptArtifactError, UsageError
+from sentemb_core.redaction import first_line
 from sentemb_core.store import disk
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.types import ArtifactRef, Json, Value
@@ -170,11 +171,3 @@ def _unusable(store: Store, ref: ArtifactRef) -> str | None:
     except OSError as error:
         return f"artifact {ref} unreadable: {first_line(error)}"
     return None
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, the first of many faults alone."""
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()
-    return str(error).splitlines()[0]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from sentemb_core.redaction import first_line
 from sentemb_core.store.objects import Store
-from sentemb_core.store.records import first_line
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.tables.scoreboard import ScoreCell

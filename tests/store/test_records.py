@@ -147,3 +147,12 @@ def test_references_are_found_wherever_they_nest(put):
     one, two, three = put("one"), put("two"), put("three")
     nested = {"a": [one, (two, {"b": three})], "c": one, "d": "not a reference"}
     assert refs_in(nested) == [one, two, three]
+
+
+@pytest.mark.parametrize("message", ["", "\n", "\n \n"])
+def test_an_error_without_a_word_is_told_by_its_kind_and_a_miss(chain, store, monkeypatch, message):
+    def refuse(_):
+        raise ValueError(message)
+
+    monkeypatch.setattr(records, "read", refuse)
+    assert records.look_up(store, "train", "a" * 64) == Miss("record unusable: ValueError")
