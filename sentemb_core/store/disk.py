@@ -92,6 +92,13 @@ def write(path: Path, content: bytes) -> None:
 
 
 @operation
+def append(path: Path, content: bytes) -> None:
+    """More at the end of a file, made if absent: it outlives the process, a power cut if synced."""
+    with path.open("ab", buffering=0) as file:
+        file.write(content)
+
+
+@operation
 def sync(path: Path) -> None:
     """Bring a file's bytes, or a folder's entries, to the disk itself."""
     descriptor = os.open(path, os.O_RDONLY)

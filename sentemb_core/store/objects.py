@@ -2,7 +2,7 @@
 
     objects/sha256/ab/<digest>/{manifest.json, data/...}   complete and never changed
     records/<stage>/<key>.json                             what a stage returned (records.py)
-    runs/<run>.json                                        what a run used (runs.py)
+    runs/<run>.json, <run>.jsonl                           what a run used (runs.py)
     work/<stage>-<key>/                                    checkpoints of a stage that is not done
     tmp/ locks/ quarantine/                                drafts, flocks, broken artifacts
 

@@ -1,8 +1,15 @@
-"""What a run used: the list by which `gc` keeps its artifacts and a report tells hits from work."""
+"""What a run used: the list by which `gc` keeps its artifacts and a report tells hits from work.
+
+    runs/<run>.json     the run, whole: written when it begins, ends, or is changed
+    runs/<run>.jsonl    stages that it has used since, one a line
+
+A stage is filed before its result is used, since `gc` may ask at any moment; and alone, since a
+run of a thousand stages would spend half a minute on writing the whole list with each.
+"""
 
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
@@ -32,9 +39,14 @@ class Used(Value):
     inputs: list[ArtifactRef]
     outputs: list[ArtifactRef]
 
+    @property
+    def work(self) -> tuple[str, tuple[ArtifactRef, ...]]:
+        """What a run counts once: made anew with another outcome, as a timed one, it is another."""
+        return self.key, tuple(self.outputs)
+
 
 class Run(Value):
-    """A run from its start on; rewritten after each of its stages, and again where it goes on.
+    """A run from its start on, and again where it goes on.
 
     `error` is why it failed, without secrets.
     """
@@ -73,29 +85,32 @@ class RunLog:
     def __init__(self, store: Store, run: Run) -> None:
         self.store = store
         self.run = run
-        self.used: list[Used] = []
         self.uses: list[Used] = []
+        self._used: dict[object, Used] = {}
+        self._known: dict[object, Used] = {used.work: used for used in run.stages}
         self._turn = Lock()
+
+    @property
+    def used(self) -> list[Used]:
+        return list(self._used.values())
 
     def update(self, **changes: object) -> None:
         """Change fields of the run (`outputs=[...]`, ...) and file it."""
         with self._turn:
-            self._file(**changes)
+            self.run = self.run.model_copy(update=changes)
+            write_run(self.store, self.run)
+            disk.remove(later_file(self.store, self.run.id))
 
     def add(self, used: Used) -> None:
-        """One more stage; the first use of a key is the one that counts.
-
-        One that was made anew and came out otherwise, as a timed one does, is filed beside it.
-        """
+        """One more stage; the first use of a key is the one that counts."""
         with self._turn:
-            same = (used.key, used.outputs)
-            before = [known for known in self.run.stages if (known.key, known.outputs) == same]
-            first = before[0] if before else used
+            new = used.work not in self._known
+            first = self._known.setdefault(used.work, used)
             self.uses.append(first)
-            if first not in self.used:
-                self.used.append(first)
-            if not before:
-                self._file(stages=[*self.run.stages, used])
+            self._used.setdefault(used.work, first)
+            if new:
+                self.run = self.run.model_copy(update={"stages": [*self.run.stages, used]})
+                add_used(self.store, self.run.id, used)
 
     def with_uses(self, made: Iterable[Made]) -> Iterator[tuple[Made, list[Used]]]:
         """Each with the stages, each of them once, that were used while it was made."""
@@ -103,10 +118,6 @@ class RunLog:
         for one in made:
             fresh, known = {used.key: used for used in self.uses[known:]}, len(self.uses)
             yield one, list(fresh.values())
-
-    def _file(self, **changes: object) -> None:
-        self.run = self.run.model_copy(update=changes)
-        write_run(self.store, self.run)
 
 
 _current: ContextVar[RunLog | None] = ContextVar("run", default=None)
@@ -176,13 +187,43 @@ def write_run(store: Store, run: Run) -> None:
     disk.write_atomically(path, canonical(run.model_dump(mode="json")), store.tmp)
 
 
+def later_file(store: Store, run_id: str) -> Path:
+    return store.root / "runs" / f"{run_id}.jsonl"
+
+
+def add_used(store: Store, run_id: str, used: Used) -> None:
+    """File a stage beside its run; a power cut may take a hit, which is met again."""
+    path = later_file(store, run_id)
+    disk.make_folder(path.parent)
+    disk.append(path, b"\n" + canonical(used.model_dump(mode="json")))  # after whatever half line
+    if not used.hit:
+        disk.sync(path)
+        disk.sync(path.parent)
+
+
+def used_later(store: Store, run_id: str) -> list[Used]:
+    """What was filed beside a run, but for lines that a kill or a full disk cut off."""
+    try:
+        lines = disk.read(later_file(store, run_id)).splitlines()
+    except FileNotFoundError:
+        return []
+    found: list[Used] = []
+    for line in filter(None, lines):
+        with suppress(ValidationError):
+            found.append(Used.model_validate_json(line))
+    return found
+
+
 def read_run(store: Store, run_id: str) -> Run | None:
     """The run of this id, if it is filed; a broken file is no run."""
     try:
+        later = used_later(store, run_id)  # first: they go when the whole run is written
         run = Run.model_validate_json(disk.read(store.root / "runs" / f"{run_id}.json"))
     except (OSError, ValidationError):
         return None
-    return as_it_is(store, run)
+    known = {used.work for used in run.stages}
+    stages = [*run.stages, *(used for used in later if used.work not in known)]
+    return as_it_is(store, run.model_copy(update={"stages": stages}))
 
 
 def last_runs(store: Store) -> list[Run]:

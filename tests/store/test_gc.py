@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import pytest
 
+from sentemb_core.errors import StorageError
 from sentemb_core.store import disk, gc, runs
 from sentemb_core.store.fsck import fsck
 from sentemb_core.store.gc import HOUR, WEEK, collect
@@ -93,6 +94,76 @@ def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
         "bad": "failed",
         "dead": "killed",
     }
+
+
+def test_a_killed_run_has_all_that_it_used(chain, store, python):
+    chain.run_chain()
+    child = python(
+        "import os, signal, chain; from sentemb_core.store import runs; "
+        "from sentemb_core.store.objects import Store\n"
+        "with runs.recording(Store.default(), 'dead', [], {}):\n"
+        "    chain.run_chain(rate=0.2); chain.run_chain()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert child.ends() == -signal.SIGKILL
+    (dead,) = runs.last_runs(store)
+    assert [(used.stage, used.hit) for used in dead.stages] == [
+        ("encode", True),
+        ("graph", True),
+        ("train", False),
+        ("train", True),
+    ]
+    grow_old(store)
+    assert collect(store, [], keep_runs=1).counts["objects"] == 0
+    recorded_run(chain, store, "dead", rate=0.3)
+    assert len(runs.read_run(store, "dead").stages) == 3, "a new run of that name is another"
+
+
+def test_a_run_is_written_whole_as_it_begins_and_ends_and_not_with_each_stage(
+    chain, store, monkeypatch
+):
+    written: list[int] = []
+    write_run = runs.write_run
+    monkeypatch.setattr(
+        runs,
+        "write_run",
+        lambda store, run: (written.append(len(run.stages)), write_run(store, run)),
+    )
+    recorded_run(chain, store, "one")
+    assert written == [0, 3]
+    assert [path.name for path in (store.root / "runs").iterdir()] == ["one.json"]
+
+
+def test_a_stage_that_a_full_disk_cut_off_takes_no_other_with_it(chain, store, monkeypatch):
+    def full(path, content):
+        path.write_bytes(content[: len(content) // 2])
+        raise StorageError("full")
+
+    with runs.recording(store, "now", [], {}):
+        with monkeypatch.context() as disk_full, suppress(StorageError):
+            disk_full.setattr(disk, "append", full)
+            chain.ENCODE.run(store, {"text": "cut off"})
+        chain.ENCODE.run(store, {"text": "a"})
+        (now,) = runs.last_runs(store)
+        assert [ref for used in now.stages for ref in used.outputs] == [
+            chain.ENCODE.found(store, {"text": "a"}).outputs[0]
+        ]
+    assert len(runs.read_run(store, "now").stages) == 2
+
+
+def test_who_reads_a_run_while_it_is_written_misses_no_stage(chain, store, monkeypatch):
+    read = disk.read
+    with runs.recording(store, "now", [], {}) as log:
+        chain.run_chain()
+
+        def read_then_write(path):
+            content = read(path)
+            if path.parent.name == "runs":
+                log.update()
+            return content
+
+        monkeypatch.setattr(disk, "read", read_then_write)
+        assert len(runs.read_run(store, "now").stages) == 3
 
 
 def test_a_record_of_the_first_release_is_read(store):
