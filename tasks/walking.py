@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from sentemb_core.configs import RunConfig
 from sentemb_core.store.objects import Store
-from sentemb_core.store.records import refs_in
+from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage
-from sentemb_core.store.status import Status, verdict
+from sentemb_core.store.status import Earlier, Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
@@ -33,6 +33,7 @@ class Plan:
     def __init__(self, store: Store, config: RunConfig | None = None) -> None:
         self.store = store
         self.config = config
+        self.earlier = Earlier(store)
         self.told: list[Status] = []
         self.undecided = False
         self.next_key = ""
@@ -48,13 +49,15 @@ class Plan:
         if waiting_for:
             self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
             return _pending(stage)
-        told = verdict(self.store, stage, arguments)
+        key = stage.key(arguments)
+        found = stage.look_up(self.store, key)
+        told = status_of(stage.name, key, found, self.earlier)
         why = in_settings(told.why, stage.name, arguments, self.config)
         self.told.append(replace(told, why=why, part=_part.get()))
-        found = stage.found(self.store, arguments)
-        if found is None and not self.next_key:
-            self.next_key = stage.key(arguments).digest
-        return stage.result(found) if found else _pending(stage)
+        if isinstance(found, Record):
+            return stage.result(found)
+        self.next_key = self.next_key or key.digest
+        return _pending(stage)
 
 
 def _pending(stage: Stage) -> Any:

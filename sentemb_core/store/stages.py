@@ -159,13 +159,19 @@ class Stage:
         }
         return StageKey(hashlib.sha256(canonical(parts)).hexdigest(), flat(parts))
 
-    def look_up(self, store: Store, arguments: Mapping[str, Any]) -> Record | Miss:
-        """The usable record of these arguments, or why there is none."""
-        return self._look_up(store, self.key(arguments))
+    def look_up(self, store: Store, key: StageKey) -> Record | Miss:
+        """The usable record of a key, or why there is none."""
+        found = records.look_up(store, self.name, key.digest)
+        if isinstance(found, Record):
+            try:
+                self.result(found)
+            except ValueError as error:
+                return Miss(f"record unusable: {error}")
+        return found
 
     def found(self, store: Store, arguments: Mapping[str, Any]) -> Record | None:
         """The usable record of these arguments, if there is one."""
-        found = self.look_up(store, arguments)
+        found = self.look_up(store, self.key(arguments))
         return found if isinstance(found, Record) else None
 
     def run(self, store: Store, arguments: Mapping[str, Any], *, refresh: bool = False) -> Any:
@@ -175,13 +181,13 @@ class Stage:
         finds it.
         """
         key = self.key(arguments)
-        found = Miss("refresh") if refresh else self._look_up(store, key)
+        found = Miss("refresh") if refresh else self.look_up(store, key)
         if isinstance(found, Record):
             runs.note(found, hit=True)
             return self.result(found)
         with file_lock(store.lock(f"{self.name}-{key.digest}")):
             # who waited for another process finds its record now
-            found = found if refresh else self._look_up(store, key)
+            found = found if refresh else self.look_up(store, key)
             record = found if isinstance(found, Record) else self._computed(store, key, arguments)
         runs.note(record, hit=record is found)
         return self.result(record)
@@ -204,15 +210,6 @@ class Stage:
     def from_json(self, value: Any) -> Any:
         """Plain JSON as a result of the annotated type (`ValueError` if it is none)."""
         return TypeAdapter(self.returns).validate_python(value)
-
-    def _look_up(self, store: Store, key: StageKey) -> Record | Miss:
-        found = records.look_up(store, self.name, key.digest)
-        if isinstance(found, Record):
-            try:
-                self.result(found)
-            except ValueError as error:
-                return Miss(f"record unusable: {error}")
-        return found
 
     def _computed(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
         if "device" in self.numeric:

@@ -1,14 +1,14 @@
 """What a run would do, stage by stage, and why, before anything runs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
-from sentemb_core.store.records import Record
-from sentemb_core.store.stages import Stage, StageKey
+from sentemb_core.store.records import Miss, Record
+from sentemb_core.store.stages import StageKey
 from sentemb_core.types import Json
 
 SHOWN = 3
@@ -44,27 +44,40 @@ class Status:
         return f"{self.stage}: {self.verdict}{f' ({self.why})' if self.why else ''}"
 
 
-def verdict(store: Store, stage: Stage, arguments: Mapping[str, Any]) -> Status:
+class Earlier:
+    """What the keys of recorded stages were made of; those of one name are read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parts: dict[str, list[Json]] = {}
+
+    def parts(self, stage: str) -> list[Json]:
+        """In the order of their creation."""
+        if stage not in self._parts:
+            self._parts[stage] = [record.parts for record in records.every(self._store, stage)]
+        return self._parts[stage]
+
+
+def status_of(stage: str, key: StageKey, found: Record | Miss, earlier: Earlier) -> Status:
     """HIT, or MISS and why: the artifact's fate, or the difference to the nearest record."""
-    found = stage.look_up(store, arguments)
     if isinstance(found, Record):
-        return Status(stage.name, "HIT")
+        return Status(stage, "HIT")
     why = found.reason
     if why == records.FIRST_TIME:
-        why = nearest_difference(store, stage.name, stage.key(arguments))
-    return Status(stage.name, "MISS", why)
+        why = nearest_difference(earlier.parts(stage), key)
+    return Status(stage, "MISS", why)
 
 
-def nearest_difference(store: Store, stage: str, key: StageKey) -> str:
+def nearest_difference(earlier: Sequence[Json], key: StageKey) -> str:
     """What sets a key apart from the most similar record of its stage (the latest of equals).
 
     A record of other data alone, none of whose inputs are the key's, explains nothing; nor does
     one of another task, however much else they share.
     """
     known = [
-        record.parts
-        for record in records.every(store, stage)
-        if all(record.parts.get(subject) == key.parts.get(subject) for subject in SUBJECTS)
+        parts
+        for parts in earlier
+        if all(parts.get(subject) == key.parts.get(subject) for subject in SUBJECTS)
     ]
     inputs = inputs_of(key.parts)
     told = [

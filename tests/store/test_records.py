@@ -80,7 +80,7 @@ def test_a_poisoned_record_runs_nothing_and_is_a_miss(chain, store, put, poison)
     path.write_bytes(poisoned(json.loads(path.read_bytes()), put)[poison])
     chain.RAN.clear()
     edges = chain.put("edges", ["a"], 1)
-    missed = chain.TRAIN.look_up(store, {"edges": edges, "rate": 0.1})
+    missed = chain.TRAIN.look_up(store, chain.TRAIN.key({"edges": edges, "rate": 0.1}))
     assert isinstance(missed, Miss)
     assert missed.reason
     assert chain.run_chain() == result

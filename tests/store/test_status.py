@@ -7,13 +7,18 @@ import json
 from collections.abc import Mapping
 
 from sentemb_core.store.stages import Stage
-from sentemb_core.store.status import differences, verdict
+from sentemb_core.store.status import Earlier, Status, differences, status_of
 from sentemb_core.types import ArtifactRef
+
+
+def status(store, stage, arguments) -> Status:
+    key = stage.key(arguments)
+    return status_of(stage.name, key, stage.look_up(store, key), Earlier(store))
 
 
 def told(store, chain, **config) -> str:
     arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning(**config)}
-    return str(verdict(store, chain.GRAPH, arguments))
+    return str(status(store, chain.GRAPH, arguments))
 
 
 def test_first_time_hit_and_changed_parameter(chain, store):
@@ -37,7 +42,7 @@ def test_changed_code_and_version_are_told(chain, store):
     chain.run_chain()
     arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning()}
     edited = Stage("graph", 2, other_graph)
-    assert str(verdict(store, edited, arguments)) == "graph: MISS (code changed, version 1 -> 2)"
+    assert str(status(store, edited, arguments)) == "graph: MISS (code changed, version 1 -> 2)"
 
 
 def pair(left: ArtifactRef, right: ArtifactRef, top_k: int) -> int:
@@ -48,9 +53,9 @@ def test_inputs_that_were_never_seen_are_told_as_such(chain, store):
     a, b, c, d = (chain.put("embeddings", name) for name in "abcd")
     stage = Stage("pair", 1, pair)
     stage.run(store, {"left": a, "right": b, "top_k": 1})
-    why = verdict(store, stage, {"left": c, "right": d, "top_k": 2}).why
+    why = status(store, stage, {"left": c, "right": d, "top_k": 2}).why
     assert why == "first time with these inputs"
-    why = verdict(store, stage, {"left": a, "right": d, "top_k": 1}).why
+    why = status(store, stage, {"left": a, "right": d, "top_k": 1}).why
     assert why == f"arguments.right embeddings:{b.digest[:12]} -> embeddings:{d.digest[:12]}"
 
 
@@ -64,7 +69,7 @@ def test_a_record_of_another_task_explains_nothing(chain, store):
     stage.run(store, {"encoder": encoder, "task": {"name": "cacm"}, "vectors": "text"})
     for task, why in (("npl", "first time"), ("cacm", "arguments.vectors text -> mean")):
         asked = {"encoder": encoder, "task": {"name": task}, "vectors": "mean"}
-        assert verdict(store, stage, asked).why == why
+        assert status(store, stage, asked).why == why
 
 
 def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):

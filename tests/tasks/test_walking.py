@@ -1,0 +1,42 @@
+"""What a plan asks the store, and how often.
+
+Run: pytest tests/tasks/test_walking.py
+"""
+
+from collections import Counter
+
+from sentemb_core.store import records
+from sentemb_core.store.objects import Store
+from sentemb_core.store.stages import Stage
+from tasks.walking import each_undecided, making_plan
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def test_a_plan_looks_a_stage_up_once_and_reads_the_records_of_its_name_once(home, monkeypatch):
+    store, stage = Store(home), Stage("doubled", 1, doubled)
+    for number in range(3):
+        stage.run(store, {"number": number})
+    asked: Counter[str] = Counter()
+
+    def counted(name):
+        function = getattr(records, name)
+
+        def call(*arguments):
+            asked[name] += 1
+            return function(*arguments)
+
+        monkeypatch.setattr(records, name, call)
+
+    counted("look_up")
+    counted("every")
+    with making_plan(store) as plan:
+        assert plan.visit(stage, {"number": 1}) == 2
+        for number in (7, 8):
+            with each_undecided():
+                plan.visit(stage, {"number": number})
+    assert asked == {"look_up": 3, "every": 1}
+    assert [told.why for told in plan.told] == ["", "number 2 -> 7", "number 2 -> 8"]
+    assert plan.next_key == stage.key({"number": 7}).digest
