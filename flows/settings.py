@@ -25,7 +25,12 @@ Model = TypeVar("Model", bound=BaseModel)
 
 AnyRun = InfoCSEIDC | InfoCSEPlus | FineTuneRun | MethodRun
 
-PLACES = (("corpus", "source"), ("labels", "source"), ("encoder", "name"), ("annotator", "name"))
+MAYBE_PATHS = (
+    ("corpus", "source"),
+    ("labels", "source"),
+    ("encoder", "name"),
+    ("annotator", "name"),
+)
 """Settings that may be a path, by table and name."""
 
 CONTRASTING = frozenset(
@@ -178,7 +183,7 @@ def placed(tree: Json) -> Json:
     """
     known = {
         table: {name: lasting(settings[name])}
-        for table, name in PLACES
+        for table, name in MAYBE_PATHS
         if isinstance(settings := tree.get(table), dict) and isinstance(settings.get(name), str)
     }
     return merged(tree, known)

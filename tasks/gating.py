@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sentemb_core.run")
 
-PLACES = {part: {"source"} for part in ("corpus", "labels")} | {
+WHERE_FILES_LIE = {part: {"source"} for part in ("corpus", "labels")} | {
     part: {"name"} for part in ("encoder", "annotator")
 }
 """Settings that say where files lie; what these hold is told by digests."""
@@ -55,7 +55,7 @@ def landed(config: RunConfig, training: SelfTraining, encoder: ArtifactRef, run:
     """Register the encoder and ask the gate: champion, or challenger."""
     log.info("registering the encoder as %s and asking the gate", config.name)
     version = registered(config, training, encoder, run)
-    promotion = promote(version, lambda champion: verdict(config, training, champion))
+    promotion = promote(version, lambda champion: gate_verdict(config, training, champion))
     return Landing(
         uri=version.uri,
         alias=promotion.alias,
@@ -88,7 +88,7 @@ def registered(
     from sentemb_core.evaluation.canary import drawn_sentences
 
     start, best = training.rows[0], training.rows[training.best]
-    settings = config.model_dump(mode="json", exclude=PLACES)
+    settings = config.model_dump(mode="json", exclude=WHERE_FILES_LIE)
     test = scores_of(best.scores)["test"].document_to_counterpart
     return register(
         opened(encoder),
@@ -112,7 +112,7 @@ def registered(
     )
 
 
-def verdict(
+def gate_verdict(
     config: RunConfig, training: SelfTraining, champion: ModelVersion | None
 ) -> "GateVerdict":
     """The gate's words on the best row, against the champion or, at first, the start encoder."""

@@ -19,7 +19,7 @@ log = logging.getLogger("sentemb_core.run")
 
 EXPERIMENT = "sentemb"
 
-PLACES = (
+PATH_COLUMNS = (
     ("experiments", "artifact_location"),
     ("runs", "artifact_uri"),
     ("model_versions", "source"),
@@ -122,7 +122,7 @@ def _follow_home(client: "MlflowClient", home: Path) -> None:
         return
     places = {"before": before, "now": now.as_uri()}
     with closing(sqlite3.connect(_database(home), PATIENCE_OF_SQLITE)) as database, database:
-        for table, column in PLACES:
+        for table, column in PATH_COLUMNS:
             database.execute(
                 f"UPDATE {table} SET {column} = :now || substr({column}, length(:before) + 1) "
                 f"WHERE substr({column} || '/', 1, length(:before) + 1) = :before || '/'",

@@ -97,7 +97,7 @@ def test_the_gate_asks_what_neither_start_nor_champion_has_learnt(
     monkeypatch.setattr(gating, "collapsed", lambda *_: False)
     training = cast(Any, SimpleNamespace(rows=[SimpleNamespace(scores=None)], best=0, texts=None))
     config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
-    gating.verdict(config, training, champion(label_share=champion_learnt))
+    gating.gate_verdict(config, training, champion(label_share=champion_learnt))
     assert shares == [asked]
     assert "labels of 30 % of all documents" in caplog.text
     assert "validation.label_share=0.3" in caplog.text
@@ -118,7 +118,7 @@ def test_an_encoder_wins_on_fair_queries_and_unless_it_collapsed(
     monkeypatch.setattr(gating, "collapsed", lambda *_: collapsed)
     rows = [SimpleNamespace(scores=name) for name in ranks]
     training = cast(Any, SimpleNamespace(rows=rows[::-1], best=1, texts=None))
-    assert gating.verdict(InfoCSEIDC(corpus=CORPUS), training, champion()).promote is promoted
+    assert gating.gate_verdict(InfoCSEIDC(corpus=CORPUS), training, champion()).promote is promoted
 
 
 def test_a_champion_is_read_with_its_own_tokens(monkeypatch: pytest.MonkeyPatch):
