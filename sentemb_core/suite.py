@@ -83,6 +83,9 @@ def _reviews(name: str, source: str, file: str) -> ProbeTask:
     return ProbeTask(group="reviews", name=name, files=files, source=source)
 
 
+DOMAINS = ("airline", "books", "dvd", "electronics", "kitchen")
+"""Of the reviews: four of Blitzer et al. (2007) and one of airlines; a task each."""
+
 PROBING = (
     "sentence_length", "word_content", "tree_depth", "top_constituents", "bigram_shift",
     "past_present", "subj_number", "obj_number", "odd_man_out", "coordination_inversion",
@@ -126,10 +129,7 @@ SUITE: tuple[Task, ...] = (
         source="stsb_regression",
     ),
     _reviews("IMDB", "imdb", "imdb_train"),
-    *(
-        _reviews(f"Blitzer-{domain}", f"blitzer_{domain}", "blitzer")
-        for domain in ("airline", "books", "dvd", "electronics", "kitchen")
-    ),
+    *(_reviews(f"Blitzer-{domain}", f"blitzer_{domain}", "blitzer") for domain in DOMAINS),
     *(
         ProbeTask(group="probing", name=name, files=(f"probing/{name}.txt",), source="probing")
         for name in PROBING

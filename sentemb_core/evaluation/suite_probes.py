@@ -1,26 +1,37 @@
 """A transfer task of the suite as its examples."""
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from sentemb_core.evaluation.transfer import TransferTask
 from sentemb_core.evaluation.transfer_files import (
-    TRANSFER_TASKS,
     read_labelled,
+    read_phrases,
     read_probing,
-    read_transfer,
+    read_relatedness,
+    read_reviews,
 )
-from sentemb_core.suite import ProbeTask
+from sentemb_core.suite import DOMAINS, ProbeTask
+
+READERS: Mapping[str, Callable[..., TransferTask]] = {
+    "mrpc": partial(read_labelled, pairs=True),
+    "sst2_phrases": read_phrases,
+    "sick_entailment": partial(read_labelled, target="entailment", pairs=True),
+    "sick_regression": read_relatedness,
+    "stsb_regression": read_relatedness,
+    "imdb": read_reviews,
+    **{f"blitzer_{domain}": partial(read_reviews, domain=domain) for domain in DOMAINS},
+    "probing": read_probing,
+}
+"""By source; every other one is a file of classes."""
 
 
 def read_probe(task: ProbeTask, folder: Path) -> TransferTask:
-    """The examples of these files under the task's name.
+    """The examples of the task's files.
 
     Raises:
         BadDataError: as the reader of the set.
     """
-    if task.source == "probing":
-        return read_probing(task.name, folder / task.files[0])
-    if task.source in TRANSFER_TASKS:
-        return replace(read_transfer(task.source, folder), name=task.name)
-    return read_labelled(task.name, folder / task.files[0])
+    reader = READERS.get(task.source, read_labelled)
+    return reader(task.name, *(folder / file for file in task.files))

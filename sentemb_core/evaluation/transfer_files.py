@@ -1,12 +1,9 @@
 """Transfer tasks out of files: SentEval's sets as Parquet, long reviews, probing files.
 
-Texts are taken as they stand in the file. `read_transfer` knows the sets of `SENTEMB_DATA` by name;
-whoever has others (SUBJ, MPQA, TREC, SNLI) gives their file to `read_labelled`, and SentEval's
-probing files to `read_probing`.
+Texts are taken as they stand in the file. Which reader a task of the suite has: `suite_probes`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 from jaxtyping import Float64
 
-from sentemb_core.errors import (
-    BadDataError,
-    UnreadableSourceError,
-    UsageError,
-)
+from sentemb_core.errors import BadDataError, UnreadableSourceError
 from sentemb_core.evaluation.parquet import (
     refuse_rows,
     require_columns,
@@ -33,9 +26,6 @@ WHAT = "This transfer task"
 TEXTS = ("text", "sentence1", "sentence2", "domain")
 
 PROBING_PARTS = {"tr": "train", "va": "dev", "te": "test"}
-
-DOMAINS = ("airline", "books", "dvd", "electronics", "kitchen")
-"""Of the reviews: four of Blitzer et al. (2007) and one of airlines; a task each."""
 
 
 def read_labelled(
@@ -191,36 +181,3 @@ def _parts(paths: Sequence[Path], tables: Sequence[Any]) -> list[str] | None:
 
 def _numbered(label: Sequence[Any]) -> Float64[np.ndarray, " n"]:
     return np.unique(np.array(label), return_inverse=True)[1].astype(np.float64)
-
-
-_SICK = ("sickr_train", "sickr_trial", "sickr_test")
-_STSB = ("stsb_train", "stsb_dev", "stsb_test")
-
-TRANSFER_TASKS: Mapping[str, tuple[Callable[..., TransferTask], Sequence[str]]] = {
-    "mr": (read_labelled, ["transfer_mr"]),
-    "cr": (read_labelled, ["transfer_cr"]),
-    "mrpc": (partial(read_labelled, pairs=True), ["transfer_mrpc"]),
-    "sst2_phrases": (read_phrases, ["transfer_sst2", "transfer_sst2_train_phrases"]),
-    "sick_entailment": (partial(read_labelled, target="entailment", pairs=True), _SICK),
-    "sick_regression": (read_relatedness, _SICK),
-    "stsb_regression": (read_relatedness, _STSB),
-    "imdb": (read_reviews, ["reviews_imdb_train"]),
-    **{
-        f"blitzer_{domain}": (partial(read_reviews, domain=domain), ["reviews_blitzer"])
-        for domain in DOMAINS
-    },
-}
-"""Reader and files of each task whose set is in `SENTEMB_DATA`."""
-
-
-def read_transfer(name: str, folder: Path) -> TransferTask:
-    """One of `TRANSFER_TASKS` out of the folder with the sets.
-
-    Raises:
-        UsageError: There is no task of this name.
-        BadDataError: As its reader.
-    """
-    if name not in TRANSFER_TASKS:
-        raise UsageError(f"Transfer tasks are {', '.join(TRANSFER_TASKS)}; found {name!r}.")
-    reader, files = TRANSFER_TASKS[name]
-    return reader(name, *(folder / f"{file}.parquet" for file in files))

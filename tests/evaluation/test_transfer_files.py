@@ -6,24 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from sentemb_core.errors import (
-    BadDataError,
-    MissingColumnError,
-    UnreadableSourceError,
-    UsageError,
-)
-from sentemb_core.evaluation.suite_probes import read_probe
+from sentemb_core.errors import BadDataError, MissingColumnError, UnreadableSourceError
+from sentemb_core.evaluation.suite_probes import READERS, read_probe
 from sentemb_core.evaluation.transfer_files import (
-    TRANSFER_TASKS,
     read_labelled,
     read_phrases,
     read_probing,
     read_relatedness,
     read_reviews,
-    read_transfer,
 )
-from sentemb_core.suite import ProbeTask, chosen
+from sentemb_core.suite import SUITE, ProbeTask, chosen
 from tests.parquet import write
+
+
+def probe(name: str) -> ProbeTask:
+    (task,) = chosen([name])
+    assert isinstance(task, ProbeTask)
+    return task
 
 
 def test_a_file_without_parts_leaves_them_to_folds(tmp_path: Path):
@@ -40,8 +39,7 @@ def test_pairs_keep_the_parts_of_their_file(tmp_path: Path):
 
 
 def test_snli_is_read_from_the_file_that_the_suite_asks_for(tmp_path: Path):
-    (task,) = chosen(["SNLI"])
-    assert isinstance(task, ProbeTask)
+    task = probe("SNLI")
     sides = {"sentence1": list("abc"), "sentence2": list("def"), "split": ["train", "dev", "test"]}
     write(tmp_path / task.files[0], label=["neutral", "entailment", "contradiction"], **sides)
     found = read_probe(task, tmp_path)
@@ -144,7 +142,7 @@ def test_a_part_that_a_probing_file_lacks_is_told(tmp_path: Path):
 def test_pairs_are_not_read_by_one_of_their_texts(tmp_path: Path):
     write(tmp_path / "transfer_mrpc.parquet", text=["a", "b"], label=[0, 1])
     with pytest.raises(MissingColumnError, match=r"E104 .*lacks sentence1, sentence2 and has text"):
-        read_transfer("mrpc", tmp_path)
+        read_probe(probe("MRPC"), tmp_path)
 
 
 def test_broken_files_are_told_apart(tmp_path: Path):
@@ -182,26 +180,31 @@ def test_a_review_of_which_a_sentence_is_none_is_told_by_its_number(tmp_path: Pa
         read_reviews("r", path)
 
 
-def test_an_unknown_task_is_told_the_known_ones(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"E001 Transfer tasks are mr, cr, mrpc.*found 'trec'"):
-        read_transfer("trec", tmp_path)
+def test_what_is_read_are_the_files_that_the_task_names(tmp_path: Path):
+    for file in (files := ("one.parquet", "two.parquet", "three.parquet")):
+        write(tmp_path / file, sentence1=[file], sentence2=["a"], entailment=["yes"])
+    found = read_probe(ProbeTask(name="x", files=files, source="sick_entailment"), tmp_path)
+    assert (found.name, found.first) == ("x", list(files))
+
+
+def test_a_reader_is_of_a_task_of_the_suite():
+    assert READERS.keys() <= {task.source for task in SUITE if isinstance(task, ProbeTask)}
 
 
 COUNTS = {
-    "mr": {"all": 10_662},
-    "cr": {"all": 3_775},
-    "mrpc": {"train": 4_076, "test": 1_725},
-    "sst2_phrases": {"train": 67_349, "dev": 872, "test": 1_821},
-    "sick_entailment": {"train": 4_500, "dev": 500, "test": 4_927},
-    "sick_regression": {"train": 4_500, "dev": 500, "test": 4_927},
-    "stsb_regression": {"train": 5_749, "dev": 1_500, "test": 1_379},
-    "imdb": {"all": 14_960},
-    "blitzer_books": {"all": 1_956},
+    "MR": {"all": 10_662},
+    "CR": {"all": 3_775},
+    "MRPC": {"train": 4_076, "test": 1_725},
+    "SST2": {"train": 67_349, "dev": 872, "test": 1_821},
+    "SICK-E": {"train": 4_500, "dev": 500, "test": 4_927},
+    "SICK-R-regression": {"train": 4_500, "dev": 500, "test": 4_927},
+    "STS-B-regression": {"train": 5_749, "dev": 1_500, "test": 1_379},
+    "IMDB": {"all": 14_960},
+    "Blitzer-books": {"all": 1_956},
 }
 
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_the_real_sets_have_as_many_examples_as_published(larger_sets: Path, name: str):
-    found = read_transfer(name, larger_sets)
+    found = read_probe(probe(name), larger_sets)
     assert Counter(found.split or ["all"] * len(found)) == COUNTS[name]
-    assert name in TRANSFER_TASKS
