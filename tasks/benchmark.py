@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from sentemb_core.store.objects import file_digest
 from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, SuiteTask, Task
-from sentemb_core.types import ArtifactRef, Json, Value
+from sentemb_core.types import ArtifactRef, Value
 from tasks.caching import stage
 from tasks.sources import require_same_bytes
-from tasks.storing import opened, written
+from tasks.storing import kept_json, opened, told_of, written
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.benchmark import BenchmarkReport
@@ -264,18 +264,6 @@ def kept_result(result: "TaskResult") -> ArtifactRef:
         told = {"low": found.low, "high": found.high}
         (draft.path / "interval.json").write_text(json.dumps(told), encoding="utf-8")
     return draft.ref
-
-
-def kept_json(kind: str, told: Json) -> ArtifactRef:
-    """KIND.json alone."""
-    with written(kind) as draft:
-        (draft.path / f"{kind}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
-    return draft.ref
-
-
-def told_of(artifact: ArtifactRef, name: str) -> Json:
-    """What stands in NAME.json of an artifact."""
-    return json.loads((opened(artifact) / f"{name}.json").read_text("utf-8"))
 
 
 def result_of(artifact: ArtifactRef) -> "TaskResult":

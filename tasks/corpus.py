@@ -10,7 +10,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.caching import stage, working_folder
 from tasks.checks import entry_of, silent
 from tasks.sources import require_unchanged
-from tasks.storing import opened, written
+from tasks.storing import opened, told_of, written
 from tasks.walking import PENDING
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def corpus_report(documents: ArtifactRef) -> "CorpusReport":
     """What became of every row."""
     from sentemb_core.corpus.documents import CorpusReport
 
-    return CorpusReport.model_validate_json((opened(documents) / "report.json").read_text("utf-8"))
+    return CorpusReport.model_validate(told_of(documents, "report"))
 
 
 def check_company(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> None:

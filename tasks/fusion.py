@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.suite import RetrievalTask
 from sentemb_core.types import ArtifactRef, Value
-from tasks.benchmark import files_of, kept_json, told_of
+from tasks.benchmark import files_of
 from tasks.caching import stage
 from tasks.sources import require_same_bytes
-from tasks.storing import opened
+from tasks.storing import kept_json, opened, told_of
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.collection_scores import FusedResults

@@ -1,10 +1,11 @@
 """The store of this process, as tasks and flows read from it and write to it."""
 
+import json
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sentemb_core.store.objects import Draft, Store
-from sentemb_core.types import ArtifactRef
+from sentemb_core.types import ArtifactRef, Json
 from tasks.walking import PENDING, Undecided
 
 
@@ -22,3 +23,15 @@ def opened(artifact: ArtifactRef) -> Path:
 def written(kind: str) -> AbstractContextManager[Draft]:
     """A folder to fill; `draft.ref` names it once the block is left."""
     return Store.default().writing(kind)
+
+
+def kept_json(kind: str, told: Json) -> ArtifactRef:
+    """KIND.json alone."""
+    with written(kind) as draft:
+        (draft.path / f"{kind}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return draft.ref
+
+
+def told_of(artifact: ArtifactRef, name: str) -> Json:
+    """What stands in NAME.json of an artifact."""
+    return json.loads((opened(artifact) / f"{name}.json").read_text("utf-8"))

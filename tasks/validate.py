@@ -6,7 +6,7 @@ from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
 from tasks.rows import Annotation, Row
-from tasks.storing import opened, written
+from tasks.storing import kept_json, opened, told_of, written
 from tasks.walking import PENDING
 
 if TYPE_CHECKING:
@@ -141,9 +141,7 @@ def measure_language(
     read = np.concatenate(corpus.tokens(np.arange(len(corpus))))
     counts = np.bincount(read, minlength=encoder.tokenizer.get_vocab_size())
     found = masked_language(encoder, head, shape.below, cast("Documents", other), counts)
-    with written("language") as draft:
-        (draft.path / "language.json").write_text(found.model_dump_json(), encoding="utf-8")
-    return draft.ref
+    return kept_json("language", found.model_dump())
 
 
 @stage("diagnose_round", version=5, numeric=("device",))
@@ -210,7 +208,7 @@ def language_of(artifact: ArtifactRef) -> "MaskedLanguage":
     """What `measure_language` wrote."""
     from sentemb_core.evaluation.masked_language import MaskedLanguage
 
-    return MaskedLanguage.model_validate_json((opened(artifact) / "language.json").read_bytes())
+    return MaskedLanguage.model_validate(told_of(artifact, "language"))
 
 
 def recall_at_5(artifact: ArtifactRef) -> float:

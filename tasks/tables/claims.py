@@ -8,9 +8,8 @@ from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
 from sentemb_core.evaluation.bootstrap import LEVEL, SAME, Interval, over_seeds
 from sentemb_core.experiments import CASE, LOSS, OF_TRAINING, TITLE, Claim, Column, Experiment
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.benchmark import kept_json, told_of
 from tasks.caching import stage
-from tasks.storing import opened
+from tasks.storing import kept_json, opened, told_of
 from tasks.tables.findings import Cells, Finding, result_in, value_of
 
 Fate = Literal["holds", "does not hold", "not decided", "not run"]

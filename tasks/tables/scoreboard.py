@@ -1,14 +1,13 @@
 """What a benchmark found: references, as a plan hands them out, and the numbers."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
-from tasks.benchmark import Placed, comparison_of, diagnosis_of, result_of, told_of
-from tasks.storing import opened
+from tasks.benchmark import Placed, comparison_of, diagnosis_of, result_of
+from tasks.storing import told_of
 from tasks.tables.grouped import grouped
 
 if TYPE_CHECKING:
@@ -116,11 +115,10 @@ def cell_of(group: Group, task: str, system: str, artifact: ArtifactRef) -> Scor
 
 def max_lengths(encoders: Mapping[str, ArtifactRef]) -> dict[str, int]:
     """Tokens that each model reads of a text; an encoder of ours says so in its tokenizer."""
-    told = {
-        name: json.loads((opened(encoder) / "tokenizer.json").read_text("utf-8"))
+    return {
+        name: told_of(encoder, "tokenizer")["truncation"]["max_length"]
         for name, encoder in encoders.items()
     }
-    return {name: tokenizer["truncation"]["max_length"] for name, tokenizer in told.items()}
 
 
 def lengths_note(encoders: Mapping[str, ArtifactRef]) -> str:

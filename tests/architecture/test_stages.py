@@ -24,9 +24,6 @@ MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
 
 UNSEEN = {
     "tasks.benchmark.files_of": "their bytes are what their digests name",
-    "tasks.benchmark.kept_json": "a value that the core computed, as JSON; what there is stays "
-    "readable, or its stages take another version",
-    "tasks.benchmark.told_of": "what stands in an artifact's file, which its digest names",
     "tasks.caching.working_folder": "a killed training ends in the same bits",
     "tasks.checks.silent": "what a log leaves out changes no result",
     "tasks.following.step_logger": "MLflow is told, and nothing comes back",
@@ -41,7 +38,10 @@ UNSEEN = {
         ),
         "it refuses what is under a wrong name, or does nothing",
     ),
+    "tasks.storing.kept_json": "a value that the core computed, as JSON; what there is stays "
+    "readable, or its stages take another version",
     "tasks.storing.opened": "where an artifact lies does not change it",
+    "tasks.storing.told_of": "what stands in an artifact's file, which its digest names",
     "tasks.storing.written": "where an artifact lies does not change it",
 }
 """What stages use of other modules of `tasks`, which no fingerprint follows, and why it may be."""

@@ -40,7 +40,7 @@ from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import largest_overlaps
 from tasks.caching import STAGES
 from tasks.following import resuming
-from tasks.storing import written
+from tasks.storing import kept_json
 from tasks.tables.cells import (
     MethodCell,
     cells_json,
@@ -234,9 +234,8 @@ def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
     late: float, condensed: float, told: str
 ):
     found = MaskedLanguage(late=late, condensed=condensed, unigram=7.0, tokens=9)
-    with written("language") as draft:
-        (draft.path / "language.json").write_text(found.model_dump_json(), encoding="utf-8")
-    cell = MethodCell(corpus="c", start="s", method="diffcse", seed=1, language=draft.ref)
+    language = kept_json("language", found.model_dump())
+    cell = MethodCell(corpus="c", start="s", method="diffcse", seed=1, language=language)
     (line,) = notes([cell])
     assert line.partition("by the tokens' shares alone 7.00")[2] == told
 

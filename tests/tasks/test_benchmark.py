@@ -3,7 +3,8 @@
 import pytest
 
 from sentemb_core.evaluation.overlap import Overlap
-from tasks.benchmark import kept_json, largest_overlaps
+from tasks.benchmark import largest_overlaps
+from tasks.storing import kept_json
 
 
 @pytest.mark.usefixtures("home")

@@ -32,7 +32,8 @@ from sentemb_core.experiments import (
 )
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import kept_json, kept_result
+from tasks.benchmark import kept_result
+from tasks.storing import kept_json
 from tasks.tables import printed as printed_numbers
 from tasks.tables.claims import (
     DIGITS,
