@@ -10,9 +10,12 @@ from tasks.storing import kept_json, opened, told_of, written
 from tasks.walking import PENDING
 
 if TYPE_CHECKING:
+    from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.evaluation.masked_language import MaskedLanguage
+    from sentemb_core.evaluation.retrieval import Scorers
     from sentemb_core.evaluation.scores import Scores
     from sentemb_core.pairs.documents import Documents
+    from sentemb_core.retrieval.bm25 import Form
 
 
 def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
@@ -36,45 +39,38 @@ def validate_encoder(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.encoder import encoder_scorers
-    from sentemb_core.evaluation.scores import write_scores
 
     pool = Benchmark.open(opened(benchmark))
     stored = Embeddings(opened(embeddings)) if embeddings else None
     corpus = TokenCorpus.open(opened(sentences))
-    with written("scores") as draft:
-        scorers = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, stored)
-        write_scores(pool, scorers, draft.path)
-    return draft.ref
+    scorers = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, stored)
+    return kept_scores(pool, scorers)
 
 
 @stage("bm25_scores", version=2, libraries=("bm25s",))
 def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     """The row that words alone reach."""
-    from sentemb_core.corpus.benchmark import Benchmark
-    from sentemb_core.evaluation.scores import write_scores
-    from sentemb_core.evaluation.texts import benchmark_texts
-    from sentemb_core.evaluation.words import bm25_scorers
+    from sentemb_core.retrieval.bm25 import LUCENE
 
-    pool = Benchmark.open(opened(benchmark))
-    with written("scores") as draft:
-        write_scores(pool, bm25_scorers(*benchmark_texts(opened(documents), pool)), draft.path)
-    return draft.ref
+    return word_scores(documents, benchmark, LUCENE)
 
 
 @stage("literal_bm25_scores", version=1)
 def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
     """The row of BM25 as seed 002 prints it, without the same stop words."""
-    from sentemb_core.corpus.benchmark import Benchmark
-    from sentemb_core.evaluation.scores import write_scores
-    from sentemb_core.evaluation.texts import benchmark_texts
-    from sentemb_core.evaluation.words import bm25_scorers
     from sentemb_core.retrieval.bm25 import SEED_002
 
+    return word_scores(documents, benchmark, SEED_002)
+
+
+def word_scores(documents: ArtifactRef, benchmark: ArtifactRef, form: "Form") -> ArtifactRef:
+    """What BM25 of this form reaches."""
+    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.evaluation.words import bm25_scorers
+
     pool = Benchmark.open(opened(benchmark))
-    scorers = bm25_scorers(*benchmark_texts(opened(documents), pool), SEED_002)
-    with written("scores") as draft:
-        write_scores(pool, scorers, draft.path)
-    return draft.ref
+    return kept_scores(pool, bm25_scorers(*benchmark_texts(opened(documents), pool), form))
 
 
 @stage("random_scores", version=1)
@@ -83,13 +79,10 @@ def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> 
     from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.evaluation.random_encoder import random_scorers
-    from sentemb_core.evaluation.scores import write_scores
 
     pool = Benchmark.open(opened(benchmark))
-    with written("scores") as draft:
-        corpus = TokenCorpus.open(opened(sentences))
-        write_scores(pool, random_scorers(corpus, pool, seed), draft.path)
-    return draft.ref
+    corpus = TokenCorpus.open(opened(sentences))
+    return kept_scores(pool, random_scorers(corpus, pool, seed))
 
 
 @stage("rescored_scores", version=2, numeric=("device",), libraries=("bm25s",))
@@ -106,7 +99,6 @@ def rescored_scores(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
-    from sentemb_core.evaluation.scores import write_scores
     from sentemb_core.evaluation.texts import benchmark_texts
     from sentemb_core.evaluation.words import bm25_scorers
 
@@ -116,8 +108,15 @@ def rescored_scores(
     vectors = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, similarity="cosine")
     if alpha is None:
         alpha = best_alpha(alpha_sweep(pool, words, vectors))
+    return kept_scores(pool, rescored_scorers(words, vectors, alpha))
+
+
+def kept_scores(pool: "Benchmark", scorers: "Scorers") -> ArtifactRef:
+    """What `scores_of` reads."""
+    from sentemb_core.evaluation.scores import write_scores
+
     with written("scores") as draft:
-        write_scores(pool, rescored_scorers(words, vectors, alpha), draft.path)
+        write_scores(pool, scorers, draft.path)
     return draft.ref
 
 
