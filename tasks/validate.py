@@ -139,7 +139,7 @@ def measure_language(
     corpus, other = (TokenCorpus.open(opened(one)) for one in (sentences, unseen))
     read = np.concatenate(corpus.tokens(np.arange(len(corpus))))
     counts = np.bincount(read, minlength=encoder.tokenizer.get_vocab_size())
-    found = masked_language(encoder, head, shape.below, cast("Documents", other), counts)
+    found = masked_language(encoder, head, shape, cast("Documents", other), counts)
     return kept_json("language", found.model_dump())
 
 

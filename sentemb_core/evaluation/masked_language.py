@@ -12,6 +12,7 @@ from sentemb_core.errors import BadDataError
 from sentemb_core.formats import counted
 from sentemb_core.heads.layers import token_table
 from sentemb_core.heads.mask_filler import MaskFiller, load_head
+from sentemb_core.heads.stored_head import HeadShape
 from sentemb_core.methods.words import masking
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.types import Value
@@ -44,7 +45,7 @@ class MaskedLanguage(Value):
 def masked_language(
     encoder: Encoder,
     head: Mapping[str, Tensor],
-    below: int,
+    shape: HeadShape,
     corpus: Documents,
     counts: Int64[np.ndarray, " vocabulary"],
 ) -> MaskedLanguage:
@@ -52,8 +53,8 @@ def masked_language(
 
     Args:
         encoder: Of a Condenser stage.
-        head: State dict of the `MaskFiller` that the stage left, of as many layers as it has.
-        below: The layer of the encoder whose tokens that head saw (`stored_head.HeadShape`).
+        head: State dict of the `MaskFiller` that the stage left.
+        shape: Of that head.
         corpus: Sentences that the stage did not read.
         counts: How often what it read has each token.
 
@@ -61,9 +62,8 @@ def masked_language(
         BadDataError: No token was chosen.
         RecipeError: The head does not fit the encoder.
     """
-    layers = 1 + max(int(name.split(".")[1]) for name in head if name.startswith("layers."))
     table = token_table(encoder)
-    filler = MaskFiller(encoder, layers).to(table.device).eval()
+    filler = MaskFiller(encoder, shape.layers).to(table.device).eval()
     load_head(filler, head, random_head=False)
     everything = np.arange(len(corpus.document_of))
     noise = masking(encoder, RATE)
@@ -81,7 +81,7 @@ def masked_language(
         row, goal = (torch.from_numpy(one)[None].to(table.device) for one in (ids, wanted))
         reading = encoder.read(row, layers=True)
         late += float(filler.language.loss(reading.layers[-1], goal, table))
-        early = reading.layers[below]
+        early = reading.layers[shape.below]
         condensed += float(filler.loss(reading.pooled, early, torch.ones_like(row), goal, table))
     return MaskedLanguage(
         late=late / len(chosen),

@@ -10,8 +10,11 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError, RecipeError
 from sentemb_core.evaluation.masked_language import masked_language, unigram_loss
 from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.heads.stored_head import HeadShape
 from tests import tiny
 from tests.second_device import THERE, SecondDevice
+
+SHAPE = HeadShape(layers=2, below=1)
 
 WORDS = tiny.VOCABULARY + 1
 
@@ -48,13 +51,15 @@ def test_special_tokens_which_no_mask_asks_for_take_no_share():
     special = encoder.pad_id
     plain, framed = counts(w7=50, w8=50), counts(w7=50, w8=50)
     framed[special] = 900
-    told = [masked_language(encoder, head_of(encoder), 1, texts(), one) for one in (plain, framed)]
+    told = [
+        masked_language(encoder, head_of(encoder), SHAPE, texts(), one) for one in (plain, framed)
+    ]
     assert told[0].unigram == told[1].unigram
 
 
 def test_a_network_that_learnt_nothing_is_about_as_good_as_a_guess():
     encoder = tiny.bert()
-    found = masked_language(encoder, head_of(encoder), 1, texts(), counts(w7=10_000))
+    found = masked_language(encoder, head_of(encoder), SHAPE, texts(), counts(w7=10_000))
     assert found.late == pytest.approx(math.log(WORDS), abs=0.6)
     assert found.condensed == pytest.approx(math.log(WORDS), abs=0.6)
     assert found.unigram < 0.1
@@ -66,14 +71,14 @@ def test_a_head_that_always_says_the_word_beats_every_share():
     head = head_of(encoder)
     head["language.bias"] = torch.zeros(WORDS)
     head["language.bias"][7] = 50.0
-    found = masked_language(encoder, head, 1, texts(), counts(w7=50, w8=50))
+    found = masked_language(encoder, head, SHAPE, texts(), counts(w7=50, w8=50))
     assert max(found.late, found.condensed) < 0.01 < found.unigram
 
 
 def test_every_time_the_same_tokens_are_masked():
     encoder = tiny.bert()
     once, again = (
-        masked_language(encoder, head_of(encoder), 1, texts(), counts()) for _ in range(2)
+        masked_language(encoder, head_of(encoder), SHAPE, texts(), counts()) for _ in range(2)
     )
     assert once == again
 
@@ -82,7 +87,8 @@ def test_the_head_reads_the_layer_that_it_learnt_on():
     """A head of layer 0 tells otherwise from layer 1; the encoder's last layer is what it is."""
     encoder = tiny.bert()
     told = [
-        masked_language(encoder, head_of(encoder), below, texts(), counts()) for below in (0, 1)
+        masked_language(encoder, head_of(encoder), shape, texts(), counts())
+        for shape in (HeadShape(2, 0), HeadShape(2, 1))
     ]
     assert told[0].condensed != told[1].condensed
     assert told[0].late == told[1].late
@@ -91,19 +97,19 @@ def test_the_head_reads_the_layer_that_it_learnt_on():
 def test_texts_without_a_masked_token_are_refused():
     encoder = tiny.bert()
     with pytest.raises(BadDataError, match="take more sentences"):
-        masked_language(encoder, head_of(encoder), 1, texts(1, length=1), counts())
+        masked_language(encoder, head_of(encoder), SHAPE, texts(1, length=1), counts())
 
 
 def test_a_head_of_another_encoder_is_refused():
     encoder = tiny.bert()
     head = head_of(encoder) | {"language.bias": torch.zeros(5)}
     with pytest.raises(RecipeError, match="must fit"):
-        masked_language(encoder, head, 1, texts(), counts())
+        masked_language(encoder, head, SHAPE, texts(), counts())
 
 
 def test_masks_are_told_where_the_encoder_is():
     head = head_of(tiny.bert())
-    here = masked_language(tiny.bert(), head, 1, texts(), counts())
+    here = masked_language(tiny.bert(), head, SHAPE, texts(), counts())
     with SecondDevice():
-        there = masked_language(tiny.bert().to(THERE), head, 1, texts(), counts())
+        there = masked_language(tiny.bert().to(THERE), head, SHAPE, texts(), counts())
     assert here == there
