@@ -13,7 +13,7 @@ from tasks.benchmark import largest_overlaps, pools_told, result_of
 from tasks.storing import opened
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
-from tasks.tables.scoreboard_lines import ONE_FIELD, fixed_lines
+from tasks.tables.scoreboard_lines import OF_PAIRS, ONE_FIELD, fixed_lines
 from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.validate import language_of, scores_of
 
@@ -175,7 +175,8 @@ def told_below(cells: Sequence[MethodCell]) -> list[str]:
     """Which BM25 it was, what one seed knows of a gain, and `told_leads`."""
     shared = (own.keys() & before.keys() for own, before in beside_start(cells).values())
     alone = [f"{GAIN}: {ONE_SEED}."] if any(len(seeds) == 1 for seeds in shared) else []
-    words = fixed_lines((cell.method for cell in cells), ONE_FIELD)
+    fields = [ONE_FIELD for cell in cells if cell.scores] + [OF_PAIRS for cell in cells if cell.sts]
+    words = fixed_lines((cell.method for cell in cells), dict.fromkeys(fields))
     return [*words, *alone, *told_leads(cells)]
 
 

@@ -17,7 +17,7 @@ from tasks.tables.scoreboard import (
     not_run,
     refused,
 )
-from tasks.tables.scoreboard_lines import fixed_lines
+from tasks.tables.scoreboard_lines import fields_of, fixed_lines
 from tasks.tables.scoreboard_tables import overlap_json, overlap_tables
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         *([conclusion(rows, duel.tasks, first, second)] if rows else []),
         *models_told(duel.models, duel.encoders),
         *filter(None, [lengths_note(duel.encoders)]),
-        *fixed_lines(duel.models.keys() - duel.encoders.keys()),
+        *fixed_lines(duel.models.keys() - duel.encoders.keys(), fields_of(duel.tasks)),
         *overlap_tables(duel.overlap),
     ]
 

@@ -154,7 +154,7 @@ class FindingsTable:
     def words(self) -> list[str]:
         """Which BM25 it was, where an arm is that or rescores what it finds."""
         systems = ("BM25" if arm.alpha is not None else arm.system for arm in self.what.arms)
-        return fixed_lines(systems, ONE_FIELD)
+        return fixed_lines(systems, [ONE_FIELD])
 
     def less(self) -> list[str]:
         """Arms that asked for more labels or documents than there are, and what they had."""

@@ -21,6 +21,7 @@ from tasks.tables.scoreboard import (
 from tasks.tables.scoreboard_lines import (
     TITLES,
     diagnosis_lines,
+    fields_of,
     fixed_lines,
     fusion_lines,
     halves_lines,
@@ -53,7 +54,7 @@ def write_page(
             [
                 f"Models: {models}.",
                 lengths_note(board.encoders),
-                *fixed_lines(board.fixed),
+                *fixed_lines(board.fixed, fields_of(board.tasks)),
                 *averages_notes(board, cells),
                 *absences(board.tasks, board.scores),
             ],

@@ -34,6 +34,7 @@ from tasks.tables.scoreboard_lines import (
     TITLES,
     Lines,
     diagnosis_lines,
+    fields_of,
     fixed_lines,
     fusion_lines,
     halves_lines,
@@ -240,7 +241,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models, board.encoders),
         lengths_note(board.encoders),
-        *fixed_lines(board.fixed),
+        *fixed_lines(board.fixed, fields_of(board.tasks)),
         *(f"{where}: {error}" for where, error in refused_together(board.scores).items()),
     ]
     for sample in board.diagnoses:

@@ -148,9 +148,26 @@ def test_only_sets_of_the_papers_are_averaged_and_a_system_must_have_them_all(bo
 
 
 def test_a_table_with_bm25_says_which_it_is(board: Scoreboard, tmp_path: Path, capsys):
-    told = "BM25: k1 1.2, b 0.75, k3 8; title and text as one field, words lowercased and not "
+    told = (
+        "BM25: k1 1.2, b 0.75, k3 8; title and text as one field, a pair by the mean of its "
+        "sentences asking the set for each other, words lowercased and not "
+    )
     assert told in shown(capsys, *scoreboard_tables(board))
     assert told in (written(board, tmp_path) / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("task", "read"),
+    [
+        ("cranfield", "title and text as one field"),
+        ("sts12", "a pair by the mean of its sentences asking the set for each other"),
+    ],
+)
+def test_what_bm25_reads_is_told_of_the_tasks_that_were_run(
+    files: Path, capsys, task: str, read: str
+):
+    duel = duel_of(asked(files, models=["BM25", "random"], tasks=[task, "sts13"]))
+    assert f"k3 8; {read}, words lowercased" in shown(capsys, *duel_tables(duel))
 
 
 def test_an_average_over_some_tasks_of_its_group_names_them(files: Path, tmp_path: Path, capsys):

@@ -118,3 +118,10 @@ def test_cycles_stand_before_their_steps():
 def test_a_table_says_which_bm25_is_among_its_rows():
     assert told_below([cell("BM25", 10)])[0].startswith("BM25: k1 1.2, b 0.75, k3 8; each text")
     assert told_below([cell("simcse", 10)]) == []
+
+
+def test_bm25_on_pairs_alone_reads_no_titles():
+    pairs = cell("BM25", None, sts={"STS-B dev": ranked(1)})
+    assert told_below([pairs])[0].startswith("BM25: k1 1.2, b 0.75, k3 8; a pair by the mean of")
+    both = told_below([pairs, cell("BM25", 10)])[0]
+    assert "as one field, a pair by the mean" in both
