@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.comparison import Comparison
 
 FEWEST = 3
-"""Models from which a rank correlation over them is shown."""
+"""Different models from which a rank correlation over them is shown."""
 
 
 class Score(Value):
@@ -69,7 +69,7 @@ class Scoreboard(Value):
 
 
 class Agreement(NamedTuple):
-    """Over how many models, and by diagnostic its rank correlation with a score."""
+    """Over how many different models, and by diagnostic its rank correlation with a score."""
 
     models: int
     rho: dict[str, float]
@@ -198,7 +198,7 @@ def mixed_measures(board: Scoreboard, cells: Sequence[ScoreCell]) -> dict[Group,
 
 def no_agreement(board: Scoreboard, cells: Sequence[ScoreCell]) -> list[str]:
     """Why diagnostics of enough models have no rank correlation with a group's scores."""
-    if len(board.models) < FEWEST:
+    if len({encoder.digest for encoder in board.encoders.values()}) < FEWEST:
         return []
     return [
         f"No rho with {group}: of {' and '.join(measures)} there is no average."
@@ -227,7 +227,8 @@ def agreements(
 ) -> dict[Group, Agreement]:
     """Rank correlation over models of each diagnostic with each group's average.
 
-    Empty with fewer than three models; what is the same for all of them goes with nothing.
+    Names of one encoder are one model. Empty with fewer than three; what is the same for all of
+    them goes with nothing.
     """
     from sentemb_core.evaluation.label_free import MEASURES, agreement
 
@@ -235,7 +236,7 @@ def agreements(
     found: dict[Group, Agreement] = {}
     for group in GROUPS:
         scores = averages(board, cells, group)
-        both = [name for name in told if name in scores]
+        both = {board.encoders[name].digest: name for name in told if name in scores}.values()
         if len(both) >= FEWEST and len({scores[name] for name in both}) > 1:
             varying = [one for one in MEASURES if len({told[name][one] for name in both}) > 1]
             rho = {

@@ -119,7 +119,7 @@ def diagnosis_panel(board: Scoreboard, cells: Sequence[ScoreCell], sample: str) 
         [*no_agreement(board, cells), *halves_lines(board.diagnoses[sample])],
         head=head,
         rows=rows,
-        caption="rho: rank correlation over the models with the group's average"
+        caption="rho: rank correlation over different models with the group's average"
         if agreed
         else "What the vectors are like, without any score",
         legend=DIAGNOSES,

@@ -246,11 +246,11 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
     ]
     for sample in board.diagnoses:
         agreed = agreements(board, cells, sample)
-        rho = "; rho: rank correlation over models with the group's average" if agreed else ""
+        rho = "; rho: rank correlation over different models with the group's average"
         lines = diagnosis_lines(board.diagnoses[sample], agreed)
         notes = [*no_agreement(board, cells), *halves_lines(board.diagnoses[sample])]
         read = " ".join(["", *notes])
-        told += [f"Without labels, on {sample}{rho}.{read}", lines_table(lines)]
+        told += [f"Without labels, on {sample}{rho if agreed else ''}.{read}", lines_table(lines)]
     if board.fusions:
         told += [
             "Words and vectors together, by BM25 + alpha cosine or by rank fusion, on the half of "

@@ -342,6 +342,7 @@ def test_a_person_reads_scores_absences_diagnostics_and_their_agreement(
     assert "not run: wants sts_sts13.parquet" in " ".join(said.split())
     assert "positives at 5" in said
     assert "rho STS, 3 models" in " ".join(said.split())
+    assert "rank correlation over different models" in " ".join(said.split())
     two = board_of(asked(files, "one", "two"))
     assert "rho" not in shown(capsys, *scoreboard_tables(two))  # over two models it says nothing
 
