@@ -95,7 +95,9 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     diagnosed = diagnoses(config, encoders, documents)
     joined = fusions(encoders, ranked, config.vectors) if config.fusion else {}
     shared = overlap(documents, tasks) if documents else None
-    beside = [score for told in (*diagnosed.values(), *joined.values()) for score in told]
+    ahead = list(leads(models, tasks, scores))
+    untold = [Score(system="who leads", task=line, error=error) for line, _, error in ahead]
+    beside = [one for told in (*diagnosed.values(), *joined.values(), untold) for one in told]
     return Scoreboard(
         run=run_id,
         models=models,
@@ -103,7 +105,7 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
         fixed=list(fixed),
         tasks=tasks,
         scores=[*scores, *refused(*beside, shared)],
-        leads=dict(leads(models, tasks, scores)),
+        leads={line: lead for line, lead, _ in ahead if lead},
         diagnoses=results(diagnosed, lambda score: score.system),
         overlap=shared.result if shared else None,
         fusions=results(joined, lambda score: score.task),
@@ -112,8 +114,8 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
 
 def leads(
     models: Collection[str], tasks: Sequence[Placed], scores: Iterable[Score]
-) -> Iterator[tuple[str, Lead]]:
-    """On every task and average that several models have, the best one beside the others."""
+) -> Iterator[tuple[str, Lead | None, str]]:
+    """On every task and average that several models have, who leads, or the error."""
     made = {(one.system, one.task): one.result for one in scores if one.result}
     lines = {one.task.name: [one.task.name] for one in tasks}
     averaged = {group: averaged_tasks(tasks, group) for group in GROUPS}
@@ -125,13 +127,18 @@ def leads(
             if all((model, name) in made for name in names)
         }
         if len(told) > 1 and is_of_one_measure(next(iter(told.values()))):
-            best = max(told, key=lambda model: score_of(told[model]))
-            over = {
-                model: compare_results(line, list(zip(told[best], theirs, strict=True)))
-                for model, theirs in told.items()
-                if model != best
-            }
-            yield line, Lead(best=best, over=over)
+            yield line, *attempted(f"who leads: {line}", partial(lead_of, line, told))
+
+
+def lead_of(line: str, told: Mapping[str, Sequence[ArtifactRef]]) -> Lead:
+    """The best model by these results, beside the others."""
+    best = max(told, key=lambda model: score_of(told[model]))
+    over = {
+        model: compare_results(line, list(zip(told[best], theirs, strict=True)))
+        for model, theirs in told.items()
+        if model != best
+    }
+    return Lead(best=best, over=over)
 
 
 def score_of(results: Sequence[ArtifactRef]) -> float:

@@ -51,7 +51,7 @@ from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
-from tasks.benchmark import comparison_of, diagnosis_of
+from tasks.benchmark import compare_results, comparison_of, diagnosis_of
 from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.tables.duel import Duel, duel_json, duel_tables
@@ -488,6 +488,23 @@ def test_a_task_that_nobody_foresaw_failing_leaves_the_others(files: Path, monke
     board = board_of(asked(files, "one", tasks=["sts12", "tree_depth"]))
     assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
     assert board_json(board)["refused"]["STS12, one"] == "E000 ZeroDivisionError: of nothing"
+    assert exit_code(board) == 3
+
+
+def test_a_comparison_that_nobody_foresaw_failing_leaves_the_table(
+    files: Path, capsys, monkeypatch
+):
+    def failing(line: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> ArtifactRef:
+        if line == "STS12":
+            raise ZeroDivisionError("of nothing")
+        return compare_results(line, pairs)
+
+    monkeypatch.setattr(benchmark, "compare_results", failing)
+    board = board_of(asked(files, "one", "two", tasks=["sts12", "tree_depth"]))
+    assert list(board.leads) == ["tree_depth"]
+    assert {cell.task for cell in cells_of(board)} == {"STS12", "tree_depth"}
+    told = "STS12, who leads: E000 ZeroDivisionError: of nothing"
+    assert told in shown(capsys, *scoreboard_tables(board))
     assert exit_code(board) == 3
 
 
