@@ -17,8 +17,8 @@ from flows.reproduce import (
     Tried,
     cell_or_error,
     fixed_cells,
+    recorded_table,
     scored_cell,
-    timed,
     tried_block,
     tried_row,
 )
@@ -100,7 +100,7 @@ def halved(step: Step) -> Step:
 @flow(name="reproduce", flow_run_name="few-shot")
 def few_shot(table: FewShotTable) -> CellsTable:
     """Every method and number of labels in a cell; a second run computes only what is missing."""
-    return timed(table, few_shot_cells(table))
+    return recorded_table(table, few_shot_cells(table))
 
 
 def few_shot_cells(table: FewShotTable) -> Iterator[MethodCell]:

@@ -82,10 +82,10 @@ Tried = tuple[Block | None, str]
 @flow(name="reproduce", flow_run_name="methods-small")
 def methods_small(table: MethodTable) -> CellsTable:
     """Every method in cells of equal budget; a second run computes only what is missing."""
-    return timed(table, cells(table))
+    return recorded_table(table, cells(table))
 
 
-def timed(table: MethodTable, cells: Iterator[MethodCell]) -> CellsTable:
+def recorded_table(table: MethodTable, cells: Iterator[MethodCell]) -> CellsTable:
     """A recorded table: its cells, each with the seconds of its training, and what that read."""
     made: list[MethodCell] = []
     with recorded(table.title, table.model_dump(mode="json")) as record:
@@ -99,7 +99,7 @@ def timed(table: MethodTable, cells: Iterator[MethodCell]) -> CellsTable:
 
 
 def walked(table: MethodTable, cells: Iterator[MethodCell]) -> None:
-    """`timed` for a plan."""
+    """`recorded_table` for a plan."""
     for _ in cells:
         pass
     overlaps_with(table)

@@ -15,7 +15,7 @@ SEEN = 0.001
 def overlap_notes(
     overlaps: "Mapping[str, Overlap]", unmeasured: Mapping[str, str] = MappingProxyType({})
 ) -> list[str]:
-    """Of sets of texts, by their names: those of .1 % and more by name, by runs and by whole texts.
+    """How much of the judges' texts training read: sets with .1 % and more by their names.
 
     Args:
         overlaps: Set of texts -> what of it was read.
