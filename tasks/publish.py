@@ -43,21 +43,23 @@ def read_outcome(folder: Path) -> Outcome:
 
 def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
     """The encoder that the loop chose, with a card that tells its way there."""
-    path = training.path
-    return publish_encoder(
-        path[-1].encoder,
-        path[0].encoder,
-        config.name,
-        base_of(config.encoder.name),
-        config.training.method.name,
-        training.texts.documents,
-        training.texts.benchmark,
-        [row.label for row in path],
-        [row.scores for row in path],
-        beside=beside(training),
-        taught=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
-        counterpart=None if config.labels.source else config.corpus.counterpart_column,
+    *before, best = path = training.path
+    taught = Taught(
+        start=path[0].encoder,
+        base=base_of(config.encoder.name),
+        method=config.training.method.name,
+        steps=[row.label for row in path[1:]],
+        documents=training.texts.documents,
+        labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
     )
+    scored = Scored(
+        benchmark=training.texts.benchmark,
+        counterpart=None if config.labels.source else config.corpus.counterpart_column,
+        rows={row.label: row.scores for row in before}
+        | {f"{best.label} (this encoder)": best.scores}
+        | beside(training),
+    )
+    return publish_encoder(best.encoder, config.name, taught, scored)
 
 
 def base_of(source: str) -> str:
@@ -75,46 +77,48 @@ def beside(training: SelfTraining) -> dict[str, ArtifactRef]:
     return told
 
 
+class Taught(Value):
+    """What an encoder learnt from: the part of its card on training."""
+
+    start: ArtifactRef
+    base: str
+    method: str
+    steps: list[str]  # labels of its trainings, the first one first
+    documents: ArtifactRef
+    labels: int
+
+
+class Scored(Value):
+    """What an encoder was judged on: the part of its card on scores."""
+
+    benchmark: ArtifactRef
+    counterpart: str | None
+    rows: dict[str, ArtifactRef]  # label -> scores: its own, and those to hold them against
+
+
 @stage("publish_encoder", version=3, modules=("sentemb_core.encoder.card",))
-def publish_encoder(
-    encoder: ArtifactRef,
-    start: ArtifactRef,
-    name: str,
-    base: str,
-    method: str,
-    documents: ArtifactRef,
-    benchmark: ArtifactRef,
-    labels: list[str],
-    scores: list[ArtifactRef],
-    *,
-    beside: dict[str, ArtifactRef],
-    taught: int,
-    counterpart: str | None,
-) -> ArtifactRef:
+def publish_encoder(encoder: ArtifactRef, name: str, taught: Taught, scored: Scored) -> ArtifactRef:
     """The same weights under their own card: what taught them, scores per round, how to load."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.encoder.modules import is_static
     from sentemb_core.evaluation.scores import read_scores
 
     learner = load_encoder(opened(encoder))
-    *before, last = labels
-    rows = dict(zip([*before, f"{last} (this encoder)"], scores, strict=True)) | beside
     read = {
         label: read_scores(opened(ref))["test"].document_to_counterpart
-        for label, ref in rows.items()
+        for label, ref in scored.rows.items()
     }
     facts = CardFacts(
         name=name,
         registered=name,
-        base=base,
-        method=way(method, labels[1:]),
-        parent=start.digest if labels[1:] else None,
-        corpus=corpus_words(opened(documents), documents.digest),
-        labels=taught,
-        kind="static" if is_static(opened(encoder)) else "transformer",
+        base=taught.base,
+        method=way(taught.method, taught.steps),
+        parent=taught.start.digest if taught.steps else None,
+        corpus=corpus_words(opened(taught.documents), taught.documents.digest),
+        labels=taught.labels,
+        kind=learner.kind,
         max_length=learner.max_length,
-        judged=judged_on(opened(benchmark), counterpart),
+        judged=judged_on(opened(scored.benchmark), scored.counterpart),
         scores={
             label: {
                 "test R@1": row.recall_at_1,

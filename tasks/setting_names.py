@@ -37,8 +37,8 @@ SINGLE = {
     "random_scores.seed": "encoder.seed",
     "draw_labels.share": "validation.label_share",
     "draw_labels.count": "labels.count",
-    "publish_encoder.base": "encoder.name",
-    "publish_encoder.method": "training.method.name",
+    "publish_encoder.taught.base": "encoder.name",
+    "publish_encoder.taught.method": "training.method.name",
 }
 """Arguments that are a setting, or stand for one, under another name."""
 

@@ -95,3 +95,7 @@ def test_versions_tags_and_inputs_lose_nothing_but_their_prefix():
     why = "arguments.config.source 5a -> 6b"
     assert in_settings(why, "read_labels", {}, None) == "the bytes of labels.source 5a -> 6b"
     assert in_settings("arguments.seed 1 -> 2", "random_scores", {}, None) == "encoder.seed 1 -> 2"
+    why = "arguments.taught.base static -> minilm, arguments.taught.method ict -> cpc"
+    assert in_settings(why, "publish_encoder", {}, None) == (
+        "encoder.name static -> minilm, training.method.name ict -> cpc"
+    )
