@@ -1,9 +1,8 @@
 """Clusters of documents, ours against networkx: documents per CPU-second, labels checked equal.
 
 Run with `python benchmarks/annotate.py`. Peers: Eq. 2 and 3 of seed 000 written out in networkx
-(`sentemb_core.idc.networks`), and what a practised user writes, networkx on similarities from
-numpy. Synthetic documents: lengths log-normal around 29 sentences, 384 dimensions;
-one thread.
+(`tests/networks.py`), and what a practised user writes, networkx on similarities from numpy.
+Synthetic documents: lengths log-normal around 29 sentences, 384 dimensions; one thread.
 """
 
 import os
@@ -21,11 +20,11 @@ import numpy as np
 
 from benchmarks.promises import kept
 from sentemb_core.idc.components import clusters
-from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
 from sentemb_core.idc.pairs import cluster_pairs
 from sentemb_core.idc.pruning import prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
 from sentemb_core.idc.stats import cluster_statistics
+from tests.networks import document_graph, graph_clusters, pruned
 
 Labels = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 

@@ -5,7 +5,7 @@ from colorsys import hsv_to_rgb
 from itertools import cycle
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeAlias
 
 import networkx as nx
 import numpy as np
@@ -19,8 +19,10 @@ from sentemb_core.configs import AnnotationConfig
 from sentemb_core.console import plain
 from sentemb_core.formats import counted
 from sentemb_core.idc import components
-from sentemb_core.idc.networks import Graph, kept_graph
+from sentemb_core.idc.pruning import Edges
 from sentemb_core.report.drawing import HUES, INK, MUTED, drawable, house_style
+
+Graph: TypeAlias = "nx.Graph[int]"
 
 LEGEND_WIDTH = 72
 LINE = 0.19
@@ -44,6 +46,15 @@ def annotated_document(
     config = AnnotationConfig(top_k=top_k, mutual=mutual)
     edges = pruned_edges(vectors, offsets, config)
     return kept_graph(edges, len(vectors)), components.clusters(edges, offsets).tolist()
+
+
+def kept_graph(edges: Edges, sentences: int) -> Graph:
+    """The edges of one document that pruning kept, without the n * n that it dropped."""
+    graph: Graph = nx.Graph()
+    graph.add_nodes_from(range(sentences))
+    ends = zip(edges.i.tolist(), edges.j.tolist(), edges.weight.tolist(), strict=True)
+    graph.add_weighted_edges_from(ends)
+    return graph
 
 
 def draw_document(

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.idc import networks
 from sentemb_core.idc.components import by_first_appearance, clusters
 from sentemb_core.idc.pruning import prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
+from tests import networks
 
 MARGIN = 1e-5
 """Similarities of a drawn document differ by more than the rounding of any product order."""

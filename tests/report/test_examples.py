@@ -10,8 +10,8 @@ from sentemb_core.annotation.files import write_vectors
 from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.idc.components import clusters
-from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
 from sentemb_core.report.examples import first_and_best, partition_by
+from tests.networks import document_graph, graph_clusters, pruned
 
 
 def stored(folder: Path, vectors: np.ndarray) -> Embeddings:

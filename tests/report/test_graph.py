@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from sentemb_core.idc.networks import document_graph, graph_clusters, pruned
 from sentemb_core.report import graph as report_graph
 from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
+from tests.networks import document_graph, graph_clusters, pruned
 
 SENTENCES = ["The cat sat.", "A cat is [bold] here.", "Rates rose & fell <i>.", "$5 % of rates_x^2"]
 

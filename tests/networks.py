@@ -1,7 +1,7 @@
 """The definition one can read and run: similarity graph, pruning and clusters in networkx.
 
-The oracle of the tests; `similarity`, `pruning` and `components` compute the same for whole
-corpora. What they keep of one document, `kept_graph` makes into a graph that a person inspects.
+The oracle of the tests, and the slow side of `benchmarks/annotate.py`: `sentemb_core.idc` computes
+the same for whole corpora.
 """
 
 from itertools import combinations
@@ -10,8 +10,6 @@ from typing import TypeAlias
 import networkx as nx
 import numpy as np
 from jaxtyping import Float32
-
-from sentemb_core.idc.pruning import Edges
 
 Graph: TypeAlias = "nx.Graph[int]"
 
@@ -27,15 +25,6 @@ def weighted_graph(weights: Float32[np.ndarray, "sentences sentences"]) -> Graph
     graph.add_nodes_from(range(len(weights)))
     pairs = combinations(range(len(weights)), 2)
     graph.add_weighted_edges_from((i, j, float(weights[i, j])) for i, j in pairs)
-    return graph
-
-
-def kept_graph(edges: Edges, sentences: int) -> Graph:
-    """The edges of one document that pruning kept, without the n * n that it dropped."""
-    graph: Graph = nx.Graph()
-    graph.add_nodes_from(range(sentences))
-    ends = zip(edges.i.tolist(), edges.j.tolist(), edges.weight.tolist(), strict=True)
-    graph.add_weighted_edges_from(ends)
     return graph
 
 
