@@ -91,11 +91,11 @@ def debugging() -> bool:
     return _debugging.get()
 
 
-def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "interrupted") -> int:
+def run(app: App, tokens: Sequence[str] | None = None) -> int:
     """Run one verb of a `door` and return its exit code.
 
-    0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, 130 (Ctrl-C) or 143
-    (SIGTERM) `interrupted`, in these words.
+    0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, interrupted 130 (by Ctrl-C)
+    or 143 (by SIGTERM).
     """
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # no letter ends what was computed
@@ -112,7 +112,7 @@ def run(app: App, tokens: Sequence[str] | None = None, *, interrupted: str = "in
         complain(str(error))
         return error.exit_code
     except KeyboardInterrupt as ended:
-        complain(interrupted)
+        complain("interrupted")
         return 143 if isinstance(ended, Terminated) else 130
     except BrokenPipeError:  # the reader of a pipe had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

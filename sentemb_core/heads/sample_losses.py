@@ -49,11 +49,11 @@ def aggregated() -> SampleLoss:
     return loss
 
 
-def rewritten(network: str = "decoder") -> SampleLoss:
+def rewritten() -> SampleLoss:
     """The CLM autoencoder: a `CausalDecoder` writes the targets from the sentence vector."""
 
     def loss(learner: Learner, rows: Rows) -> Tensor:
-        return _network(learner, network).loss(
+        return _network(learner, "decoder").loss(
             learner.encoder, rows.reading.pooled, rows.ids[:, 0], rows.targets
         )
 

@@ -73,7 +73,8 @@ class NormalizingFlow(nn.Module):
         if dim < 2**levels:
             raise UsageError(
                 f"A flow of {levels} levels halves its coordinates {levels} times: vectors of "
-                f"{dim} dimensions are too narrow, {2**levels} are needed. Lower levels."
+                f"{dim} dimensions are too narrow, {2**levels} are needed. Take a whitening, or a "
+                "wider encoder."
             )
         self.dim = dim
         with torch.random.fork_rng(devices=[]):
@@ -175,8 +176,8 @@ def fitted_flow(
             loss = flow.negative_log_likelihood(data[rows]).mean()
             if not torch.isfinite(loss):
                 raise DivergedError(
-                    f"A flow's likelihood must stay finite and became {loss.item()}: lower the "
-                    f"learning rate ({learning_rate:g})."
+                    f"A flow's likelihood must stay finite and became {loss.item()} at a "
+                    f"learning rate of {learning_rate:g}: take a whitening in its place."
                 )
             adam.zero_grad()
             loss.backward()

@@ -19,6 +19,7 @@ from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
 from sentemb_core.evaluation.rounds import Pair, annotation_numbers
 from sentemb_core.evaluation.scores import read_ranks, read_scores
 from sentemb_core.report.data import (
+    CUTOFF,
     CUTOFFS,
     ClusterSizes,
     Curve,
@@ -87,7 +88,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
 def round_row(folders: RoundFolders, positives: Positives, *, best: bool) -> RoundRow:
     """Scores with their band, and what the annotation behind the row found."""
     scores = read_scores(folders.scores)
-    hits = (read_ranks(folders.scores, "validation") <= 5).astype(np.float64)
+    hits = (read_ranks(folders.scores, "validation") <= CUTOFF).astype(np.float64)
     band = confidence_interval(hits, SEED)
     row = RoundRow(
         label=folders.label,

@@ -25,6 +25,9 @@ from sentemb_core.types import Positives
 CUTOFFS = (1, 5, 10, 20)
 """The k of Recall@k in the tables."""
 
+CUTOFF = 5
+"""The k of the one that decides (validation, forward)."""
+
 # C0 and C1 controls, bidirectional embeddings, overrides and isolates (they reorder the text
 # around them), and lone surrogates (UTF-8 cannot carry them).
 _UNPRINTABLE = re.compile(
@@ -333,7 +336,6 @@ class RunReport(Shown):
         default_factory=dict, description="Every setting of the run by its dotted path."
     )
 
-    cutoff: int = Field(default=5, description="k of the deciding Recall@k (validation, forward).")
     query: Text = Field(
         default="document", description="What looks; `first half` for held-out halves."
     )
@@ -383,4 +385,4 @@ class RunReport(Shown):
     @property
     def metric(self) -> str:
         """The number that decides the stop and the best round, in words."""
-        return f"R@{self.cutoff}, {self.forward}, validation split"
+        return f"R@{CUTOFF}, {self.forward}, validation split"

@@ -18,7 +18,7 @@ from sentemb_core.heads.mask_filler import MaskFiller
 from sentemb_core.heads.on_views import on_views
 from sentemb_core.heads.queue import Queue
 from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method, SampleTerm
+from sentemb_core.methods.method import Learner, Method, SampleTerm
 from sentemb_core.pairs import sources
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
@@ -57,13 +57,18 @@ def move_on(learner, vectors) -> None:
     learner.networks["queue"].push(vectors["key"])
 
 
+def tied(learner, rows):
+    decoder = nn.ModuleDict({"decoder": learner.networks["tied"]})
+    return sample_losses.rewritten()(Learner(learner.encoder, networks=decoder), rows)
+
+
 def everything(*, head=None) -> Method:
     on_anchor = {
         "aggregated": sample_losses.aggregated(),
         "condensed": sample_losses.condensed(1),
         "late": sample_losses.masked_language("condenser.language"),
         "rewritten": sample_losses.rewritten(),
-        "tied": sample_losses.rewritten("tied"),
+        "tied": tied,
     }
     return Method(
         name="everything",

@@ -12,7 +12,7 @@ from sentemb_core.report.chapters.parts import (
     nothing_to_show,
     panel,
 )
-from sentemb_core.report.data import CUTOFFS, FixedRow, RoundRow, RunReport
+from sentemb_core.report.data import CUTOFF, CUTOFFS, FixedRow, RoundRow, RunReport
 from sentemb_core.report.legends import RECALL
 from sentemb_core.report.markup import Html, join, legend, quoted, table, tag
 
@@ -42,7 +42,7 @@ def _tiles(report: RunReport) -> Html:
         *[row for row in _round_and_its_control(report.rounds) if row not in best],
         *report.fixed[:1],
     ]
-    scores = [(row, row.validation.forward.get(report.cutoff)) for row in chosen]
+    scores = [(row, row.validation.forward.get(CUTOFF)) for row in chosen]
     measured = [(row, score) for row, score in scores if score is not None]
     if not measured:
         return Html("")
@@ -74,7 +74,7 @@ def _rule(report: RunReport) -> str:
     )
     return (
         f"{report.metric}: the share of the queries that find their answer among the first "
-        f"{report.cutoff} of {pool}candidates. Best is the encoder returned: "
+        f"{CUTOFF} of {pool}candidates. Best is the encoder returned: "
         f"{'the last, for its head' if condensed else 'the highest, of equals the earlier'}"
         f"{'; cycles return the best of the fine-tuned.' if tuned else '.'}{said}"
     )
@@ -103,7 +103,7 @@ def what_moved(report: RunReport, drawings: Drawings) -> Html:
         [
             panel(
                 drawings["recall"],
-                f"R@{report.cutoff} of every encoder. Solid circles are the validation split, "
+                f"R@{CUTOFF} of every encoder. Solid circles are the validation split, "
                 "which decides; squares on the dotted line are the test split, which decides "
                 "nothing. The band is the 95 % bootstrap interval of the validation score; dashed "
                 f"lines are fixed rows (validation){diamonds if controls else '.'}",

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sentemb_core.report.data import RunReport
+from sentemb_core.report.data import CUTOFF, RunReport
 from sentemb_core.report.drawing import BLUE, MUTED, VERMILLION, Drawing, drawable
 from sentemb_core.report.figures.canvas import canvas, column, name_places
 
@@ -15,18 +15,18 @@ from sentemb_core.report.figures.canvas import canvas, column, name_places
 def recall_drawings(report: RunReport) -> Iterator[Drawing]:
     if report.rounds:
         for direction in ("forward", "backward"):
-            alt = f"R@{report.cutoff}, {getattr(report, direction)}, of every encoder of the run"
+            alt = f"R@{CUTOFF}, {getattr(report, direction)}, of every encoder of the run"
             yield Drawing(f"recall-{direction}", alt, recall(report, direction))
 
 
 def recall(report: RunReport, direction: Literal["forward", "backward"]) -> Figure:
-    """Recall@cutoff of every encoder on both splits, the fixed rows as lines, the control apart."""
+    """The deciding Recall@k of all encoders on both splits: fixed rows as lines, controls apart."""
     figure, axes = canvas()
     path = [row for row in report.rounds if row.kind != "control"]
     controls = [row for row in report.rounds if row.kind == "control"]
 
     def on(row: Any, split: str) -> float:
-        value = getattr(getattr(row, split), direction).get(report.cutoff)
+        value = getattr(getattr(row, split), direction).get(CUTOFF)
         return np.nan if value is None else value
 
     if direction == "forward":
@@ -43,7 +43,7 @@ def recall(report: RunReport, direction: Literal["forward", "backward"]) -> Figu
     _name_lines(axes, [(value, label) for value, label in lines if np.isfinite(value)])
     name_places(axes, [row.label for row in (*path, *controls)])
     axes.set_ylim(bottom=0)
-    axes.set_ylabel(f"R@{report.cutoff}")
+    axes.set_ylabel(f"R@{CUTOFF}")
     figure.legend(loc="outside lower left", ncols=2, fontsize=8)
     axes.set_title(drawable(getattr(report, direction)))
     return figure
