@@ -182,6 +182,7 @@ def ground_of(name: str, encoder: str, documents: int, folder: Path, budget: Bud
         start.max_length,
         folder / "tokens",
         add_special_tokens=start.add_special_tokens,
+        unknown=start.unknown_id,
     )
     return ground
 

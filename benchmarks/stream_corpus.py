@@ -110,6 +110,7 @@ def tokenise(folder: Path, out: Path) -> None:
     write_tokens(
         documents(folder), folder / "draw_benchmark", folder / "start_static" / "tokenizer.json",
         encoder.max_length, out, add_special_tokens=encoder.add_special_tokens,
+        unknown=encoder.unknown_id,
     )  # fmt: skip
 
 

@@ -78,6 +78,7 @@ def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
         encoder.max_length,
         folder / "tokens",
         add_special_tokens=encoder.add_special_tokens,
+        unknown=encoder.unknown_id,
     )
     return TokenCorpus.open(folder / "tokens")
 

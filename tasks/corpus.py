@@ -111,5 +111,6 @@ def tokenise_sentences(
             reader.max_length,
             draft.path,
             add_special_tokens=reader.add_special_tokens,
+            unknown=reader.unknown_id,
         )
     return draft.ref

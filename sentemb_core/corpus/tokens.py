@@ -95,6 +95,7 @@ def write_tokens(
     out: Path,
     *,
     add_special_tokens: bool,
+    unknown: int,
 ) -> TokenReport:
     """Tokenise all sentences of documents.parquet into shards of whole documents under `out`.
 
@@ -105,8 +106,9 @@ def write_tokens(
         tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
         max_length: Tokens kept of a sentence, special ones included.
         out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
-        add_special_tokens: True for transformers, False for static encoders. Without them a
-            sentence of which the tokenizer leaves nothing becomes one unknown token.
+        add_special_tokens: True for transformers, False for static encoders.
+        unknown: Token that a sentence becomes of which the tokenizer leaves nothing, as to the
+            encoder (`Encoder.unknown_id`).
 
     Streams: memory holds one shard, and what its last documents take while they are tokenised
     (`PIECE`), whatever the size of the corpus.
@@ -116,7 +118,7 @@ def write_tokens(
     """
     count, size = sentence_count(documents), sentence_bytes(documents)
     require_free(out, size, f"The texts alone of {count:,} sentences, beside their tokens,")
-    encode = _Encode(tokenizer_json, max_length, add_special_tokens)
+    encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
     held_out = Benchmark.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:
         batches = document_batches(documents, ["doc_id", "sentences"])
@@ -174,14 +176,15 @@ class _Encoded:
 class _Encode:
     """Texts to token ids, counting what was cut."""
 
-    def __init__(self, tokenizer_json: Path, max_length: int, add_special_tokens: bool) -> None:
+    def __init__(
+        self, tokenizer_json: Path, max_length: int, add_special_tokens: bool, unknown: int
+    ) -> None:
         self._tokenizer: Any = Tokenizer.from_file(str(tokenizer_json))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length)
         self._max_length = max_length
         self._special = add_special_tokens
-        unknown = getattr(self._tokenizer.model, "unk_token", None) or "[UNK]"
-        self._unknown: int = self._tokenizer.token_to_id(unknown) or 0  # as `Encoder.unknown_id`
+        self._unknown = unknown
         self._counted = unknown_id(self._tokenizer)
         largest = max(self._tokenizer.get_vocab().values())
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()

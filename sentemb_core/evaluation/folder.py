@@ -39,6 +39,7 @@ def scores_of_folder(
             encoder.max_length,
             folder,
             add_special_tokens=encoder.add_special_tokens,
+            unknown=encoder.unknown_id,
         )
         benchmark, corpus = undivided(Benchmark.open(folder)), TokenCorpus.open(folder)
         systems: dict[str, Scorers] = {

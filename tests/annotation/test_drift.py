@@ -31,7 +31,7 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
             writer.write(Document(f"d{k}", sentences, None, k))
     write_tokens(
         tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 12,
-        tmp_path / "tokens", add_special_tokens=False,
+        tmp_path / "tokens", add_special_tokens=False, unknown=encoder.unknown_id,
     )  # fmt: skip
     corpus, config = TokenCorpus.open(tmp_path / "tokens"), AnnotationConfig(top_k=1)
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))

@@ -42,7 +42,7 @@ def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True,
     write_benchmark(folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark")
     report = write_tokens(
         folder / "documents.parquet", folder / "benchmark", tokenizer_json(folder), 8,
-        folder / "tokens", add_special_tokens=special,
+        folder / "tokens", add_special_tokens=special, unknown=WORDS.index("[UNK]"),
     )  # fmt: skip
     return report, TokenCorpus.open(folder / "tokens")
 
@@ -176,7 +176,7 @@ def test_adjacent_documents_of_one_id_are_copies_of_the_first(tmp_path: Path) ->
     (tmp_path / "tokens").mkdir()
     write_tokens(
         tmp_path / "documents.parquet", None, tokenizer_json(tmp_path), 8,
-        tmp_path / "tokens", add_special_tokens=True,
+        tmp_path / "tokens", add_special_tokens=True, unknown=0,
     )  # fmt: skip
     corpus = TokenCorpus.open(tmp_path / "tokens")
     assert len(corpus.shards) == 3, "copies in two shards"
@@ -311,7 +311,7 @@ def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_t
     write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     report = write_tokens(
         tmp_path / "documents.parquet", tmp_path, path, 8, tmp_path / "out",
-        add_special_tokens=False,
+        add_special_tokens=False, unknown=0,
     )  # fmt: skip
     corpus = TokenCorpus.open(tmp_path / "out")
     assert report.token_type == token_type
@@ -331,8 +331,11 @@ def test_the_cache_is_the_same_bytes_each_time_and_has_its_schemas(tmp_path: Pat
     assert index.equals(schemas.DOCUMENT_INDEX)
 
 
+@pytest.mark.parametrize("told", [{}, {"unk_token": "<unk>"}])
 @pytest.mark.parametrize("unknown", ["<unk>", "[UNK]", None])
-def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(tmp_path: Path, unknown):
+def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(
+    tmp_path: Path, unknown: str | None, told: dict[str, str]
+) -> None:
     vocabulary = {"<pad>": 0, "a": 1, "<unk>": 2, "[UNK]": 3}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, **{"unk_token": unknown} if unknown else {}))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -340,6 +343,10 @@ def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(tmp_path: 
     (tmp_path / "cache").mkdir()
     with DocumentWriter(tmp_path / "documents.parquet") as writer:
         writer.write(Document("d", ["\u2003", "a"], None, 0))
+    encoder = Encoder(
+        StaticTable.random(4, 8, 0), tokenizer, pooling="mean", similarity="cosine",
+        max_length=8, tokenizer_config=told,
+    )  # fmt: skip
     write_tokens(
         tmp_path / "documents.parquet",
         None,
@@ -347,9 +354,8 @@ def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(tmp_path: 
         8,
         tmp_path / "cache",
         add_special_tokens=False,
+        unknown=encoder.unknown_id,
     )
-    table = StaticTable.random(4, 8, 0)
-    encoder = Encoder(table, tokenizer, pooling="mean", similarity="cosine", max_length=8)
     cached = TokenCorpus.open(tmp_path / "cache").tokens([0, 1])
     for ids, own in zip(cached, encoder.tokenise(["\u2003", "a"]), strict=True):
         np.testing.assert_array_equal(ids, own)

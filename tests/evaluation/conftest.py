@@ -56,6 +56,7 @@ def prepared(folder: Path, *, halves: bool) -> Prepared:
         8,
         folder / "tokens",
         add_special_tokens=False,
+        unknown=0,
     )
     return Prepared(
         folder / "documents",

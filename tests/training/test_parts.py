@@ -43,7 +43,7 @@ def corpus(tmp_path_factory) -> TokenCorpus:
         tiny.static().tokenizer.save(str(folder / "tokenizer.json"))
         write_tokens(
             folder / "documents.parquet", None, folder / "tokenizer.json", 12, folder / "tokens",
-            add_special_tokens=False,
+            add_special_tokens=False, unknown=0,
         )  # fmt: skip
     opened = TokenCorpus.open(folder / "tokens")
     assert len(opened.shards) == SHARDS
