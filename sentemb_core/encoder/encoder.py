@@ -82,6 +82,20 @@ class Encoder(nn.Module):
         self.layers = None if layers is None else require_dense(layers)
         self.eval()
 
+    def parts(
+        self, backbone: "PreTrainedModel | StaticTable", layers: nn.Sequential | None
+    ) -> Json:
+        """What another encoder is made of that has these two in place of its own, as arguments."""
+        return {
+            "backbone": backbone,
+            "tokenizer": self.tokenizer,
+            "pooling": self.pooling,
+            "similarity": self.similarity,
+            "max_length": self.max_length,
+            "tokenizer_config": self.tokenizer_config,
+            "layers": layers,
+        }
+
     @property
     def kind(self) -> Literal["transformer", "static"]:
         return "static" if isinstance(self.backbone, StaticTable) else "transformer"

@@ -92,15 +92,8 @@ def twin(encoder: Encoder, *, layers: int | None = None) -> Encoder:
 
 def _parts(encoder: Encoder, instead: dict[int, nn.Parameter] | None = None) -> dict[str, Any]:
     """What a copy is built from; `instead` says what takes the place of parameters, by `id`."""
-    return {
-        "backbone": copy.deepcopy(encoder.backbone, dict[int, Any](instead or {})),
-        "tokenizer": encoder.tokenizer,
-        "pooling": encoder.pooling,
-        "similarity": encoder.similarity,
-        "max_length": encoder.max_length,
-        "tokenizer_config": encoder.tokenizer_config,
-        "layers": copy.deepcopy(encoder.layers, dict[int, Any](instead or {})),
-    }
+    backbone = copy.deepcopy(encoder.backbone, dict[int, Any](instead or {}))
+    return encoder.parts(backbone, copy.deepcopy(encoder.layers, dict[int, Any](instead or {})))
 
 
 def _cut(encoder: Encoder, layers: int | None) -> None:

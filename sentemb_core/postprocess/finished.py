@@ -112,13 +112,4 @@ def _with_layers(encoder: Encoder, *layers: nn.Module) -> Encoder:
 def _rebuilt(
     encoder: Encoder, backbone: "PreTrainedModel | StaticTable", layers: nn.Sequential | None
 ) -> Encoder:
-    made = Encoder(
-        backbone,
-        encoder.tokenizer,
-        pooling=encoder.pooling,
-        similarity=encoder.similarity,
-        max_length=encoder.max_length,
-        tokenizer_config=encoder.tokenizer_config,
-        layers=layers,
-    )
-    return made.to(encoder.device)
+    return Encoder(**encoder.parts(backbone, layers)).to(encoder.device)

@@ -1,10 +1,13 @@
 """Frozen copies, momentum copies, twins."""
 
+import inspect
+
 import pytest
 import torch
 from safetensors.torch import load, save
 from torch import nn
 
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.copies import FrozenCopy, MomentumCopy, twin
 from sentemb_core.heads.layers import skip_layer
@@ -28,6 +31,12 @@ def test_copies_read_as_their_original(start):
         torch.testing.assert_close(other(IDS), encoder(IDS), rtol=0, atol=0)
         assert (other.pooling, other.similarity) == ("mean", "cosine")
         assert other.max_length == encoder.max_length
+
+
+def test_the_parts_of_an_encoder_are_all_that_one_is_made_of():
+    encoder = made.encoder()
+    wanted = inspect.signature(Encoder).parameters
+    assert list(encoder.parts(encoder.backbone, None)) == list(wanted)
 
 
 def test_frozen_copies_never_change_and_never_drop_out():
