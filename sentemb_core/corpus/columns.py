@@ -56,6 +56,13 @@ class Columns(NamedTuple):
         )
 
 
+def named_columns(config: CorpusConfig) -> Columns:
+    """The columns that the settings name."""
+    return Columns(
+        config.id_column, config.text_column, config.sentences_column, config.counterpart_column
+    )
+
+
 def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
     """Named columns, checked; a body column is looked for when none is named (E104).
 
@@ -64,9 +71,7 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
         UsageError: a column is to be text and counterpart at once.
     """
     found = list(found)
-    columns = Columns(
-        config.id_column, config.text_column, config.sentences_column, config.counterpart_column
-    )
+    columns = named_columns(config)
     for name in columns:
         if name is not None and name not in found:
             body = name in (columns.text, columns.sentences)

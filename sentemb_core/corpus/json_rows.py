@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sentemb_core.configs import CorpusConfig
-from sentemb_core.corpus.columns import Columns, Row, used_columns
+from sentemb_core.corpus.columns import Row, named_columns, used_columns
 from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
 from sentemb_core.corpus.quarantine import BadRow
 from sentemb_core.errors import UnreadableSourceError
@@ -54,7 +54,7 @@ def rows_of(
     head = list(islice(records, PEEK_ROWS))
     objects = [record[2] for record in head if not isinstance(record, BadRow)]
     keys = dict.fromkeys(chain(*objects))
-    if objects and (lacking := _named(config) - keys.keys()):
+    if objects and (lacking := set(filter(None, named_columns(config))) - keys.keys()):
         keys |= dict.fromkeys(_first_found(lacking, again()))
     columns = used_columns(config, keys) if objects else None
     for record in chain(head, records):
@@ -63,13 +63,6 @@ def rows_of(
         else:
             columns = columns or used_columns(config, record[2])
             yield columns.row(*record)
-
-
-def _named(config: CorpusConfig) -> set[str]:
-    named = Columns(
-        config.id_column, config.text_column, config.sentences_column, config.counterpart_column
-    )
-    return set(filter(None, named))
 
 
 def _first_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[str]:

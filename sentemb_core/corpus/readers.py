@@ -4,7 +4,6 @@ import csv
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +15,10 @@ from sentemb_core.corpus.files import BOM, ROW_BYTES, require_encoding
 from sentemb_core.corpus.json_rows import json_rows, jsonl_rows, rows_of
 from sentemb_core.corpus.markdown import plain_text
 from sentemb_core.corpus.quarantine import BadRow
+from sentemb_core.corpus.row_groups import Batch
 from sentemb_core.corpus.source import Format, ask_datasets, source_format, text_files
+from sentemb_core.corpus.table import READ_ROWS
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
-
-BATCH_ROWS = 128
-Batch = Any  # pa.RecordBatch, which carries no types
 
 
 def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
@@ -87,7 +85,7 @@ def parquet_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     with pq.ParquetFile(config.source, buffer_size=1 << 20, pre_buffer=False) as file:
         columns = used_columns(config, file.schema_arrow.names)
         names = list(dict.fromkeys(name for name in columns if name is not None))
-        batches = file.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
+        batches = file.iter_batches(READ_ROWS, columns=names, use_threads=False)
         yield from _arrow_rows(name, columns, batches)
 
 
@@ -146,7 +144,7 @@ def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     if isinstance(found, dict):
         found = found[_split(config, list(map(str, found)))]
     columns = used_columns(config, found.column_names)
-    batches = found.with_format("arrow").iter(BATCH_ROWS)
+    batches = found.with_format("arrow").iter(READ_ROWS)
     tables = (batch for table in batches for batch in table.to_batches())
     yield from _arrow_rows(Path(config.source).name, columns, tables)
 

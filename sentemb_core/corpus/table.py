@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentemb_core import schemas
-from sentemb_core.corpus.row_groups import RowGroups
+from sentemb_core.corpus.row_groups import Batch, RowGroups
 
 BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # of Python objects held before they are written
 READ_ROWS = 128
-Batch = Any  # pa.RecordBatch, which carries no types
 
 
 class Document(NamedTuple):

@@ -116,7 +116,7 @@ def _table(path: Path, dialect: str) -> Path:
 def test_every_format_gives_the_same_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write
 ) -> None:
-    monkeypatch.setattr(readers, "BATCH_ROWS", 2)
+    monkeypatch.setattr(readers, "READ_ROWS", 2)
     report, documents, _ = read(write(tmp_path), **COLUMNS)
     assert [tuple(document) for document in documents] == WANTED
     assert (report.rows_read, report.quarantined) == (5, {})
