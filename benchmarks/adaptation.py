@@ -17,6 +17,7 @@ from statistics import mean
 import numpy as np
 from jaxtyping import Float64
 
+from benchmarks.intervals import told_difference
 from benchmarks.main_job import CORPORA, RESULTS, outcome_of, recalls_of
 from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.evaluation.scores import read_ranks
@@ -162,9 +163,7 @@ def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
 def gain(made: Sequence[ArtifactRef], start: ArtifactRef, k: int) -> str:
     """In documents' Recall@k, each with itself, the mean of the seeds; bold where it is sure."""
     found = np.mean([hits(one, k) for one in made], axis=0)
-    gained = paired_difference(found, hits(start, k), 0)
-    told = f"{gained.mean:+.3f} ({gained.low:+.3f} to {gained.high:+.3f})"
-    return f"**{told}**" if gained.low > 0 or gained.high < 0 else told
+    return told_difference(paired_difference(found, hits(start, k), 0))
 
 
 def hits(scores: ArtifactRef, k: int) -> Float64[np.ndarray, " documents"]:

@@ -37,6 +37,7 @@ from benchmarks.annotation_variants import (
     method_of,
     order_share,
 )
+from benchmarks.intervals import told_difference
 from benchmarks.main_job import RESULTS
 from flows.presets import preset
 from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
@@ -379,10 +380,8 @@ def compared(
     Bold where the interval does not hold zero.
     """
     found = paired_difference(one.mean(axis=0), other.mean(axis=0), 0)
-    told = f"{found.mean:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
     wins = int((one.mean(axis=1) > other.mean(axis=1)).sum())
-    sure = found.low > 0 or found.high < 0
-    return [f"**{told}**" if sure else told, f"{wins} of {len(one)}"]
+    return [told_difference(found), f"{wins} of {len(one)}"]
 
 
 def told_of_start(cells: Cells) -> str:

@@ -23,7 +23,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from benchmarks.encode import real_sentences
 from benchmarks.promises import kept
-from benchmarks.training import tokenised
+from benchmarks.training import tokenised, trained
 from sentemb_core.configs import EncoderConfig, TrainingConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import batching
@@ -31,10 +31,7 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.devices import any_shape
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
-from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training import gradients, loop
-from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import learner_of, train
 from sentemb_core.types import Precision
 
 Attention = Callable[[], AbstractContextManager[object]]
@@ -139,7 +136,7 @@ def print_training(encoder: Encoder, corpus: TokenCorpus) -> None:
 
     def ours(size: int, slack: int, dtype: Precision, attention: Attention = any_shape) -> int:
         gradients.CUDA_SLACK, loop.any_shape = slack, attention
-        return trained(encoder, corpus, size, dtype)
+        return pairs_of(encoder, corpus, size, dtype)
 
     usual = gradients.CUDA_SLACK
     for size in BATCHES:
@@ -181,7 +178,7 @@ def peer_steps(peer: SentenceTransformer, corpus: TokenCorpus, size: int, dtype:
     return STEPS * size
 
 
-def trained(
+def pairs_of(
     encoder: Encoder,
     corpus: TokenCorpus,
     size: int,
@@ -193,10 +190,7 @@ def trained(
     config = TrainingConfig(
         method="conpono", batch_size=size, steps=steps, dtype=dtype, chunk=chunk
     )
-    method = method_for(config.method, encoder)
-    sampler = sampler_for(config, method, corpus)
-    with tempfile.TemporaryDirectory() as work:
-        report = train(learner_of(method, encoder, 0), method, sampler, config, Path(work))
+    report, _ = trained(encoder, corpus, config)
     return report.pairs
 
 
@@ -205,7 +199,7 @@ def print_memory(encoder: Encoder, corpus: TokenCorpus) -> bool:
     peaks: dict[str, float] = {}
     for size, chunk in ((128, None), (4_096, None), (128, 64), (4_096, 64)):
         torch.cuda.reset_peak_memory_stats()
-        trained(encoder, corpus, size, "bfloat16", chunk, steps=2)
+        pairs_of(encoder, corpus, size, "bfloat16", chunk, steps=2)
         name = f"batch {size}, " + ("plain" if chunk is None else f"chunks of {chunk}")
         peaks[name] = torch.cuda.max_memory_allocated() / 2**30
         print(f"  {name}: peak {peaks[name]:.2f} GiB")

@@ -19,13 +19,10 @@ from unittest.mock import patch
 
 import pyarrow.parquet as pq
 
-from benchmarks.training import DATA, tokenised
+from benchmarks.training import DATA, tokenised, trained
 from sentemb_core.configs import EncoderConfig, TrainingConfig
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.heap import warm_heap
-from sentemb_core.methods.catalogue import method_for
-from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import learner_of, train
 
 CASES = {"minilm": "simcse", "transformer": "clm_autoencoder"}
 STEPS = 13
@@ -39,8 +36,7 @@ def print_step(start: str, heap: str) -> None:
     encoder = start_encoder(EncoderConfig(name=start, dim=128), sentences)
     with tempfile.TemporaryDirectory() as folder:
         config = TrainingConfig(method=CASES[start], steps=STEPS, dtype="bfloat16", threads=1)
-        method = method_for(config.method, encoder)
-        sampler = sampler_for(config, method, tokenised(encoder, 150, Path(folder)))
+        corpus = tokenised(encoder, 150, Path(folder))
         told: list[tuple[float, int]] = []
 
         def on_step(_: int, __: dict[str, float]) -> None:
@@ -48,8 +44,7 @@ def print_step(start: str, heap: str) -> None:
 
         kept = warm_heap if heap == "warm" else nullcontext
         with patch("sentemb_core.training.loop.warm_heap", kept):
-            learner = learner_of(method, encoder, config.seed)
-            train(learner, method, sampler, config, Path(folder) / "work", on_step=on_step)
+            trained(encoder, corpus, config, on_step=on_step)
     steps = list(zip(told[SETTLED:], told[SETTLED + 1 :], strict=False))
     seconds = median(after[0] - before[0] for before, after in steps)
     print(seconds, median(after[1] - before[1] for before, after in steps))

@@ -44,6 +44,8 @@ from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of, train
+from sentemb_core.training.state import TrainingReport
+from sentemb_core.types import OnStep
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SENTEMB_DATA", ROOT / "data")) / "blog_usgov.parquet"
@@ -91,6 +93,24 @@ def annotation_of(encoder: Encoder, corpus: TokenCorpus) -> Annotation:
     chunks = list(cluster_pairs(labels, corpus.offsets))
     i, j = (np.concatenate([chunk[side] for chunk in chunks]) for side in (0, 1))
     return Annotation(i, j, labels)
+
+
+def trained(
+    encoder: Encoder,
+    corpus: TokenCorpus,
+    config: TrainingConfig,
+    annotation: Annotation | None = None,
+    *,
+    on_step: OnStep | None = None,
+) -> tuple[TrainingReport, float]:
+    """What our loop tells of a training, and its CPU-seconds; its checkpoints are not kept."""
+    method = method_for(config.method, encoder)
+    sampler = sampler_for(config, method, corpus, annotation)
+    with tempfile.TemporaryDirectory() as work:
+        began = time.process_time()
+        learner = learner_of(method, encoder, config.seed)
+        report = train(learner, method, sampler, config, Path(work), on_step=on_step)
+        return report, time.process_time() - began
 
 
 def print_peers(rounds: int) -> None:
@@ -146,12 +166,8 @@ def neighbour_seconds(encoder: Encoder, corpus: TokenCorpus, dtype: str, seed: i
         threads=1,
         seed=seed,
     )
-    method = method_for(config.method, encoder)
-    sampler = sampler_for(config, method, corpus)
-    with tempfile.TemporaryDirectory() as work:
-        began = time.process_time()
-        train(learner_of(method, encoder, seed), method, sampler, config, Path(work))
-        return time.process_time() - began
+    _, seconds = trained(encoder, corpus, config)
+    return seconds
 
 
 def print_rates(rounds: int) -> bool:
@@ -191,12 +207,8 @@ def timed(
         threads=1,
         seed=seed,
     )
-    method = method_for(config.method, encoder)
-    sampler = sampler_for(config, method, corpus, annotation)
-    with tempfile.TemporaryDirectory() as work:
-        began = time.process_time()
-        report = train(learner_of(method, encoder, seed), method, sampler, config, Path(work))
-        return time.process_time() - began, report.pairs, report.sentences
+    report, seconds = trained(encoder, corpus, config, annotation)
+    return seconds, report.pairs, report.sentences
 
 
 def print_memory() -> bool:
@@ -229,10 +241,7 @@ def print_peak(batch_size: int) -> None:
             dtype="bfloat16",
             threads=1,
         )
-        method = method_for(config.method, encoder)
-        sampler = sampler_for(config, method, corpus)
-        learner = learner_of(method, encoder, config.seed)
-        train(learner, method, sampler, config, Path(folder) / "work")
+        trained(encoder, corpus, config)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 

@@ -16,12 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from benchmarks.training import tokenised
+from benchmarks.training import tokenised, trained
 from sentemb_core.configs import EncoderConfig, TrainingConfig
 from sentemb_core.encoder.start import start_encoder
-from sentemb_core.methods.catalogue import method_for
-from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.loop import learner_of, train
 
 WAITS = {
     "never": "0",
@@ -40,17 +37,10 @@ def print_step() -> None:
     config = TrainingConfig(
         method="simcse", steps=STEPS, batch_size=32, dtype="bfloat16", threads=CORES
     )
-    method = method_for(config.method, encoder)
-    told = [time.perf_counter()]
+    told: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        sampler = sampler_for(config, method, tokenised(encoder, 150, Path(folder)))
-        learner = learner_of(method, encoder, config.seed)
-        work = Path(folder) / "work"
-        told.clear()
-        train(
-            learner, method, sampler, config, work,
-            on_step=lambda *_: told.append(time.perf_counter()),
-        )  # fmt: skip
+        corpus = tokenised(encoder, 150, Path(folder))
+        trained(encoder, corpus, config, on_step=lambda *_: told.append(time.perf_counter()))
     print(median(b - a for a, b in zip(told[SETTLED:], told[SETTLED + 1 :], strict=False)))
 
 
