@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -133,39 +133,10 @@ class GradientJob:
         of_loss, *of_passes = (
             np.random.SeedSequence([self.seed, 2, step]).generate_state(len(passes) + 1).tolist()
         )
-        device = self.learner.encoder.device
-        metrics: dict[str, float] = {}
-        seen: dict[str, Tensor] = {}
-
-        def encode(index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
-            _seed(device, of_passes[index])  # both passes of a gradient cache draw the same
-            told = metrics if with_loss else None
-            return self._encoded(passes[index], told, device, partial(loss_if, index))
-
-        def loss_if(index: int, rows: Tensor) -> Tensor:
-            with torch.no_grad():
-                parts = [rows if k == index else unmoved(k) for k in range(len(passes))]
-            with torch.autocast(device.type, enabled=False):
-                _seed(device, of_loss)
-                vectors = self._by_view(passes, [part.float() for part in parts], batch)
-                value = loss_of(self.method, vectors, batch, self.learner)[0]
-            _seed(device, of_passes[index])  # the moved rows drop what those of the gradient did
-            return value
-
-        def unmoved(index: int) -> Tensor:
-            _seed(device, of_passes[index])
-            return self._encoded(passes[index], None, device, None)[0]
-
-        def loss(parts: list[Tensor]) -> Tensor:
-            _seed(device, of_loss)  # however many passes there are
-            vectors = self._by_view(passes, parts, batch)
-            seen.update({name: rows.detach() for name, rows in vectors.items()})
-            value, found = loss_of(self.method, vectors, batch, self.learner)
-            metrics.update(found)
-            return value
-
+        now = UnderWay(self, batch, passes, of_loss, of_passes)
         gradients = plain_gradients if chunk is None else cached_gradients
-        return Step(gradients(encode, len(passes), loss).item(), metrics, seen)
+        loss = gradients(now.encode, len(passes), now.loss)
+        return Step(loss.item(), now.metrics, now.vectors)
 
     def _shares(self, batch: Batch) -> Iterator[Share]:
         """Rows with losses of their own apart: they alone need the states of all layers."""
@@ -202,20 +173,16 @@ class GradientJob:
             return STATIC_SLACK
         return TRANSFORMER_SLACK if encoder.device.type == "cpu" else CUDA_SLACK
 
-    def _encoded(
-        self,
-        part: Pass,
-        metrics: dict[str, float] | None,
-        device: torch.device,
-        loss: LossOfRows | None,
+    def encoded(
+        self, part: Pass, metrics: dict[str, float] | None, loss: LossOfRows | None
     ) -> tuple[Tensor, Tensor | None]:
         """Vectors of a pass, and the weighted loss of its single rows if `metrics` wants it.
 
         Without a `loss` a view that asks for it is read plainly.
         """
-        ids, mask = self._padded(_chosen(part.share.tokens, part.rows), device)
+        ids, mask = self._padded(_chosen(part.share.tokens, part.rows))
         reader, layers = part.share.reader, part.share.own_losses
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16):
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=self.bfloat16):
             if not isinstance(reader, AtOnce):
                 reading = reader(self.learner, ids, mask, layers)
             elif loss is None:
@@ -244,19 +211,18 @@ class GradientJob:
         view = part.share.view
         inputs = ids
         if view.inputs is not None:
-            inputs = self._padded(_chosen(view.inputs, part.rows), ids.device)[0]
+            inputs = self._padded(_chosen(view.inputs, part.rows))[0]
         targets = torch.full_like(ids, IGNORED)
         if view.targets is not None:
             targets = padded(_chosen(view.targets, part.rows), IGNORED)[0].to(ids.device)
         return Rows(ids, torch.ones_like(ids) if mask is None else mask, inputs, targets, reading)
 
-    def _padded(
-        self, sequences: Sequence[Tokens], device: torch.device
-    ) -> tuple[Tensor, Tensor | None]:
+    def _padded(self, sequences: Sequence[Tokens]) -> tuple[Tensor, Tensor | None]:
         ids, mask = padded(sequences, self.learner.encoder.pad_id)
+        device = self.learner.encoder.device
         return ids.to(device), mask if mask is None else mask.to(device)
 
-    def _by_view(
+    def by_view(
         self, passes: Sequence[Pass], parts: Sequence[Tensor], batch: Batch
     ) -> dict[str, Tensor]:
         """Every view's vectors in its own order, added up where asked, after the head.
@@ -277,6 +243,76 @@ class GradientJob:
         return vectors if self.method.head_first else on_views(self.learner.head, vectors)
 
 
+@dataclass(frozen=True)
+class UnderWay:
+    """One step. Whatever reads or judges seeds first, so that doing it again draws the same.
+
+    Attributes:
+        job: Reads the passes.
+        batch: The step's views.
+        passes: All that it reads.
+        of_loss: Seed of what draws behind the passes, however many there are.
+        of_passes: Seed of each pass.
+        metrics: As in `Step`, once all is read and judged.
+        vectors: The same.
+    """
+
+    job: GradientJob
+    batch: Batch
+    passes: Sequence[Pass]
+    of_loss: int
+    of_passes: Sequence[int]
+    metrics: dict[str, float] = field(default_factory=dict[str, float])
+    vectors: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    def encode(self, index: int, with_loss: bool) -> tuple[Tensor, Tensor | None]:
+        """Vectors of a pass, and its own loss (`cached_gradients.Encode`)."""
+        self._seed_pass(index)
+        told = self.metrics if with_loss else None
+        return self.job.encoded(self.passes[index], told, partial(self._loss_if, index))
+
+    def loss(self, parts: list[Tensor]) -> Tensor:
+        """The loss between all rows (`cached_gradients.Loss`)."""
+        vectors, value, told = self._judged(parts)
+        self.vectors.update({name: rows.detach() for name, rows in vectors.items()})
+        self.metrics.update(told)
+        return value
+
+    def _loss_if(self, index: int, rows: Tensor) -> Tensor:
+        """The loss, were these the vectors of a pass that is being read.
+
+        The pass goes on with its own seed: the moved rows drop what those of the gradient did.
+        """
+        with torch.no_grad():
+            parts = [rows if k == index else self._plain(k) for k in range(len(self.passes))]
+        with torch.autocast(rows.device.type, enabled=False):
+            _, value, _ = self._judged([part.float() for part in parts])
+        self._seed_pass(index)
+        return value
+
+    def _plain(self, index: int) -> Tensor:
+        """Vectors of a pass that asks for no loss."""
+        self._seed_pass(index)
+        return self.job.encoded(self.passes[index], None, None)[0]
+
+    def _judged(
+        self, parts: Sequence[Tensor]
+    ) -> tuple[dict[str, Tensor], Tensor, Mapping[str, float]]:
+        """Every view's vectors, their loss and what it tells."""
+        self._seed(self.of_loss)
+        vectors = self.job.by_view(self.passes, parts, self.batch)
+        return vectors, *loss_of(self.job.method, vectors, self.batch, self.job.learner)
+
+    def _seed_pass(self, index: int) -> None:
+        self._seed(self.of_passes[index])
+
+    def _seed(self, seed: int) -> None:
+        """`torch.manual_seed` formats a stack trace for an idle CUDA, a millisecond each time."""
+        torch.default_generator.manual_seed(seed)
+        if self.job.learner.encoder.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+
 def added_up(vectors: Tensor, view: View) -> Tensor:
     """[rows, dim] to [owners, dim]: the rows of each owner by their weights."""
     assert view.owner is not None, "an aggregated view names owners"
@@ -289,10 +325,3 @@ def added_up(vectors: Tensor, view: View) -> Tensor:
 
 def _chosen(sequences: Sequence[Tokens], rows: Int64[np.ndarray, " rows"]) -> list[Tokens]:
     return [sequences[row] for row in rows.tolist()]
-
-
-def _seed(device: torch.device, seed: int) -> None:
-    """`torch.manual_seed` formats a stack trace for an idle CUDA, a millisecond each time."""
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
