@@ -1,8 +1,9 @@
-"""Prefect's API and pages, for who calls the server by an address of its own.
+"""Prefect's API and pages behind a guard: requests from pages of other sites are refused.
 
-Prefect asks nobody for a name, and who reaches it can run code. So can a page of any site that is
-open in a browser of this machine: its scripts send a POST across sites, or have their site's name
-lead to 127.0.0.1. The first is told by its `Origin`, the second by its `Host`.
+Prefect has no login, and whoever reaches its API can run code. Without the guard so could a page of
+any site that is open in a browser of this machine: its scripts can send a POST to another site, or
+have their own site's name lead to 127.0.0.1. The first shows in the request's `Origin`, the second
+in its `Host`.
 
 Run as a program, this file serves on an address: `python -m flows.prefect_app HOST PORT`.
 """
@@ -17,16 +18,16 @@ Channel = Callable[..., Awaitable[Any]]
 App = Callable[[Scope, Channel, Channel], Awaitable[None]]
 
 ORIGINS = "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"
-"""Prefect's setting, which has the addresses of the server, with commas between them."""
+"""Prefect's setting: the origins that the server answers to, separated by commas."""
 
 
 def own_origins(port: int) -> str:
-    """Addresses of a server on loopback, as that setting has them."""
+    """Origins of a server on loopback, as a value of `ORIGINS`."""
     return f"http://127.0.0.1:{port},http://localhost:{port}"
 
 
 def guarded(app: App, origins: str) -> App:
-    """An ASGI app whose every call must name one of these, and come from none of another site."""
+    """The app behind the guard: `Host`, and `Origin` if given, must be one of these."""
     own = origins.lower().split(",")
     hosts = {told(urlsplit(origin).netloc) for origin in own}
 
@@ -46,7 +47,7 @@ def guarded(app: App, origins: str) -> App:
 
 
 def told(address: str) -> str:
-    """A host with its port, which is not told where it is HTTP's own."""
+    """A host with its port; without it where it is 80, as browsers leave that out."""
     return address.removesuffix(":80")
 
 

@@ -134,7 +134,7 @@ def publish_encoder(encoder: ArtifactRef, name: str, taught: Taught, scored: Sco
 
 
 def way(method: str, labels: list[str]) -> str | None:
-    """A method and the trainings behind its encoder, said once where it has but one of its name."""
+    """The method and the trainings behind its encoder; a lone one of the same name is left out."""
     steps = [label.removeprefix("after ") for label in labels]
     if not steps:
         return None

@@ -143,9 +143,9 @@ def repeating(documents: Path, pool: Collection[int]) -> list[int]:
 
 
 def _said(documents: Path, texts: list[str]) -> int:
-    """How many of the texts are a sentence, letter case apart.
+    """How many of these counterparts are a sentence of the corpus, letter case apart.
 
-    None is one of its own document, unless that has no other.
+    It is a sentence of another document: reading drops those that equal their own counterpart.
     """
     if not texts:
         return 0

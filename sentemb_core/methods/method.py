@@ -50,13 +50,15 @@ Reader = Callable[
 
 
 LossOfRows = Callable[[Float[Tensor, "rows dim"]], Float[Tensor, ""]]
-"""The loss of the step, were these the vectors of some rows; all others are read as the step reads
-them, but for views that ask for the loss, too: these plainly."""
+"""(vectors) -> the loss that the step would have if the rows being read had these vectors.
+
+All other rows are read as the step reads them; those of views that ask for this loss, too, are read
+plainly."""
 
 
 @dataclass(frozen=True)
 class AtOnce:
-    """A reader that asks the loss of the step: all its rows of a step are read in one pass.
+    """A reader that asks for the loss of the step: it reads all its rows in one pass.
 
     Attributes:
         reader: As a `Reader`, and the loss.
