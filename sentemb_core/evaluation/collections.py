@@ -32,9 +32,6 @@ Measure = Literal[
 
 Hidden = Mapping[int, Int64[np.ndarray, " documents"]]
 
-TrecSet = Literal["cranfield", "cacm", "npl"]
-ProductSet = Literal["wdc_clusters", "amazon_google", "abt_buy"]
-
 SAME = 5.0
 """The gold score of two sentences that mean the same."""
 
@@ -113,8 +110,8 @@ def read_beir(folder: Path, split: str = "test", *, hide_own: bool = True) -> Co
     return collection
 
 
-def read_trec_style(folder: Path, name: TrecSet) -> Collection:
-    """ir_NAME_docs, _queries and _qrels.parquet of a folder. The main measure is nDCG@10.
+def read_trec_style(docs: Path, queries: Path, qrels: Path) -> Collection:
+    """A TREC-style set out of three files. The main measure is nDCG@10.
 
     Documents and queries are numbered apart: equal ids mean nothing and hide nothing.
 
@@ -123,15 +120,14 @@ def read_trec_style(folder: Path, name: TrecSet) -> Collection:
         BadDataError: E100, a query without a text, or a grade that is no whole number of 32 bits.
         DuplicateIdError, UnknownLabelsError, NoQueriesError: E105, E501, E502, as `judged`.
     """
-    documents = _rows(folder / f"ir_{name}_docs.parquet", "doc_id", "text")
-    queries = _rows(folder / f"ir_{name}_queries.parquet", "query_id", texts=("text",))
-    judgements = _qrels(folder / f"ir_{name}_qrels.parquet")
+    documents = _rows(docs, "doc_id", "text")
+    asked = _rows(queries, "query_id", texts=("text",))
     return _collection(
-        name,
+        docs.stem,
         "nDCG@10",
         [Text(row["doc_id"], row.get("title") or "", row["text"] or "") for row in documents],
-        [Text(row["query_id"], "", row["text"]) for row in queries],
-        [Judgement(row["query_id"], row["doc_id"], row["rel"]) for row in judgements],
+        [Text(row["query_id"], "", row["text"]) for row in asked],
+        [Judgement(row["query_id"], row["doc_id"], row["rel"]) for row in _qrels(qrels)],
         {},
     )
 
@@ -149,30 +145,51 @@ def _is_whole(grade: object) -> bool:
     return float(grade).is_integer() and abs(grade) <= LARGEST_GRADE
 
 
-def read_products(folder: Path, name: ProductSet) -> Collection:
-    """product_NAME.parquet of a folder: titles look for titles of the same product.
+def product_clusters(path: Path) -> Collection:
+    """Titles look for those of the same product: every one for the others of its cluster.
 
     In the manner of eProduct (seed 002), whose data are private; the main measure is R_cap@10.
-    Equal titles are one document. Of WDC's clusters every title asks for the others of its
-    cluster (one that stands in two clusters, for those of both) and cannot find itself; of the
-    pairs the left titles ask and the right titles, matched or not, are the pool, of all splits.
+    Equal titles are one document, which cannot find itself; one that stands in two clusters asks
+    for those of both.
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104.
         BadDataError: E100, a row without a title or a cluster.
         NoQueriesError: E502, as `judged`.
     """
-    path = folder / f"product_{name}.parquet"
-    if name == "wdc_clusters":
-        titles = _rows(path, "cluster_id", texts=("title",))
-        alone = [place for place, row in enumerate(titles) if row["cluster_id"] is None]
-        refuse_rows(path, "cluster_id", "a cluster", alone)
-        return _clusters(name, titles)
+    rows = _rows(path, "cluster_id", texts=("title",))
+    alone = [place for place, row in enumerate(rows) if row["cluster_id"] is None]
+    refuse_rows(path, "cluster_id", "a cluster", alone)
+    number = _numbered(row["title"] for row in rows)
+    members: dict[object, set[str]] = defaultdict(set)
+    for row in rows:
+        members[row["cluster_id"]].add(number[row["title"]])
+    judgements = [
+        Judgement(asking, found, 1)
+        for cluster in members.values()
+        for asking in cluster
+        for found in cluster - {asking}
+    ]
+    titles = _texts(number)
+    own = {title.key: {title.key} for title in titles}
+    return _collection(path.stem, "R_cap@10", titles, titles, judgements, own)
+
+
+def product_pairs(path: Path) -> Collection:
+    """The left titles of pairs look for the right ones of the same product, as `product_clusters`.
+
+    The right titles, matched or not, are the pool, of all splits.
+
+    Raises:
+        UnreadableSourceError, MissingColumnError: E103, E104.
+        BadDataError: E100, a row without a title.
+        NoQueriesError: E502, as `judged`.
+    """
     rows = _rows(path, "label", texts=("title1", "title2"))
     left, right = _numbered(row["title1"] for row in rows), _numbered(row["title2"] for row in rows)
     matches = [row for row in rows if row["label"] == 1]
     judgements = [Judgement(left[row["title1"]], right[row["title2"]], 1) for row in matches]
-    return _collection(name, "R_cap@10", _texts(right), _texts(left), judgements, {})
+    return _collection(path.stem, "R_cap@10", _texts(right), _texts(left), judgements, {})
 
 
 def sts_retrieval(path: Path) -> Collection:
@@ -207,22 +224,6 @@ def sts_retrieval(path: Path) -> Collection:
     judgements = [Judgement(first.key, second.key, 1) for first, second in same]
     queries = [first for first, _ in same]
     return _collection("stsb_retrieval", "R@5", documents, queries, judgements, hidden)
-
-
-def _clusters(name: str, rows: Sequence[Mapping[str, Any]]) -> Collection:
-    number = _numbered(row["title"] for row in rows)
-    members: dict[object, set[str]] = defaultdict(set)
-    for row in rows:
-        members[row["cluster_id"]].add(number[row["title"]])
-    judgements = [
-        Judgement(asking, found, 1)
-        for cluster in members.values()
-        for asking in cluster
-        for found in cluster - {asking}
-    ]
-    titles = _texts(number)
-    own = {title.key: {title.key} for title in titles}
-    return _collection(name, "R_cap@10", titles, titles, judgements, own)
 
 
 def _collection(

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from sentemb_core.evaluation.collections import (
     Collection,
+    product_clusters,
+    product_pairs,
     read_beir,
-    read_products,
     read_trec_style,
     sts_retrieval,
 )
@@ -23,12 +24,15 @@ def read_collection(task: RetrievalTask, folder: Path) -> Collection:
 
 
 def _collection(task: RetrievalTask, folder: Path) -> Collection:
+    files = [folder / file for file in task.files]
     match task.source:
         case "cranfield" | "cacm" | "npl":
-            return read_trec_style(folder, task.source)
-        case "wdc_clusters" | "amazon_google" | "abt_buy":
-            return read_products(folder, task.source)
+            return read_trec_style(*files)
+        case "wdc_clusters":
+            return product_clusters(*files)
+        case "amazon_google" | "abt_buy":
+            return product_pairs(*files)
         case "stsb":
-            return sts_retrieval(folder / task.files[0])
+            return sts_retrieval(*files)
         case "beir":
-            return read_beir(folder, Path(task.files[-1]).stem)
+            return read_beir(folder, files[-1].stem)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sentemb_core.evaluation.collections import Collection, read_beir
+from sentemb_core.suite import SUITE, RetrievalTask
 
 Run = Mapping[str, Mapping[str, float]]
 
@@ -33,3 +34,9 @@ def judged_run(
     rows = [(query, key, grade) for query, own in judgements.items() for key, grade in own.items()]
     made = beir_folder(folder, documents, dict.fromkeys(run, ""), rows)
     return read_beir(made, hide_own=hide_own)
+
+
+def task_of(source: str) -> RetrievalTask:
+    """The suite's task of these files."""
+    found = (one for one in SUITE if isinstance(one, RetrievalTask) and one.source == source)
+    return next(found)

@@ -31,12 +31,12 @@ from sentemb_core.evaluation.collection_vectors import (
 from sentemb_core.evaluation.collections import (
     Collection,
     read_beir,
-    read_trec_style,
     sts_retrieval,
 )
 from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.suite_collections import read_collection
 from tests import tiny
-from tests.evaluation.made import beir_folder, judged_run
+from tests.evaluation.made import beir_folder, judged_run, task_of
 
 WIDE = 60
 
@@ -308,7 +308,9 @@ def test_fusion_stands_between_two_rankings_that_disagree(collection: Collection
 )
 def test_bm25_scores_as_when_it_was_first_measured(larger_sets: Path, name: str, ndcg: float):
     """Figures of this code: a change is one of BM25's form or of the protocol."""
-    assert bm25_result(read_trec_style(larger_sets, name)).value == pytest.approx(ndcg, abs=5e-4)
+    assert bm25_result(read_collection(task_of(name), larger_sets)).value == pytest.approx(
+        ndcg, abs=5e-4
+    )
 
 
 @pytest.mark.weights

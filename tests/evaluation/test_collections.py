@@ -16,12 +16,14 @@ from sentemb_core.errors import (
 )
 from sentemb_core.evaluation.collections import (
     Collection,
+    product_clusters,
+    product_pairs,
     read_beir,
-    read_products,
     read_trec_style,
     sts_retrieval,
 )
-from tests.evaluation.made import beir_folder
+from sentemb_core.evaluation.suite_collections import read_collection
+from tests.evaluation.made import beir_folder, task_of
 from tests.parquet import write
 
 DOCUMENTS = {"d1": "tax forms", "d2": "ships at sea", "d3": "taxes on ships"}
@@ -219,22 +221,23 @@ def test_a_split_in_which_nobody_finds_anything_is_refused(folder: Path):
 
 
 def test_trec_style_ids_are_numbers_that_hide_nothing(tmp_path: Path):
-    write(tmp_path / "ir_npl_docs.parquet", doc_id=["1", "2"], text=["a", None])
-    write(tmp_path / "ir_npl_queries.parquet", query_id=["1", "2"], text=["b", "c"])
-    write(tmp_path / "ir_npl_qrels.parquet", query_id=["1"], doc_id=["1"], rel=[1])
-    found = read_trec_style(tmp_path, "npl")
-    assert (found.name, found.main, found.hidden) == ("npl", "nDCG@10", {})
+    found = read_trec_style(
+        write(tmp_path / "docs.parquet", doc_id=["1", "2"], text=["a", None]),
+        write(tmp_path / "queries.parquet", query_id=["1", "2"], text=["b", "c"]),
+        write(tmp_path / "qrels.parquet", query_id=["1"], doc_id=["1"], rel=[1]),
+    )
+    assert (found.main, found.hidden) == ("nDCG@10", {})
     assert (found.documents, found.queries) == (["a", ""], ["b"])
 
 
 def test_pairs_of_products_ask_from_the_left_and_find_on_the_right(tmp_path: Path):
-    write(
+    path = write(
         tmp_path / "product_abt_buy.parquet",
         title1=["a", "a", "b", "c"],
         title2=["A", "B", "A", "C"],
         label=[1, 1, 0, 0],
     )
-    found = read_products(tmp_path, "abt_buy")
+    found = product_pairs(path)
     assert (found.main, found.queries, found.texts) == ("R_cap@10", ["a"], ["A", "B", "C"])
     assert answers(found) == {"000000": {"000000": 1, "000001": 1}}
     assert found.hidden == {}
@@ -242,12 +245,12 @@ def test_pairs_of_products_ask_from_the_left_and_find_on_the_right(tmp_path: Pat
 
 def test_a_title_of_a_cluster_asks_for_the_others_and_equal_titles_are_one(tmp_path: Path):
     """The title b stands in two clusters; d is alone."""
-    write(
+    path = write(
         tmp_path / "product_wdc_clusters.parquet",
         cluster_id=[0, 0, 1, 1, 2],
         title=["a", "b", "b", "c", "d"],
     )
-    found = read_products(tmp_path, "wdc_clusters")
+    found = product_clusters(path)
     assert found.texts == ["a", "b", "c", "d"]
     titled = dict(zip(found.document_ids, found.texts, strict=True))
     named = {titled[q]: {titled[d] for d in own} for q, own in answers(found).items()}
@@ -256,12 +259,12 @@ def test_a_title_of_a_cluster_asks_for_the_others_and_equal_titles_are_one(tmp_p
 
 
 def test_titles_that_answer_each_other_are_tied_and_so_are_those_of_linked_products(tmp_path: Path):
-    write(
+    path = write(
         tmp_path / "product_wdc_clusters.parquet",
         cluster_id=[0, 0, 1, 1, 2, 3, 3],
         title=["a", "b", "b", "c", "d", "e", "f"],
     )
-    found = read_products(tmp_path, "wdc_clusters")
+    found = product_clusters(path)
     tied = dict(zip(found.queries, found.tied.tolist(), strict=True))
     assert tied["a"] == tied["b"] == tied["c"] != tied["e"] == tied["f"]
     assert "d" not in tied
@@ -289,20 +292,20 @@ def test_parquet_files_that_cannot_be_used_are_told_apart(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("source", "name", "wrong"),
     [
-        ("ir_npl_queries", {"text": ["b", None]}),
-        ("ir_npl_qrels", {"rel": [1, None]}),
-        ("ir_npl_qrels", {"rel": [1.0, 0.5]}),
-        ("ir_npl_qrels", {"rel": [1.0, 1e30]}),
-        ("product_abt_buy", {"title2": ["A", None]}),
-        ("product_wdc_clusters", {"title": ["a", None]}),
-        ("product_wdc_clusters", {"cluster_id": [0, None]}),
-        ("stsb", {"sentence2": ["A", None]}),
+        ("npl", "ir_npl_queries", {"text": ["b", None]}),
+        ("npl", "ir_npl_qrels", {"rel": [1, None]}),
+        ("npl", "ir_npl_qrels", {"rel": [1.0, 0.5]}),
+        ("npl", "ir_npl_qrels", {"rel": [1.0, 1e30]}),
+        ("abt_buy", "product_abt_buy", {"title2": ["A", None]}),
+        ("wdc_clusters", "product_wdc_clusters", {"title": ["a", None]}),
+        ("wdc_clusters", "product_wdc_clusters", {"cluster_id": [0, None]}),
+        ("stsb", "stsb_test", {"sentence2": ["A", None]}),
     ],
 )
 def test_rows_without_a_value_are_told_by_their_numbers(
-    tmp_path: Path, name: str, wrong: dict[str, list]
+    tmp_path: Path, source: str, name: str, wrong: dict[str, list]
 ):
     files: dict[str, dict[str, list]] = {
         "ir_npl_docs": {"doc_id": ["1", "2"], "text": ["a", None]},
@@ -310,21 +313,16 @@ def test_rows_without_a_value_are_told_by_their_numbers(
         "ir_npl_qrels": {"query_id": ["1", "1"], "doc_id": ["1", "2"], "rel": [1, 1]},
         "product_abt_buy": {"title1": ["a", "b"], "title2": ["A", "B"], "label": [1, 1]},
         "product_wdc_clusters": {"cluster_id": [0, 0], "title": ["a", "b"]},
-        "stsb": {"sentence1": ["a", "b"], "sentence2": ["A", "B"], "score": [5.0, 4.0]},
+        "stsb_test": {"sentence1": ["a", "b"], "sentence2": ["A", "B"], "score": [5.0, 4.0]},
     }
     for file, columns in files.items():
         write(tmp_path / f"{file}.parquet", **columns | (wrong if file == name else {}))
-    read = {
-        "ir": lambda: read_trec_style(tmp_path, "npl"),
-        "product": lambda: read_products(tmp_path, name.removeprefix("product_")),
-        "stsb": lambda: sts_retrieval(tmp_path / "stsb.parquet"),
-    }[name.split("_")[0]]
     (column,) = wrong
     told = (
         rf"E100 Column {column} holds .*1 row of .*{name}\.parquet \(first: row 1, counted from 0"
     )
     with pytest.raises(BadDataError, match=told):
-        read()
+        read_collection(task_of(source), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +332,7 @@ def test_rows_without_a_value_are_told_by_their_numbers(
 def test_the_trec_style_sets_have_their_counts(
     larger_sets: Path, name: str, documents: int, queries: int, judgements: int
 ):
-    found = read_trec_style(larger_sets, name)
+    found = read_collection(task_of(name), larger_sets)
     assert (len(found.texts), len(found.queries)) == (documents, queries)
     assert len(found.relevant.item) == judgements
     assert len(found.relevant.query) == queries, "none is judged without a relevant document"
@@ -347,7 +345,7 @@ def test_the_trec_style_sets_have_their_counts(
 def test_the_product_sets_have_their_counts(
     larger_sets: Path, name: str, documents: int, queries: int
 ):
-    found = read_products(larger_sets, name)
+    found = read_collection(task_of(name), larger_sets)
     assert (len(found.texts), len(found.queries)) == (documents, queries)
     assert len(set(found.texts)) == documents
 
