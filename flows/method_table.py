@@ -220,7 +220,7 @@ class MethodTable(DataTable):
         match method:
             case InfoCSEIDCPairs():
                 steps = self_training(method, ANNOTATIONS.get(row, AnnotationConfig()), start)
-            case InfoCSEAux() | DiffCSE() | RTDMLM():
+            case _ if isinstance(method, AFTER_CONDENSER):
                 steps = behind_condenser(method, start)
             case _:
                 steps = (Train(method=method),)
