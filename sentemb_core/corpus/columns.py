@@ -76,7 +76,7 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
         if name is not None and name not in found:
             body = name in (columns.text, columns.sentences)
             raise MissingColumnError(
-                f"No column {name!r}: found {_names(found)}{_hint(name, found, body)}"
+                f"No column {name!r}: found {_names(found)}{_hint(name, found, columns, body)}"
             )
     if columns.counterpart and columns.counterpart in (columns.text, columns.sentences):
         raise UsageError(
@@ -94,8 +94,8 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
             log.info("%s", _told(guessed, name, found))
             return guessed
     raise MissingColumnError(
-        f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {_names(found)}"
-        f"{_hint('text', found, body=True)} Name one by --text-column or --sentences-column."
+        f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {_names(found)}. "
+        "Name one by --text-column or --sentences-column."
     )
 
 
@@ -129,15 +129,16 @@ def _names(found: list[str]) -> str:
     return repr([name if len(name) <= NAME else f"{name[:NAME]} ..." for name in found])
 
 
-def _hint(name: str, found: list[str], body: bool) -> str:
-    """The end of a sentence: the column most likely meant.
+def _hint(name: str, found: list[str], columns: Columns, body: bool) -> str:
+    """The end of a sentence: the column most likely meant, of those not named as another one.
 
-    One alike in letters, one that has the name as a word (ticket_id), or one usual for a body.
+    One alike in letters, one with a word that begins so (ticket_id), or one usual for a body.
     """
     if (head := name.partition(".")[0]) in found and head != name:
         return f"; what lies inside {head!r} is not read: make columns of it first."
-    alike = difflib.get_close_matches(name, found, n=1, cutoff=0.5)
-    longer = [column for column in found if name.lower() in column.lower().split("_")]
-    usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in found]
+    free = [column for column in found if column not in columns]
+    alike = difflib.get_close_matches(name, free, n=1)
+    longer = [one for one in free if f"_{name}".lower() in f"_{one}".lower()]
+    usual = [column for column in SENTENCE_COLUMNS + TEXT_COLUMNS if column in free]
     best = (alike or longer or (usual if body else []))[:1]
     return f", {did_you_mean(*best)}" if best else "."

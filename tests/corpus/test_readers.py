@@ -321,6 +321,19 @@ def test_no_body_is_meant_where_a_column_of_ids_is_missing(tmp_path: Path) -> No
         read(path, id_column="number", text_column="body")
 
 
+def test_no_column_is_meant_that_is_named_already_or_that_nobody_mistyped(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", [{"ticket": "T1", "message": "One.", "subject": "Two"}])
+    named = {"id_column": "ticket", "text_column": "message"}
+    with pytest.raises(MissingColumnError, match=r"'titel': .*'subject'\]\.$"):
+        read(source, counterpart_column="titel", text_column="message")
+    with pytest.raises(MissingColumnError, match=r"'tickets': .*'subject'\]\.$"):
+        read(source, counterpart_column="tickets", **named)
+    with pytest.raises(MissingColumnError, match=r"'subjekt': .* did you mean 'subject'\?$"):
+        read(source, counterpart_column="subjekt", **named)
+    with pytest.raises(MissingColumnError, match=r"'subject'\]\. Name one by --text-column"):
+        read(source)
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
 def test_a_missing_column_names_those_found_and_the_closest(tmp_path: Path, name: str) -> None:
     rows = [{"ident": "1", "body": "One. Two."}]
