@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from sentemb_core.errors import MissingEncoderError, UsageError
+from sentemb_core.formats import did_you_mean
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 """NAME or OWNER/NAME, as on Hugging Face; `static` and `minilm` look like one."""
@@ -20,8 +21,13 @@ def require_place(name: str) -> None:
 
     Raises:
         UsageError: it is one of the model registry.
-        MissingEncoderError: it is a path, and there is neither.
+        MissingEncoderError: it is a path, and there is neither; or a known name in another case.
     """
+    from sentemb_core.configs import NAMED  # pydantic, which `--help` does not wait for
+
+    known = name.lower()
+    if name != known and known in NAMED and not Path(name).is_dir():
+        raise MissingEncoderError(f"There is no encoder {name!r}; {did_you_mean(known)}")
     if name.startswith("models:"):
         raise UsageError(
             f"An encoder is a folder or a name, and {name} is a registered model: `python -m flows "

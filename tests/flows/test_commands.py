@@ -73,6 +73,11 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --set initialiser=conpono", 2, "as in --set initialiser.KEY=VALUE"),
         ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, a file of word v"),
         ("run CORPUS --encoder minlm", 2, "Check the name (did you mean 'minilm'?)"),
+        (
+            "run CORPUS --encoder MiniLM",
+            2,
+            "E401 There is no encoder 'MiniLM'; did you mean 'minilm'",
+        ),
         ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name, or a f"),
         ("run CORPUS --encoder models:/x@champion", 2, "The registry has no models:/x@champion."),
         ("run CORPUS --encoder CORPUS", 2, "documents.jsonl' is a file of another kind"),
