@@ -58,14 +58,14 @@ def _told_together(stages: "list[Status]") -> tuple[str, str, str]:
 
 def goes_on(plan: "Plan") -> str:
     """Where a run that was ended goes on."""
-    from tasks.train import step_kept
+    from tasks.walking import step_kept
 
     kept = sum(told.verdict == "HIT" for told in plan.told)
     missing = next((told for told in plan.told if told.verdict == "MISS"), None)
     if missing is None:
         return f"All stages ({kept}) are kept: what is left is the registry and the report."
     part = f" ({missing.part})" if missing.part else ""
-    step = step_kept(plan, missing.stage)
+    step = step_kept(plan.store, missing.stage, plan.next_key)
     how = f"goes on after its step {step:,}" if step else "starts anew: no checkpoint of it is kept"
     stages = f"{counted(kept, 'finished stage')} {are(kept)} kept"
     return f"{stages}. {missing.stage}{part} {how}."

@@ -118,13 +118,6 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
         corpus_sampler(config, method, TokenCorpus.open(opened(sentences)))
 
 
-def step_kept(plan: Plan, stage: str) -> int:
-    """The last step that checkpoints hold of the stage which a plan would run next, else 0."""
-    from sentemb_core.training.checkpoint import last_step
-
-    return last_step(plan.store.root / "work" / f"{stage}-{plan.next_key}")
-
-
 def annotation_in(
     corpus: "TokenCorpus", clusters: ArtifactRef, pairs: ArtifactRef
 ) -> "StoredAnnotation":

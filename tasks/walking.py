@@ -53,11 +53,23 @@ class Plan:
         found = stage.look_up(self.store, key)
         told = status_of(stage.name, key, found, self.earlier)
         why = in_settings(told.why, stage.name, arguments, self.config)
+        if told.would_run and (step := step_kept(self.store, stage.name, key.digest)):
+            why = f"begun, goes on after step {step:,}"
         self.told.append(replace(told, why=why, part=_part.get()))
         if isinstance(found, Record):
             return stage.result(found)
         self.next_key = self.next_key or key.digest
         return _pending(stage)
+
+
+def step_kept(store: Store, stage: str, key: str) -> int:
+    """The last step that checkpoints hold of a stage that was begun under this key, else 0."""
+    folder = store.root / "work" / f"{stage}-{key}"
+    if not folder.is_dir():
+        return 0
+    from sentemb_core.training.checkpoint import last_step  # torch, for which few plans wait
+
+    return last_step(folder)
 
 
 def _pending(stage: Stage) -> Any:

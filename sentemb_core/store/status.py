@@ -16,8 +16,13 @@ SHOWN = 3
 
 OTHER_INPUTS = "first time with these inputs"
 
-SUBJECTS = ("arguments.task.name", "arguments.system", "arguments.config.name")
-"""What a stage was asked about: a task, a fixed row, a start encoder."""
+SUBJECTS = (
+    "arguments.task.name",
+    "arguments.system",
+    "arguments.config.name",
+    "arguments.config.method.name",
+)
+"""What a stage was asked about: a task, a fixed row, a start encoder, a method to train by."""
 
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
@@ -72,7 +77,7 @@ def nearest_difference(earlier: Sequence[Json], key: StageKey) -> str:
     """What sets a key apart from the most similar record of its stage (the latest of equals).
 
     A record of other data alone, none of whose inputs are the key's, explains nothing; nor does
-    one of another task, however much else they share.
+    one of another task or method, however much else they share.
     """
     known = [
         parts

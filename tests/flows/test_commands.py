@@ -459,6 +459,9 @@ def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int,
     if step:
         work = Store.default().work(f"train_encoder-{plan_of(config).next_key}")
         save_checkpoint(work, step, Checkpoint({"weight": torch.zeros(1)}, ""))
+    why = f"begun, goes on after step {step:,}" if step else "first time"
+    told = json.loads(call("status", "--json")[1])
+    assert next(one["why"] for one in told if one["verdict"] == "MISS") == why
     monkeypatch.setattr("flows.commands.running", nullcontext)
     monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
     told = call("resume")[2].splitlines()

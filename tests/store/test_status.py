@@ -72,6 +72,22 @@ def test_a_record_of_another_task_explains_nothing(chain, store):
         assert status(store, stage, asked).why == why
 
 
+def trained(encoder: ArtifactRef, config: Mapping[str, object], found: ArtifactRef | None) -> int:
+    return 1
+
+
+def test_a_training_by_another_method_explains_nothing(chain, store):
+    encoder, clusters = chain.put("embeddings", "a"), chain.put("embeddings", "b")
+    stage = Stage("trained", 1, trained)
+    first = {"method": {"name": "conpono", "window": 1}, "steps": 3}
+    stage.run(store, {"encoder": encoder, "config": first, "found": None})
+    later = {"method": {"name": "infocse_idc", "batches": "pair"}, "steps": 2}
+    asked = {"encoder": encoder, "config": later, "found": clusters}
+    assert status(store, stage, asked).why == "first time"
+    asked = {"encoder": encoder, "config": first | {"steps": 2}, "found": None}
+    assert status(store, stage, asked).why == "arguments.config.steps 3 -> 2"
+
+
 def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):
     chain.run_chain()
     folder = store.folder(chain.put("edges", ["a"], 1).digest)
