@@ -216,7 +216,11 @@ def resume_command(run: str | None, as_json: bool) -> int:
     found = unfinished_run(run)
     if run is None:
         why = f"{found.state}: {found.error}" if found.error else found.state
-        remark(f"Going on with run {found.id}, the last that did not finish ({why}).")
+        remark(f"Going on with run {found.id}, which did not finish ({why}).")
+        others = [f"{one.id} ({one.state})" for one in waiting_runs() if one != found]
+        more = f" and {len(others) - WAITING:,} more" if len(others) > WAITING else ""
+        if others:
+            remark(f"Others wait, for `resume ID`: {', '.join(others[:WAITING])}{more}.")
     from tasks.following import resuming
 
     with resuming(found.id):

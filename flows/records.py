@@ -17,6 +17,9 @@ FIRST = (
     "one of your documents, `python -m flows demo` one of a shipped sample."
 )
 
+REFUSED = re.compile(r"E(001|[1235]\d\d|402) ")
+"""How errors of settings, data or models begin: the same run meets them again."""
+
 
 def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
     """The named run, else the last one (of those in these states, which made such an artifact)."""
@@ -52,7 +55,8 @@ def there_are(known: "list[Run]", asked: str | None) -> str:
 def waiting_runs() -> "list[Run]":
     """Runs that failed or were killed, and that no later one with their settings made up for.
 
-    The last comes first: `resume` goes on with it, however many others came after it.
+    `resume` goes on with the first, however many others came after it: the last that was ended or
+    lacked something outside, before all that would fail again for their data or settings.
     """
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
@@ -64,11 +68,11 @@ def waiting_runs() -> "list[Run]":
             waiting.append(run)
         if run.state != "running":
             ended.append(run.config)
-    return waiting
+    return sorted(waiting, key=lambda run: bool(REFUSED.match(run.error)))
 
 
 def unfinished_run(run: str | None) -> "Run":
-    """The named run, else the last that waits (`waiting_runs`)."""
+    """The named run, else the first that waits (`waiting_runs`)."""
     found = found_run(run) if run else next(iter(waiting_runs()), None)
     if found is None:
         from sentemb_core.store.objects import Store

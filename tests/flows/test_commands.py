@@ -23,7 +23,14 @@ from flows.setting_paths import PATHS
 from flows.settings import settings
 from flows.steps import documents_of
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.errors import RecipeError, RegistryError, UsageError
+from sentemb_core.errors import (
+    BadDataError,
+    RecipeError,
+    RegistryError,
+    SentembError,
+    StorageError,
+    UsageError,
+)
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, read_run, recording, write_run
 from sentemb_core.training.checkpoint import Checkpoint, save_checkpoint
@@ -380,7 +387,7 @@ def test_a_run_that_nobody_named_is_named_before_it_goes_on(call, tmp_path):
         raise KeyError("too few https://me:word@host")
     told = call("resume")[2]
     assert told.startswith(
-        "Going on with run broken, the last that did not finish (failed: 'too few https://***@host'"
+        "Going on with run broken, which did not finish (failed: 'too few https://***@host'"
     )
     assert "Going on" not in call("resume", "broken")[2]
 
@@ -436,11 +443,41 @@ def test_the_run_that_waits_is_the_one_that_resume_goes_on_with(call, tmp_path):
     ended("second", repeated)
     with recording(Store.default(), "third", [], repeated):
         pass
-    assert call("resume")[2].startswith("Going on with run first, the last that did not finish")
+    assert call("resume")[2].startswith("Going on with run first, which did not finish")
     with recording(Store.default(), "fourth", [], waiting):
         pass
     code, _, told = call("resume")
     assert (code, "There is no run that is failed or killed" in told) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "resumed", "others"),
+    [
+        (BadDataError("too few"), "first", "zero (killed), refused (failed)"),
+        (RecipeError("no"), "first", "zero (killed), refused (failed)"),
+        (StorageError("full"), "refused", "first (killed), zero (killed)"),
+    ],
+)
+def test_a_run_that_would_fail_again_is_resumed_after_all_others(
+    call, tmp_path, error: SentembError, resumed: str, others: str
+):
+    zero, first, refused = (
+        tiny_run(tmp_path / "gone.jsonl", name=name).model_dump(mode="json")
+        for name in ("zero", "first", "refused")
+    )
+    ended("zero", zero)
+    ended("first", first)
+    with pytest.raises(SentembError), recording(Store.default(), "refused", [], refused):
+        raise error
+    told = call("resume")[2].splitlines()
+    assert told[0].startswith(f"Going on with run {resumed}, which did not finish (")
+    assert told[1] == f"Others wait, for `resume ID`: {others}."
+    for run, config in (("zero", zero), ("first", first)):
+        with recording(Store.default(), f"{run}-again", [], config):
+            pass
+    told = call("resume")[2].splitlines()
+    assert told[0].startswith("Going on with run refused, which did not finish (failed: E")
+    assert "Others" not in told[1]
 
 
 @pytest.mark.parametrize(
@@ -466,7 +503,7 @@ def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int,
     monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
     told = call("resume")[2].splitlines()
     assert told[:2] == [
-        "Going on with run half, the last that did not finish (killed).",
+        "Going on with run half, which did not finish (killed).",
         f"8 finished stages are kept. train_encoder (after conpono) {how}",
     ]
 
