@@ -3,11 +3,15 @@
 import json
 import re
 
+import pyarrow.parquet as pq
 import pytest
 
+from sentemb_core.configs import CorpusConfig
+from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.evaluation.gate import GateVerdict
+from sentemb_core.opening import documents_of
 from tasks.mlflow_client import mlflow_client
 from tasks.registry import promote, register
 from tests.repository import ROOT
@@ -15,7 +19,7 @@ from tests.tiny import static
 
 PAGE = (ROOT / "docs/serving.md").read_text("utf-8")
 
-LOADS, GOES_BACK = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+LOADS, READS, GOES_BACK = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 PLANTED = """
 from pathlib import Path
@@ -53,8 +57,8 @@ def typed(home, monkeypatch):
     import mlflow
     from mlflow.tracking._tracking_service import utils
 
-    def ran(snippet):
-        names = {"mlflow": mlflow}
+    def ran(snippet, **names):
+        names |= {"mlflow": mlflow}
         with monkeypatch.context() as patched:
             patched.setattr(utils, "_tracking_uri", None)
             patched.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{home}/mlflow.db")
@@ -67,6 +71,19 @@ def typed(home, monkeypatch):
 def test_a_service_loads_the_champion(home, made, typed):
     judged(made("a"))
     assert typed(LOADS)["encoder"].encode(["w5 w6"]).shape[0] == 1
+
+
+def test_a_service_reads_a_document_as_an_index_has_it(home, made, typed, tmp_path):
+    judged(made("a"))
+    text = f"Of {' '.join(f'w{k}' for k in range(4, 30))}. W5 w6! W5 w6! Here w7 w8?\n\nAnd w9"
+    source = tmp_path / "documents.jsonl"
+    source.write_text(json.dumps({"text": text}))
+    with documents_of(CorpusConfig(source=str(source))) as folder:
+        write_vectors(static(), folder, tmp_path / "index.parquet", "document")
+    (kept,) = pq.read_table(tmp_path / "index.parquet")["embedding"].to_pylist()
+    encoder = typed(LOADS)["encoder"]
+    assert typed(READS, encoder=encoder, text=text)["document"] == pytest.approx(kept, abs=1e-5)
+    assert encoder.encode(text) @ kept < 0.99
 
 
 def test_a_service_runs_no_code_that_somebody_put_into_the_registry(home, made, typed):
