@@ -4,12 +4,14 @@ import json
 import logging
 import platform
 import subprocess
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import RunConfig
+from sentemb_core.configs import CorpusConfig, RunConfig
+from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport
 from sentemb_core.store.objects import Store
@@ -69,7 +71,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         title=config.name,
         verdict=gain_of(training),
         registry=outcome.landing.told if outcome.landing else "",
-        use=f"python -m flows search WORDS SOURCE --model {quote(str(model))}",
+        use=search_of(str(model), config.corpus),
         notes=[*notes_of(training, config.training.seed), *notes],
         command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
@@ -82,6 +84,18 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         ],
     )
     return report_of(folders, words)
+
+
+def search_of(model: str, corpus: CorpusConfig) -> str:
+    """What to type to search with an encoder in documents like the run's: its options, too."""
+    usual = CorpusConfig(source=corpus.source)
+    told = {field.name: getattr(corpus, field.name) for field in fields(CorpusOptions)}
+    options = [
+        f" --{name.replace('_', '-')} {quote(value)}"
+        for name, value in told.items()
+        if value != getattr(usual, name)
+    ]
+    return f"python -m flows search WORDS SOURCE --model {quote(model)}{''.join(options)}"
 
 
 def folders_of(row: Row, cost: float) -> "RoundFolders":
