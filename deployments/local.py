@@ -1,5 +1,7 @@
 """One machine's whole service: Prefect server, worker, schedules and, if asked, MLflow's pages."""
 
+import os
+import platform
 import signal
 import sys
 import time
@@ -125,11 +127,13 @@ def alone(home: Path) -> Generator[None, None, None]:
 
     Addresses that a killed one left go.
     """
-    note = home / "server.url"
-    with lock_if_free(serve_lock(home)) as free:
+    note, lock = home / "server.url", serve_lock(home)
+    with lock_if_free(lock) as free:
         if not free:
             url = note.read_text().strip() if note.exists() else "an address it did not tell yet"
-            raise UsageError(f"{home} is served already, at {url}: use that, or end it first.")
+            who = f" ({told})" if (told := lock.read_text().strip()) else ""
+            raise UsageError(f"{home} is served already, at {url}: use that, or end it first{who}.")
+        lock.write_text(f"process {os.getpid()} on {platform.node()}\n")
         for name in NOTES:
             (home / name).unlink(missing_ok=True)
         yield

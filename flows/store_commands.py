@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.environment import prepare
 from flows.records import outcome_of
 from flows.settings import checked, place_of
-from sentemb_core.console import emit, show, terminal_table
+from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
 from sentemb_core.types import ArtifactRef
@@ -127,6 +127,8 @@ def named(model: str) -> str:
 def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
     """The roof stands on the flows, so it is started as a program of its own."""
     prepare()
+    pages = ", and MLflow's pages" if mlflow else ""
+    remark(f"Starting Prefect's server and its worker{pages}: up to a minute.")
     command = [sys.executable, "-m", "deployments", "--port", str(port)]
     command += ["--for", str(seconds)] if seconds is not None else []
     os.execv(sys.executable, [*command, *(["--mlflow"] if mlflow else [])])

@@ -147,10 +147,11 @@ def test_a_page_that_a_browser_has_open_cannot_have_the_worker_run_a_command(ser
 
 
 def test_a_home_that_is_served_is_told_before_its_port(tmp_path):
+    told = rf"is served already, at .*: use that, or end it first \(process {os.getpid()} on "
     with (
         local.alone(tmp_path),
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(UsageError, match=r"is served already, at .*: use that, or end it first"),
+        pytest.raises(UsageError, match=told),
     ):
         local.serve(tmp_path, port=taken.getsockname()[1], seconds=0)
 

@@ -27,3 +27,13 @@ def test_a_store_with_a_broken_artifact_is_whole_again_as_fsck_says(call):
     assert call("gc")[1].startswith("Removed 1 record:")
     assert call("fsck")[0] == 0
     assert "python" not in call("fsck")[1]
+
+
+def test_who_serves_is_told_at_once_that_it_takes_a_while(call, monkeypatch):
+    begun = []
+    monkeypatch.setattr("os.execv", lambda program, command: begun.append(command[1:]))
+    _, _, told = call("serve", "--port", "0", "--mlflow")
+    assert begun == [["-m", "deployments", "--port", "0", "--mlflow"]]
+    assert told.endswith(
+        "Starting Prefect's server and its worker, and MLflow's pages: up to a minute.\n"
+    )
