@@ -106,7 +106,10 @@ def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     learning = (config.training, *trainings(config))  # who was named, first
     check_company(documents, [one.method for one in learning])
     if config.labels.source:
-        documents = read_labels(documents, config.labels.source, as_read(config.labels))
+        corpus, labels = config.corpus, config.labels
+        documents = read_labels(
+            documents, corpus.source, by_digest(corpus), labels.source, as_read(labels)
+        )
     benchmark = draw_benchmark(documents, config.validation)
     check_benchmark(benchmark, config)
     check_drawn(documents, benchmark, config)
@@ -117,9 +120,13 @@ def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
 
 def documents_of(corpus: CorpusConfig) -> ArtifactRef:
     """The usable documents of a source, which its bytes name."""
-    named = corpus.model_copy(update={"source": digest_of_corpus(corpus)})
     streamed = not Path(corpus.source).exists()  # over the network, which may break and come back
-    return read_corpus.with_options(retries=int(streamed))(corpus.source, named)
+    return read_corpus.with_options(retries=int(streamed))(corpus.source, by_digest(corpus))
+
+
+def by_digest(corpus: CorpusConfig) -> CorpusConfig:
+    """The corpus called by its bytes."""
+    return corpus.model_copy(update={"source": digest_of_corpus(corpus)})
 
 
 def as_read(labels: LabelsConfig) -> LabelsConfig:

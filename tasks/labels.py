@@ -2,10 +2,10 @@
 
 import logging
 
-from sentemb_core.configs import LabelsConfig, RunConfig
+from sentemb_core.configs import CorpusConfig, LabelsConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
-from tasks.checks import learns_from_labels
+from tasks.checks import learns_from_labels, silent
 from tasks.rows import Labelled
 from tasks.sources import require_unchanged
 from tasks.storing import opened, written
@@ -14,17 +14,27 @@ from tasks.walking import PENDING
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_labels", version=3, ignore=("place",))
-def read_labels(documents: ArtifactRef, place: str, config: LabelsConfig) -> ArtifactRef:
+@stage("read_labels", version=4, ignore=("corpus_place", "place"))
+def read_labels(
+    documents: ArtifactRef,
+    corpus_place: str,
+    corpus: CorpusConfig,
+    place: str,
+    config: LabelsConfig,
+) -> ArtifactRef:
     """The documents again, with the counterparts that a file of labels gives.
 
-    `config.source` is the SHA-256 of the file's bytes; where it lies does not matter.
+    Each `source` is the SHA-256 of the bytes, of the corpus's and of the file's; where they lie
+    does not matter.
     """
     from sentemb_core.corpus.labels import REJECTED, write_with_labels
 
     with written("documents") as draft:
+        read = corpus.model_copy(update={"source": corpus_place})
         named = config.model_copy(update={"source": place})
-        refused = write_with_labels(opened(documents), named, draft.path)
+        with silent("sentemb_core.corpus.columns"):  # as where the corpus was read first
+            refused = write_with_labels(opened(documents), read, named, draft.path)
+        require_unchanged(corpus_place, corpus)
         require_unchanged(place, config)
     if refused:
         log.warning("refused labels and why: %s", opened(draft.ref) / REJECTED)

@@ -30,7 +30,7 @@ def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[st
     are dropped and counted, as is a first line of running text that is the counterpart, with an
     end mark or without: a document shall not find its title by reading it.
     """
-    doc_id = _doc_id(row.doc_id)
+    doc_id = usable_id(row.doc_id)
     counterpart = usable_counterpart(row.counterpart)
     if counterpart is not None and (body := _below_title(row, counterpart)) is not None:
         row = row._replace(text=body)
@@ -87,7 +87,8 @@ def _clean(text: object, max_characters: int) -> str:
     return text
 
 
-def _doc_id(value: object) -> str:
+def usable_id(value: object) -> str:
+    """The text of an id, or RefusedError."""
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise RefusedError("bad-id", value)
     try:

@@ -5,18 +5,20 @@ import heapq
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import Field
 
 from sentemb_core.configs import CorpusConfig
-from sentemb_core.corpus.checks import document
-from sentemb_core.corpus.columns import Row
+from sentemb_core.corpus.checks import document, usable_id
+from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.dedup import FirstSeen, digest
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
+from sentemb_core.corpus.source import source_format, text_files
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
 from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
 from sentemb_core.formats import counted
@@ -187,6 +189,20 @@ def usable_documents(
             counts["left_out"] += len(batch) - len(kept)
             _count_repeats(texts, kept, counts, repeated)
             yield from kept
+
+
+def source_ids(config: CorpusConfig) -> Iterator[str]:
+    """Ids of the source's rows, of refused ones, too; none of a row whose id cannot be read."""
+    if source_format(config.source) == "folder":
+        folder = Path(config.source)
+        yield from (path.relative_to(folder).as_posix() for path in text_files(folder))
+        return
+    for row in rows(config):
+        if not isinstance(row, BadRow):
+            with suppress(RefusedError):
+                yield usable_id(row.doc_id)
+        elif config.id_column is None:
+            yield row_id(row.row)
 
 
 def _first_of_each_id(

@@ -6,7 +6,7 @@ item. Its document decides by a hash whether the label is there to learn from or
 
 import logging
 import shutil
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, repeating, unit_hash
 from sentemb_core.corpus.checks import usable_counterpart
 from sentemb_core.corpus.columns import Row, row_id
-from sentemb_core.corpus.documents import CorpusReport
+from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.sentences import same_text
@@ -80,7 +80,9 @@ class LabelReport(Value):
         )
 
 
-def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
+def write_with_labels(
+    documents: Path, corpus: CorpusConfig, config: LabelsConfig, out: Path
+) -> int:
     """The documents folder again, with the counterparts that a file of labels gives.
 
     The counterpart column of the corpus no longer counts. Of several labels of one document the
@@ -90,20 +92,21 @@ def write_with_labels(documents: Path, config: LabelsConfig, out: Path) -> int:
 
     Args:
         documents: Folder that `write_documents` filled.
+        corpus: What it read; it is read again where labels name none of its documents.
         config: Names the file and its columns.
         out: Folder for the new one; `rejected_labels.parquet` holds the rows that were refused,
             `labels.json` their counts.
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
-        UnknownLabelsError: E501, more than 1 % of the ids are not in the corpus, and more than the
-            documents of it that were left out can be, or all of them.
+        UnknownLabelsError: E501, no row of the corpus has more than 1 % of the ids, or no label is
+            of one of the documents.
         BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another, or are
             refused for several reasons together.
     """
     anew = shutil.ignore_patterns("documents.parquet", "report.json")
     shutil.copytree(documents, out, dirs_exist_ok=True, ignore=anew)
-    found, counts = _read_labels(documents / "documents.parquet", config, out / REJECTED)
+    found, counts = _read_labels(documents, corpus, config, out / REJECTED)
     row_of: list[int] = []
     texts: list[str] = []
     with DocumentWriter(out / "documents.parquet") as writer:
@@ -192,28 +195,26 @@ def drawn_labels(
 
 
 def _read_labels(
-    documents: Path, config: LabelsConfig, rejected: Path
+    documents: Path, corpus: CorpusConfig, config: LabelsConfig, rejected: Path
 ) -> tuple[dict[str, dict[str, None]], LabelCounts]:
     """Document id -> its counterparts, each once; and how many rows were refused."""
     known: dict[str, None] = {
         doc_id: None
-        for batch in document_batches(documents, ["doc_id"])
+        for batch in document_batches(documents / "documents.parquet", ["doc_id"])
         for doc_id in batch.column("doc_id").to_pylist()
     }
     found: dict[str, dict[str, None]] = {}
     examples: dict[str, dict[str, None]] = {}
-    unknown: set[str] = set()
+    unread = _unread(documents)
+    left_out = _left_out(known, corpus, config) if unread else set[str]()
     read = 0
     with Quarantine(rejected) as quarantine:
         for row in _rows(config):
             read += 1
-            label = row if isinstance(row, BadRow) else _label(row, known, found)
+            label = row if isinstance(row, BadRow) else _label(row, known, left_out, found)
             if isinstance(label, BadRow):
                 quarantine.add(label)
-                foreign = label.reason == "unknown-id"
-                example = str(label.text if foreign else label.row)
-                if foreign:
-                    unknown.add(example)
+                example = str(label.text if label.reason == "unknown-id" else label.row)
                 told = examples.setdefault(label.reason, {})
                 if len(told) < EXAMPLES:
                     told[example] = None
@@ -221,14 +222,13 @@ def _read_labels(
                 doc_id, text = label
                 found.setdefault(doc_id, {})[text] = None
     counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
-    unread = _unread(documents)
-    if unknown and _are_of_a_sample(len(found), len(unknown), len(known), unread):
-        del examples["unknown-id"]
+    if left_out:
+        del examples["left-out"]
         log.warning(
             "left out: %s of %s; this run reads %s of the corpus and leaves out %d "
             "(corpus.max_documents, corpus.min_sentences, refused rows)",
-            counted(counts.refused["unknown-id"], "label"),
-            counted(len(unknown), "document"),
+            counted(counts.refused["left-out"], "label"),
+            counted(len(left_out), "document"),
             counted(len(known), "document"),
             unread,
         )
@@ -240,26 +240,27 @@ def _read_labels(
             f"Labels are rows of a document and its counterpart; {config.source} has no row: name "
             "another with --labels, or leave it out."
         )
+    if not found and left_out:
+        raise UnknownLabelsError(
+            f"Some labels are of documents that the run reads; those of {config.source} are all of "
+            f"the {counted(unread, 'document')} left out here: read more of the corpus, or leave "
+            "--labels out."
+        )
     return found, counts
 
 
 def _unread(documents: Path) -> int:
     """Documents of the corpus that are not in the table: not drawn, too short, refused."""
-    text = documents.with_name("report.json").read_text("utf-8")
+    text = (documents / "report.json").read_text("utf-8")
     report = CorpusReport.model_validate_json(text)
     return report.not_drawn + report.left_out + sum(report.quarantined.values())
 
 
-def _are_of_a_sample(found: int, unknown: int, read: int, unread: int) -> bool:
-    """Whether ids can be unknown because their documents were left out, and not as foreign ones.
-
-    No more can be than documents were left out, but for the 1 % that may be foreign; and of those
-    asked for at least half as many must be there as of labels that are spread over the whole
-    corpus.
-    """
-    expected = (found + unknown) * read / (read + unread)
-    foreign = unknown - unread
-    return unread > 0 and foreign <= MOST_BAD * (found + unknown) and found >= max(1, expected / 2)
+def _left_out(known: Mapping[str, object], corpus: CorpusConfig, config: LabelsConfig) -> set[str]:
+    """Ids of labels that a row of the corpus has, and none of the documents read."""
+    labels = (str(row.doc_id) for row in _rows(config) if not isinstance(row, BadRow))
+    unknown = {doc_id for doc_id in labels if doc_id not in known}
+    return unknown.intersection(source_ids(corpus)) if unknown else unknown
 
 
 def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:
@@ -274,12 +275,13 @@ def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:
 
 
 def _label(
-    row: Row, known: Container[str], found: dict[str, dict[str, None]]
+    row: Row, known: Container[str], left_out: Container[str], found: dict[str, dict[str, None]]
 ) -> tuple[str, str] | BadRow:
     """Id and counterpart of a row that can be used and was not there before."""
     doc_id = str(row.doc_id)
     if doc_id not in known:
-        return BadRow(row.where, row.number, "unknown-id", doc_id)
+        reason = "left-out" if doc_id in left_out else "unknown-id"
+        return BadRow(row.where, row.number, reason, doc_id)
     try:
         text = usable_counterpart(row.text)
     except RefusedError as error:
@@ -300,7 +302,7 @@ def _check(
         log.warning("%d of %s refused: %s", count, counted(read, "label"), REASONS[reason])
     elif reason == "unknown-id":
         raise UnknownLabelsError(
-            f"{count} of {read} label ids are not in the corpus (first: "
+            f"{count} of {read} label ids are of no row of the corpus (first: "
             f"{', '.join(map(repr, first))}; the corpus has "
             f"{', '.join(map(repr, known))}); 1 % may be{_beside(unread)}. {_way_to_ids(known)}"
         )
@@ -325,8 +327,10 @@ def _check_all(counts: LabelCounts, reasons: Iterable[str]) -> None:
 
 
 def _beside(unread: int) -> str:
-    """Among unknown ids are those of documents that this run leaves out, as of a sample."""
-    return f", and of the {counted(unread, 'document')} left out here all" if unread else ""
+    """Ids of documents that this run leaves out, as of a sample, are not unknown."""
+    return (
+        f"; ids of the {counted(unread, 'document')} left out here do not count" if unread else ""
+    )
 
 
 def _way_to_ids(known: list[str]) -> str:

@@ -20,7 +20,8 @@ REASONS: dict[str, str] = {
     "empty": "empty",  # no sentence is left
     "over-long": "over-long (corpus.max_characters; of a counterpart 10,000)",  # or of its row
     "duplicate-id": "with a repeated id",  # an earlier usable row has this id
-    "unknown-id": "with an id that is not in the corpus",  # of a label
+    "unknown-id": "with an id that no row of the corpus has",  # of a label
+    "left-out": "of documents that the run leaves out",  # of a label; a row has its id
     "duplicate-label": "equal to an earlier label",  # an earlier label pairs the same two
 }
 """Reason code -> the words of a message. This table is the whole list."""

@@ -144,7 +144,7 @@ def test_hostile_ids_are_data_and_name_no_file(tmp_path: Path) -> None:
 
 
 def test_every_reason_has_words_for_a_message() -> None:
-    of_labels = {"unknown-id", "duplicate-label"}  # test_labels.py has them
+    of_labels = {"unknown-id", "left-out", "duplicate-label"}  # test_labels.py has them
     assert {reason for reason, _ in (DEFECTS | CSV_DEFECTS).values()} == set(REASONS) - of_labels
 
 

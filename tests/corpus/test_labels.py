@@ -27,6 +27,9 @@ from sentemb_core.errors import (
 
 SHARE = 0.5
 
+WHOLE = CorpusConfig(source="nowhere")
+"""A corpus of which every row is a document: it is not read again."""
+
 
 def documents(count: int = 200) -> list[Document]:
     body = ["It rains.", "It snows."]
@@ -159,7 +162,7 @@ def labelled(folder: Path, rows: list[dict[str, Any]]) -> Path:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (folder / "out").mkdir()
     config = LabelsConfig(source=str(file))
-    write_with_labels(written(folder / "corpus", bare), config, folder / "out")
+    write_with_labels(written(folder / "corpus", bare), WHOLE, config, folder / "out")
     return folder / "out"
 
 
@@ -276,7 +279,9 @@ def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, 
 
 def test_reasons_that_come_to_more_than_one_in_a_hundred_together_refuse_the_file(tmp_path: Path):
     rows = [pair(k, f"text {k}") for k in range(200)]
-    words = "E100 .*found 3 of 203: 1 with an id that is not in the corpus, 1 empty, 1 equal to an"
+    words = (
+        "E100 .*found 3 of 203: 1 with an id that no row of the corpus has, 1 empty, 1 equal to an"
+    )
     with pytest.raises(BadDataError, match=words):
         labelled(tmp_path, [*rows, pair(999, "who?"), pair(5, " "), pair(6, "text 6")])
 
@@ -287,11 +292,16 @@ def sampled(tmp_path: Path) -> Path:
     source = tmp_path / "corpus.jsonl"
     rows = [{"id": f"d{k}", "body": f"It rains {k}. It snows {k}."} for k in range(100)]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    config = CorpusConfig(source=str(source), id_column="id", text_column="body", max_documents=30)
     (tmp_path / "sample").mkdir()
     (tmp_path / "out").mkdir()
+    config = read_from(tmp_path / "sample").model_copy(update={"max_documents": 30})
     write_documents(config, tmp_path / "sample")
     return tmp_path / "sample"
+
+
+def read_from(folder: Path) -> CorpusConfig:
+    source = folder.with_name("corpus.jsonl")
+    return CorpusConfig(source=str(source), id_column="id", text_column="body")
 
 
 def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
@@ -299,7 +309,9 @@ def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
 ):
     file = sampled.with_name("labels.jsonl")
     file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in range(100)))
-    refused = write_with_labels(sampled, LabelsConfig(source=str(file)), sampled.with_name("out"))
+    refused = write_with_labels(
+        sampled, read_from(sampled), LabelsConfig(source=str(file)), sampled.with_name("out")
+    )
     assert refused == 70
     assert "left out: 70 labels of 70 documents; this run reads 30 documents of" in caplog.text
 
@@ -309,7 +321,7 @@ def test_beside_those_that_were_left_out_one_in_a_hundred_may_be_foreign(sampled
     numbers = [*range(100), 1_000]
     file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
     out = sampled.with_name("out")
-    assert write_with_labels(sampled, LabelsConfig(source=str(file)), out) == 71
+    assert write_with_labels(sampled, read_from(sampled), LabelsConfig(source=str(file)), out) == 71
 
 
 @pytest.mark.parametrize(
@@ -318,8 +330,83 @@ def test_beside_those_that_were_left_out_one_in_a_hundred_may_be_foreign(sampled
 def test_more_unknown_ids_than_were_left_out_or_too_few_known_are_refused(sampled: Path, numbers):
     file = sampled.with_name("labels.jsonl")
     file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
-    with pytest.raises(UnknownLabelsError, match=r"E501 .*of the 70 documents left out here all"):
-        write_with_labels(sampled, LabelsConfig(source=str(file)), sampled.with_name("out"))
+    with pytest.raises(
+        UnknownLabelsError, match=r"E501 .*of the 70 documents left out here do not"
+    ):
+        write_with_labels(
+            sampled, read_from(sampled), LabelsConfig(source=str(file)), sampled.with_name("out")
+        )
+
+
+def test_unknown_ids_are_not_forgiven_for_the_rows_that_were_left_out(sampled: Path, caplog):
+    """Of 100 labels 5 name nobody: no sample of 30 documents makes them its own."""
+    file = sampled.with_name("labels.jsonl")
+    numbers = [*range(95), *range(1_000, 1_005)]
+    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
+    with pytest.raises(UnknownLabelsError, match=r"E501 5 of 100 label ids .*first: 'd1000'"):
+        write_with_labels(
+            sampled,
+            read_from(sampled),
+            LabelsConfig(source=str(file)),
+            sampled.with_name("out"),
+        )
+    assert "left out: " in caplog.text
+
+
+def test_labels_of_documents_that_were_all_left_out_are_refused(sampled: Path):
+    read = {one.doc_id for one in read_documents(sampled / "documents.parquet")}
+    file = sampled.with_name("labels.jsonl")
+    rows = [pair(k, f"text {k}") for k in range(100) if f"d{k}" not in read]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UnknownLabelsError, match=r"E501 .* all of the 70 documents left out here"):
+        write_with_labels(
+            sampled,
+            read_from(sampled),
+            LabelsConfig(source=str(file)),
+            sampled.with_name("out"),
+        )
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_label_of_a_refused_row_is_left_out_and_one_of_nobody_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, named: bool
+):
+    """50 rows without a text and 5 that are broken; without a column of ids these have numbers."""
+    texts = [f"It rains {k}. It snows {k}." if k >= 50 else "" for k in range(200)]
+    lines = [json.dumps({"id": f"row-{k}", "body": text}) for k, text in enumerate(texts)]
+    lines[195:] = ["{broken"] * 5
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    folder, out = tmp_path / "documents", tmp_path / "out"
+    folder.mkdir()
+    out.mkdir()
+    config = read_from(folder).model_copy(update={} if named else {"id_column": None})
+    write_documents(config, folder)
+    file = tmp_path / "labels.jsonl"
+    ids = [f"row-{k}" for k in range(0 if named else 20, 195)] + ["nobody"]
+    ids += [] if named else [f"row-{k}" for k in range(195, 200)]
+    labels = [{"doc_id": one, "counterpart": f"text of {one}"} for one in ids]
+    file.write_text("".join(json.dumps(row) + "\n" for row in labels))
+    write_with_labels(folder, config, LabelsConfig(source=str(file)), out)
+    counts = LabelCounts.model_validate_json((out / "labels.json").read_text())
+    assert counts.refused == {"left-out": 50 if named else 35, "unknown-id": 1}
+    assert (
+        f"1 of {len(ids)} labels refused: with an id that no row of the corpus has" in caplog.text
+    )
+
+
+def test_of_a_folder_every_file_has_its_id_whatever_is_in_it(tmp_path: Path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for k in range(20):
+        (texts / f"{k}.txt").write_bytes(b"It rains. It snows." if k < 10 else b"\xe9")
+    folder, out = tmp_path / "documents", tmp_path / "out"
+    folder.mkdir()
+    out.mkdir()
+    write_documents(CorpusConfig(source=str(texts)), folder)
+    file = tmp_path / "labels.csv"
+    file.write_text("doc_id,counterpart\n" + "".join(f"{k}.txt,text {k}\n" for k in range(20)))
+    labels = LabelsConfig(source=str(file))
+    assert write_with_labels(folder, CorpusConfig(source=str(texts)), labels, out) == 10
 
 
 def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):
@@ -329,7 +416,10 @@ def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Pa
     file.write_text(json.dumps(pair(1, "text")))
     with pytest.raises(UnknownLabelsError, match=r"Name the corpus's id column with --id-column"):
         write_with_labels(
-            written(tmp_path / "corpus", rows), LabelsConfig(source=str(file)), tmp_path / "out"
+            written(tmp_path / "corpus", rows),
+            WHOLE,
+            LabelsConfig(source=str(file)),
+            tmp_path / "out",
         )
 
 
@@ -343,4 +433,4 @@ def test_a_file_of_a_head_alone_is_refused(tmp_path: Path):
     file.write_text("doc_id,counterpart\n", encoding="utf-8")
     corpus = written(tmp_path / "corpus", documents(20))
     with pytest.raises(EmptyPairsError, match=r"E102 .*labels\.csv has no row: name another"):
-        write_with_labels(corpus, LabelsConfig(source=str(file)), tmp_path)
+        write_with_labels(corpus, WHOLE, LabelsConfig(source=str(file)), tmp_path)

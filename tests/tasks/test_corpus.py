@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.steps import as_read, documents_of
+from flows.steps import as_read, by_digest, documents_of
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus import documents, labels
 from sentemb_core.errors import UnreadableSourceError
@@ -64,21 +64,27 @@ def test_a_corpus_that_is_written_to_while_it_is_read_is_kept_under_no_name(
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("name", "added"),
+    [("labels.csv", "d1,second\n"), ("corpus.jsonl", '{"id": "d4", "text": "One. Two."}\n')],
+)
 def test_labels_that_are_written_to_while_they_are_read_are_kept_under_no_name(
-    tmp_path: Path, monkeypatch
+    tmp_path: Path, monkeypatch, name: str, added: str
 ):
+    """Nor are those of a corpus that is, in which unknown ids are looked for."""
     rows = [{"id": f"d{k}", "text": f"One {k}. Two {k}."} for k in range(4)]
     source = tmp_path / "corpus.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     pairs = tmp_path / "labels.csv"
     pairs.write_text("doc_id,counterpart\nd0,first\n", encoding="utf-8")
     named = as_read(LabelsConfig(source=str(pairs)))
-    reader = written_to(pairs, "d1,second\n", labels.write_with_labels)
+    reader = written_to(tmp_path / name, added, labels.write_with_labels)
     monkeypatch.setattr(labels, "write_with_labels", reader)
     with without_prefect(Store.default()):
-        read = documents_of(CorpusConfig(source=str(source), id_column="id"))
-        with pytest.raises(UnreadableSourceError, match=f"E103.*{pairs} changed"):
-            read_labels(read, str(pairs), named)
+        corpus = CorpusConfig(source=str(source), id_column="id")
+        read = documents_of(corpus)
+        with pytest.raises(UnreadableSourceError, match=f"E103.*{name} changed"):
+            read_labels(read, str(source), by_digest(corpus), str(pairs), named)
 
 
 @pytest.mark.usefixtures("home")
