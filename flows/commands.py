@@ -90,6 +90,14 @@ def labels_unlearnt(config: AnyRun) -> list[str]:
     return [f"{found}: take --method fine_tune, or --cycles N (InfoCSE++)."]
 
 
+def column_unasked(config: AnyRun) -> list[str]:
+    """A warning where a file of labels judges, and a column of counterparts is named, too."""
+    source, column = config.labels.source, config.corpus.counterpart_column
+    if not (source and column):
+        return []
+    return [f"the labels of {source} judge: the texts of column {column!r} are not looked for."]
+
+
 def called_by_rows(config: AnyRun) -> list[str]:
     """A warning where halves of documents judge which encoder serves, and nobody names these."""
     corpus = config.corpus
@@ -107,7 +115,14 @@ def examined(config: AnyRun) -> None:
     """Refuse what cannot work (`check_run`); say what will work otherwise than it may look."""
     config = located(config)
     check_run(config)
-    kinds = slow_trainings, rash_trainings, slow_products, labels_unlearnt, called_by_rows
+    kinds = (
+        slow_trainings,
+        rash_trainings,
+        slow_products,
+        labels_unlearnt,
+        column_unasked,
+        called_by_rows,
+    )
     for warning in chain.from_iterable(told(config) for told in kinds):
         remark(f"warning {warning}")
 

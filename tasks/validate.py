@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 from sentemb_core.configs import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.caching import stage
+from tasks.checks import learns_from_labels
 from tasks.rows import Annotation, Row
 from tasks.storing import kept_json, opened, told_of, written
 from tasks.walking import PENDING
@@ -23,7 +24,20 @@ def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
     from sentemb_core.evaluation.enough import require_queries
 
     if benchmark.digest != PENDING:
-        require_queries(opened(benchmark), config.validation, gated=config.register_model)
+        require_queries(
+            opened(benchmark),
+            config.validation,
+            gated=config.register_model,
+            unlabelled=judging_unlabelled(config),
+        )
+
+
+def judging_unlabelled(config: RunConfig) -> str:
+    """What would judge a run without its file of labels; nothing where it has or needs one."""
+    column = config.corpus.counterpart_column
+    if not config.labels.source or (learns_from_labels(config) and not column):
+        return ""
+    return f"the texts of column {column!r}" if column else "halves of documents"
 
 
 @stage("validate_encoder", version=1, numeric=("device",))

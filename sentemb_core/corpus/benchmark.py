@@ -37,6 +37,9 @@ SIDES: Mapping[Kind, tuple[str, str]] = {
 REPEATED = "repeated.parquet"
 """Beside the queries, if there are any: documents outside the pool that repeat one in it."""
 
+COUNTED = "labels.json"
+"""Beside documents whose counterparts a file of labels gave: its `LabelCounts`."""
+
 LABEL = "label"
 """Salt of the hash that draws labels, and orders them."""
 
@@ -219,7 +222,8 @@ def _with_counterpart(documents: Path) -> Iterator[PoolEntry]:
                 yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, text)
         first += len(batch)
     if 0 < silent < first:
-        log.warning("%d of %d documents have no counterpart: they ask nothing", silent, first)
+        what = "label" if documents.with_name(COUNTED).exists() else "counterpart"
+        log.warning("%d of %d documents have no %s: they ask nothing", silent, first, what)
 
 
 def _with_halves(documents: Path) -> Iterator[PoolEntry]:

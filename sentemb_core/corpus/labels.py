@@ -14,7 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
-from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, repeating, unit_hash
+from sentemb_core.corpus.benchmark import (
+    COUNTED,
+    LABEL,
+    Benchmark,
+    is_label,
+    repeating,
+    unit_hash,
+)
 from sentemb_core.corpus.checks import usable_counterpart
 from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
@@ -41,9 +48,6 @@ MORE_LABELS = "labels.parquet"
 
 REJECTED = "rejected_labels.parquet"
 """Beside the documents: the rows that were refused, and why."""
-
-COUNTED = "labels.json"
-"""Beside the documents: a `LabelCounts`."""
 
 EXAMPLES = 3
 """Refused labels that a message names, of each reason."""

@@ -9,13 +9,16 @@ from sentemb_core.errors import NoQueriesError
 from sentemb_core.formats import counted
 
 
-def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -> None:
+def require_queries(
+    benchmark: Path, config: ValidationConfig, *, gated: bool, unlabelled: str = ""
+) -> None:
     """Refuse a benchmark whose validation or test split, or the gate's, has no query.
 
     Args:
         benchmark: Folder that `write_benchmark` filled.
         config: What it was drawn by.
         gated: The run registers its encoder, so that the gate must judge it.
+        unlabelled: What would judge if the run had no file of labels, where it has one.
 
     Raises:
         NoQueriesError: E502, with how many documents are enough.
@@ -31,13 +34,16 @@ def require_queries(benchmark: Path, config: ValidationConfig, *, gated: bool) -
     enough = (
         f"{documents_enough(config, gated)} documents of two sentences"
         if report.kind == "halves"
-        else f"{pool_enough(config, gated)} of the pool with a counterpart (half of the labelled "
-        "documents are outside it where labels are learnt)"
+        else f"{pool_enough(config, gated)} of the pool with a counterpart or label (half of the "
+        "labelled documents are outside it where labels are learnt)"
     )
+    leave = unlabelled and report.kind == "counterpart"
+    ways = [f", or leave --labels out: {unlabelled} judge"] if leave else []
+    ways += [f", or {ungated}"] if gated else []
     raise NoQueriesError(
         f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "
         f"{counted(sum(report.n_queries.values()), 'document')} (validation.candidates allows "
-        f"{config.candidates}). {enough} are enough{f', or {ungated}' if gated else ''}."
+        f"{config.candidates}). {enough} are enough{''.join(ways)}."
     )
 
 

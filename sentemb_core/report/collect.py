@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sentemb_core.annotation.pairs import read_report
-from sentemb_core.corpus.benchmark import SIDES, Benchmark
-from sentemb_core.corpus.labels import COUNTED, REJECTED, LabelCounts
+from sentemb_core.corpus.benchmark import COUNTED, SIDES, Benchmark
+from sentemb_core.corpus.labels import REJECTED, LabelCounts
 from sentemb_core.corpus.tokens import TokenCorpus, TokenReport
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions

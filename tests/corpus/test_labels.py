@@ -181,6 +181,13 @@ def test_a_file_gives_the_counterparts(tmp_path: Path):
     assert found["d8"].sentences == ["It snows. 8"], "and so does a second one"
 
 
+def test_documents_of_no_label_are_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    out = labelled(tmp_path, [pair(k, f"text {k}") for k in range(150)])
+    (tmp_path / "benchmark").mkdir()
+    write_benchmark(out / "documents.parquet", ValidationConfig(), tmp_path / "benchmark")
+    assert "50 of 200 documents have no label: they ask nothing" in caplog.text
+
+
 def test_the_counts_are_of_the_documents_that_were_written(tmp_path: Path):
     """Two of 400 sentences equal a counterpart, and go."""
     out = labelled(tmp_path, [pair(3, "rain"), pair(7, "It snows. 7"), pair(8, "IT RAINS. 8")])

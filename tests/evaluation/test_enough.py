@@ -43,6 +43,14 @@ def test_two_titled_documents_are_told_how_many_titles_it_takes(tmp_path: Path):
         require_queries(folder, config, gated=True)
 
 
+def test_of_few_labels_the_way_out_is_the_column_in_whose_place_they_judge(tmp_path: Path):
+    folder = drawn(tmp_path, 2, config := ValidationConfig(), titled=True)
+    column = "the texts of column 'subject'"
+    words = r"4 of the pool with a counterpart or label .* --labels out: the texts of .*'subject' j"
+    with pytest.raises(NoQueriesError, match=words):
+        require_queries(folder, config, gated=True, unlabelled=column)
+
+
 def test_a_gate_share_of_nothing_is_named(tmp_path: Path):
     config = ValidationConfig(gate_share=0)
     folder = drawn(tmp_path, 40, config, titled=True)

@@ -301,6 +301,19 @@ def test_a_file_of_labels_that_nothing_learns_from_is_told(
     assert told.count("nothing learns from them") == warned
 
 
+@pytest.mark.parametrize(("labels", "column"), [(True, True), (True, False), (False, True)])
+def test_a_column_in_whose_place_labels_judge_is_told(
+    call, corpus_file, tmp_path, labels: bool, column: bool
+):
+    file = tmp_path / "labels.jsonl"
+    file.write_text('{"doc_id": "d1", "counterpart": "a query"}\n')
+    asked = ("--labels", str(file)) if labels else ()
+    asked += ("--counterpart-column", "title") if column else ()
+    told = call("run", str(corpus_file), *NAMED, *asked, "--dry-run", "--json")[2]
+    words = f"warning the labels of {file} judge: the texts of column 'title' are not looked for."
+    assert told.count(words) == (labels and column)
+
+
 @pytest.mark.parametrize(("options", "warned"), [("", 1), ("--method fine_tune", 0)])
 def test_a_number_of_labels_that_nothing_learns_from_is_told(
     call, corpus_file, options: str, warned: int

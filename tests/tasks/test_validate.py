@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from flows.settings import settings
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
@@ -28,6 +29,21 @@ def test_validation_alone_decides(monkeypatch: pytest.MonkeyPatch):
     }
     monkeypatch.setattr(validate, "scores_of", lambda _: told)
     assert validate.recall_at_5(ArtifactRef(kind="scores", digest="0" * 64, size=1)) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "judges"),
+    [
+        ({}, "halves of documents"),
+        ({"corpus.counterpart_column": "title"}, "the texts of column 'title'"),
+        ({"training.method": "fine_tune"}, ""),
+        ({"labels.source": None}, ""),
+    ],
+)
+def test_what_would_judge_without_labels_is_known(options: dict[str, object], judges: str):
+    """Fine-tuning cannot do without them, unless a column gives others."""
+    config = settings(None, {"corpus.source": "x.jsonl", "labels.source": "l.csv"} | options, [])
+    assert validate.judging_unlabelled(config) == judges
 
 
 def enlarged(encoder: ArtifactRef) -> ArtifactRef:
