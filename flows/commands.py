@@ -148,10 +148,11 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
 def closing_words(outcome: "Outcome", seed: int) -> list[str]:
     """Under the table of a run: what was gained, what was refused, where the encoder and all is."""
     from tasks.corpus import refused_rows
-    from tasks.verdict import gain_of, notes_of
+    from tasks.verdict import doubts_of, gain_of, notes_of
 
     training, landing = outcome.training, outcome.landing
-    told = [gain_of(training), *notes_of(training, seed), *refused_rows(training.texts.documents)]
+    told = [gain_of(training), *doubts_of(training), *notes_of(training, seed)]
+    told += refused_rows(training.texts.documents)
     told += [f"Registry: {landing.told}"] if landing else []
     return [*told, f"Report: {outcome.report}"]
 

@@ -21,7 +21,7 @@ from tasks.rows import Row
 from tasks.storing import opened
 from tasks.tables.evaluations import evaluation_of
 from tasks.tables.run_table import seconds
-from tasks.verdict import gain_of, notes_of
+from tasks.verdict import doubts_of, gain_of, notes_of
 
 if TYPE_CHECKING:
     from sentemb_core.report.folders import RoundFolders
@@ -72,7 +72,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         verdict=gain_of(training),
         registry=outcome.landing.told if outcome.landing else "",
         use=search_of(str(model), config.corpus),
-        notes=[*notes_of(training, config.training.seed), *notes],
+        notes=[*doubts_of(training), *notes_of(training, config.training.seed), *notes],
         command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
         settings={path: redacted(str(value)) for path, value in flat(settings).items()},

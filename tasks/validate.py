@@ -1,5 +1,6 @@
 """Validation: what an encoder reaches on the benchmark, the fixed rows, and diagnostics."""
 
+import logging
 from typing import TYPE_CHECKING, cast
 
 from sentemb_core.configs import AnnotationConfig, RunConfig
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from sentemb_core.pairs.documents import Documents
     from sentemb_core.retrieval.bm25 import Form
 
+log = logging.getLogger("sentemb_core.run")
+
 
 def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
-    """Refuse a benchmark that cannot judge the run (E502); a plan goes on without it."""
-    from sentemb_core.evaluation.enough import require_queries
+    """Refuse a benchmark that cannot judge the run (E502), and tell of one that hardly can.
+
+    A plan goes on without it.
+    """
+    from sentemb_core.evaluation.enough import few_queries, require_queries
 
     if benchmark.digest != PENDING:
         require_queries(
@@ -30,6 +36,8 @@ def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
             gated=config.register_model,
             unlabelled=judging_unlabelled(config),
         )
+        if few := few_queries(opened(benchmark)):
+            log.warning("%s", few)
 
 
 def judging_unlabelled(config: RunConfig) -> str:

@@ -110,6 +110,13 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     ]
 
 
+def doubts_of(training: SelfTraining) -> list[str]:
+    """What to know before anything is read off the scores: whether few queries judged."""
+    from sentemb_core.evaluation.enough import few_queries
+
+    return list(filter(None, [few_queries(opened(training.texts.benchmark))]))
+
+
 def hits_at_5(row: Row) -> "np.ndarray":
     """1 for every test document that finds its counterpart among five, else 0."""
     from sentemb_core.evaluation.scores import read_ranks

@@ -6,6 +6,7 @@ from pathlib import Path
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.benchmark import HELD_OUT_SHARE, BenchmarkReport, Split
 from sentemb_core.errors import NoQueriesError
+from sentemb_core.evaluation.gate import FEW
 from sentemb_core.formats import counted
 
 
@@ -44,6 +45,22 @@ def require_queries(
         f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "
         f"{counted(sum(report.n_queries.values()), 'document')} (validation.candidates allows "
         f"{config.candidates}). {enough} are enough{''.join(ways)}."
+    )
+
+
+def few_queries(benchmark: Path) -> str:
+    """A sentence where the test split has few queries; else nothing.
+
+    Args:
+        benchmark: Folder that `write_benchmark` filled.
+    """
+    report = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
+    asking = report.n_queries["test"]
+    if not 0 < asking < FEW:
+        return ""
+    return (
+        f"The test split has few queries ({asking}): one is {100 / asking:.3g} % of it, so that "
+        "only a large gain shows there, if any. More documents judge better."
     )
 
 

@@ -10,7 +10,7 @@ from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.benchmark import query_splits, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.errors import NoQueriesError
-from sentemb_core.evaluation.enough import pool_enough, require_queries
+from sentemb_core.evaluation.enough import few_queries, pool_enough, require_queries
 
 
 def drawn(folder: Path, count: int, config: ValidationConfig, *, titled: bool) -> Path:
@@ -49,6 +49,17 @@ def test_of_few_labels_the_way_out_is_the_column_in_whose_place_they_judge(tmp_p
     words = r"4 of the pool with a counterpart or label .* --labels out: the texts of .*'subject' j"
     with pytest.raises(NoQueriesError, match=words):
         require_queries(folder, config, gated=True, unlabelled=column)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(3, "few queries (1): one is 100 % of it"), (100, "(35): one is 2.86 % of")]
+)
+def test_few_queries_of_the_test_split_are_told(tmp_path: Path, count: int, told: str):
+    assert told in few_queries(drawn(tmp_path, count, ValidationConfig(), titled=True))
+
+
+def test_of_a_query_in_fifty_nothing_is_told(tmp_path: Path):
+    assert not few_queries(drawn(tmp_path, 200, ValidationConfig(), titled=True))
 
 
 def test_a_gate_share_of_nothing_is_named(tmp_path: Path):

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from flows.__main__ import app
+from flows.commands import closing_words
 from flows.experiments.index import Reproduction
 from flows.infocse_idc import infocse_idc
 from flows.settings import settings
@@ -390,7 +391,9 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
         scores_of(row.scores)["test"].document_to_counterpart.recall_at_5
         for row in (chosen, control)
     ]
-    (note,) = told["notes"]
+    few, note = told["notes"]
+    assert few.startswith("The test split has few queries")
+    assert few in closing_words(first.outcome, 0)
     assert f"{chosen.label} reaches R@5 {test[0]:.3f} on the test split" in note
     assert f"plain neighbours, {test[1]:.3f};" in note
 
