@@ -46,7 +46,7 @@ def train_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.store.stages import threads
+    from sentemb_core.store.stages import running, threads
     from sentemb_core.training.log import StepLog
     from sentemb_core.training.loop import learner_of, train
     from sentemb_core.training.parts import corpus_sampler
@@ -69,7 +69,8 @@ def train_encoder(
             config,
             working_folder(),
             validate=judge,
-            on_step=told_steps(config, advance),
+            on_step=told_steps(advance),
+            on_checkpoint=running().keep_seconds,
             steps=steps,
         )
     with written("training_log") as journal:
@@ -84,9 +85,8 @@ def train_encoder(
     return Trained(model=stored_model(learner, config.method, facts), log=journal.ref)
 
 
-def told_steps(config: TrainingConfig, advance: Callable[[int], None]) -> OnStep:
-    """A step is tracked and shown; at a checkpoint the seconds that led to it are, too."""
-    from sentemb_core.store.stages import running
+def told_steps(advance: Callable[[int], None]) -> OnStep:
+    """A step is tracked and shown."""
     from tasks.following import step_logger
 
     track = step_logger()
@@ -94,8 +94,6 @@ def told_steps(config: TrainingConfig, advance: Callable[[int], None]) -> OnStep
     def on_step(step: int, metrics: Mapping[str, float]) -> None:
         track(step, metrics)
         advance(step)
-        if config.saves(step):
-            running().keep_seconds()
 
     return on_step
 

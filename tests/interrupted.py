@@ -6,20 +6,20 @@ from sentemb_core.methods.method import Learner
 
 
 class InterruptionError(Exception):
-    """Stands for a person's Ctrl-C."""
+    """Stands for a kill, which leaves no time to write anything."""
 
 
 class BreakingOff:
     """An `on_step` that keeps the losses, and breaks the training off behind a step if told to."""
 
-    def __init__(self, behind: int | None) -> None:
-        self.behind = behind
+    def __init__(self, behind: int | None, error: type[BaseException] = InterruptionError) -> None:
+        self.behind, self.error = behind, error
         self.losses: list[float] = []
 
     def __call__(self, step: int, metrics: Mapping[str, float]) -> None:
         self.losses.append(metrics["loss"])
         if step == self.behind:
-            raise InterruptionError
+            raise self.error
 
 
 def assert_same_weights(one: Learner, other: Learner) -> None:

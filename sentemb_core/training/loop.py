@@ -20,6 +20,7 @@ from sentemb_core.methods.method import Learner, Method, require_chunks
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import (
     last_checkpoint,
+    last_step,
     remove_checkpoints,
     require_room,
     save_checkpoint,
@@ -55,6 +56,7 @@ def train(
     *,
     validate: Validate | None = None,
     on_step: OnStep | None = None,
+    on_checkpoint: Callable[[], None] | None = None,
     steps: StepLog | None = None,
 ) -> TrainingReport:
     """Train `learner` in place; called again after an interruption it goes on where it was.
@@ -71,6 +73,7 @@ def train(
         validate: The higher the better; called every `evaluate_every` steps and at the end.
         on_step: Called after every step with loss, learning_rate, gradient_norm,
             pairs_per_second and the terms' metrics; `validation` where one took place.
+        on_checkpoint: Called when one was written.
         steps: Takes in what every step told, those before an interruption, too.
 
     Raises:
@@ -94,18 +97,20 @@ def train(
             size = state.checkpoint_size(validated=validate is not None)
             require_room(work, size, _checkpoints_due(state, config))
         _begin_training(learner, method)
-        while go_on:
-            metrics = _step(state, job, sampler, config, work)
-            go_on = state.report.steps < config.steps
-            if validate is not None and _is_due(state.report.steps, config):
-                metrics["validation"], patient = _validated(state, validate, config)
-                _begin_training(learner, method)
-                go_on = go_on and patient
-            state.log.add(metrics)
-            if on_step is not None:  # before the checkpoint: a step it holds is never told again
-                on_step(state.report.steps, metrics)
-            if config.saves(state.report.steps):
-                save_checkpoint(work, state.report.steps, state.checkpoint())
+        with _kept_if_interrupted(state, work, on_checkpoint):
+            while go_on:
+                metrics = _step(state, job, sampler, config, work)
+                go_on = state.report.steps < config.steps
+                if validate is not None and _is_due(state.report.steps, config):
+                    metrics["validation"], patient = _validated(state, validate, config)
+                    _begin_training(learner, method)
+                    go_on = go_on and patient
+                state.log.add(metrics)
+                state.whole = True
+                if on_step is not None:  # before the checkpoint: a step it holds is not told again
+                    on_step(state.report.steps, metrics)
+                if config.saves(state.report.steps):
+                    _save(state, work, on_checkpoint)
         if state.best:
             state.lasting.load_state_dict(state.best)
         for module in learner.modules:
@@ -175,6 +180,7 @@ def _step(
     norm = _clipped_norm(state, config.clip)
     if not (math.isfinite(done.loss) and math.isfinite(norm)):
         raise _diverged(step, done.loss, norm, batch, config, work)
+    state.whole = False
     state.optimiser.step()
     if job.method.after_step is not None:
         job.method.after_step(state.learner, done.vectors)
@@ -276,6 +282,34 @@ def _begin_training(learner: Learner, method: Method) -> None:
     learner.head.train()
     for network in (learner.encoder, learner.networks):
         network.train(method.dropout)
+
+
+def _save(state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | None) -> None:
+    save_checkpoint(work, state.report.steps, state.checkpoint())
+    if on_checkpoint is not None:
+        on_checkpoint()
+
+
+@contextmanager
+def _kept_if_interrupted(
+    state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | None
+) -> Generator[None]:
+    """Write a checkpoint where Ctrl-C or SIGTERM ends the block: the step under way alone is lost.
+
+    Where the weights had begun to move, or were being validated, the one before stands: nobody
+    goes on from half a step. A second interruption ends the writing, too.
+    """
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        if state.whole and state.report.steps > last_step(work):
+            try:
+                _save(state, work, on_checkpoint)
+            except Exception as error:
+                log.warning("step %d is not kept: %s", state.report.steps, error)
+        raise
 
 
 @contextmanager

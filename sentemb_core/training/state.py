@@ -42,6 +42,9 @@ class TrainingState:
         log: What every step told.
         kept: Networks of which the best weights are remembered, too (`Method.kept`).
         best: Weights of `lasting` at the best validation so far.
+        whole: False from where a step moves weights to where it is in the log. What comes before,
+            gradients above all, whoever goes on computes again (a batch norm's running averages,
+            which nothing reads, count it twice).
     """
 
     learner: Learner
@@ -51,6 +54,7 @@ class TrainingState:
     log: StepLog
     kept: tuple[str, ...] = ()
     best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    whole: bool = True
 
     @property
     def lasting(self) -> nn.ModuleDict:

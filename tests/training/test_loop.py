@@ -19,7 +19,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.errors import DivergedError, OutOfMemoryError, RecipeError, StorageError
@@ -29,6 +32,7 @@ from sentemb_core.store import disk
 from sentemb_core.training import checkpoint
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.checkpoint import last_checkpoint
+from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.log import StepLog, read_steps
 from sentemb_core.training.loop import learner_of, train
 from tests import tiny
@@ -65,9 +69,7 @@ def some_score(encoder) -> float:
     return float(encoder.backbone.state_dict().popitem()[1].sum())
 
 
-def trained(
-    config, work, *, kind="transformer", validate=some_score, on_step=None, encoder=None, steps=None
-):
+def trained(config, work, *, kind="transformer", validate=some_score, encoder=None, **told):
     encoder = encoder or (tiny.static() if kind == "static" else tiny.bert())
     corpus = tiny.corpus([4] * 16, special=kind == "transformer")
     position = np.arange(64) % 4
@@ -76,9 +78,7 @@ def trained(
     method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus, annotation)
     learner = learner_of(method, encoder, config.seed)
-    report = train(
-        learner, method, sampler, config, work, validate=validate, on_step=on_step, steps=steps
-    )
+    report = train(learner, method, sampler, config, work, validate=validate, **told)
     return encoder, report
 
 
@@ -160,6 +160,95 @@ def test_what_the_steps_told_before_an_interruption_stays_told(tmp_path):
     assert told["step"] == list(range(1, STEPS + 1))
     judged = zip(told["step"], told["validation"], strict=True)
     assert [step for step, score in judged if score is not None] == [4, 8, 12, 14]
+
+
+class CtrlC:
+    """Lets a call through seven times; behind the eighth a person ends the run."""
+
+    def __init__(self, call=lambda *_: None):
+        self.call, self.calls = call, 0
+
+    def __call__(self, *args):
+        result = self.call(*args)
+        self.calls += 1
+        if self.calls == 8:
+            raise KeyboardInterrupt
+        return result
+
+
+def goes_on_at(work, changes) -> tuple[int, tuple]:
+    """The first step of whoever goes on, and what becomes of it."""
+    told = []
+    encoder, report = trained(config_of(**changes), work, on_step=lambda step, _: told.append(step))
+    return told[0], (digest(encoder), report)
+
+
+@pytest.mark.parametrize("changes", KINDS)
+def test_who_is_interrupted_between_steps_goes_on_behind_the_last(undisturbed, tmp_path, changes):
+    with pytest.raises(KeyboardInterrupt):
+        trained(config_of(**changes), tmp_path, on_step=BreakingOff(8, KeyboardInterrupt))
+    assert goes_on_at(tmp_path, changes) == (9, undisturbed(changes))
+
+
+@pytest.mark.parametrize("changes", KINDS)
+def test_a_step_whose_gradients_are_interrupted_is_done_again_and_no_other(
+    undisturbed, tmp_path, monkeypatch, changes
+):
+    run = CtrlC(GradientJob.run)
+    monkeypatch.setattr(GradientJob, "run", lambda *given: run(*given))
+    with pytest.raises(KeyboardInterrupt):
+        trained(config_of(**changes), tmp_path)
+    assert goes_on_at(tmp_path, changes) == (8, undisturbed(changes))
+
+
+@pytest.mark.parametrize(
+    "moment", [register_optimizer_step_pre_hook, register_optimizer_step_post_hook]
+)
+def test_half_an_update_is_never_kept(undisturbed, tmp_path, moment):
+    changes = {"method": "simcse", "evaluate_every": None, "patience": None}
+    hook = moment(CtrlC())
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trained(config_of(**changes), tmp_path)
+    finally:
+        hook.remove()
+    assert goes_on_at(tmp_path, changes) == (7, undisturbed(changes)), "behind the checkpoint"
+
+
+def test_an_interrupted_validation_takes_place_again(undisturbed, tmp_path):
+    def validate(encoder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(config_of(), tmp_path, validate=validate)
+    assert goes_on_at(tmp_path, {"method": "simcse"}) == (4, undisturbed({"method": "simcse"}))
+
+
+@pytest.mark.parametrize("error", [SafetensorError("(os error 28)"), KeyboardInterrupt()])
+def test_an_interruption_goes_on_where_nothing_can_be_kept(tmp_path, monkeypatch, caplog, error):
+    """A full disk, or a person who does not wait."""
+
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(checkpoint, "save_file", refuse)
+    with pytest.raises(KeyboardInterrupt):
+        trained(config_of(), tmp_path, on_step=BreakingOff(2, KeyboardInterrupt))
+    assert last_checkpoint(tmp_path) is None
+    assert ("step 2 is not kept: E601" in caplog.text) == isinstance(error, SafetensorError)
+
+
+def test_every_checkpoint_is_told_that_of_an_interruption_too(tmp_path):
+    kept = []
+    steps = BreakingOff(8, KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        trained(
+            config_of(),
+            tmp_path,
+            on_step=steps,
+            on_checkpoint=lambda: kept.append(len(steps.losses)),
+        )
+    assert kept == [3, 6, 8]
 
 
 def test_two_runs_of_one_seed_are_equal_and_of_two_seeds_are_not(tmp_path):
