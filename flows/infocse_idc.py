@@ -1,5 +1,7 @@
 """InfoCSE with intra-document clustering (seed 000): annotate, train, validate, in rounds."""
 
+import logging
+
 from prefect import flow
 
 from flows.annotation import annotation_of
@@ -14,12 +16,17 @@ from flows.steps import (
 from flows.subflow import sub_flow
 from flows.whole_run import whole_run
 from sentemb_core.configs import InfoCSEIDC, TrainingConfig
+from sentemb_core.formats import counted
 from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
+from sentemb_core.stopping import Verdict
 from tasks.corpus import tokenise_sentences
 from tasks.publish import Outcome
 from tasks.rows import Row, SelfTraining, Texts
 from tasks.train import train_encoder
-from tasks.validate import diagnose_round
+from tasks.validate import diagnose_round, recall_at_5
+from tasks.walking import Plan, walking
+
+log = logging.getLogger("sentemb_core.run")
 
 
 @flow(name="infocse-idc", flow_run_name="{config.name}")
@@ -53,11 +60,29 @@ def self_trained(
 ) -> list[Row]:
     """The rounds from `base` on: what each finds, the next one learns (seed 000, Algorithm 1)."""
     rows = [base]
-    while verdict_on_rounds(rows, config.rounds).go_on:
-        rows.append(training_round(f"{label} {len(rows)}", rows[-1], annotator, texts, config))
+    while (said := verdict_on_rounds(rows, config.rounds)).go_on:
+        name = f"{label} {len(rows)}"
+        tell(f"{name} of at most {config.rounds.max_rounds} (rounds.max_rounds)")
+        rows.append(training_round(name, rows[-1], annotator, texts, config))
         annotator = rows[-1]
         watch(rows[-1])
+    tell_end(rows, said)
     return rows[1:]
+
+
+def tell_end(rows: list[Row], said: Verdict) -> None:
+    """Why no further round follows, and by which scores."""
+    scores = ", ".join(f"{row.label} {recall_at_5(row.scores):.3f}" for row in rows)
+    tell(
+        f"{rows[-1].label} was the last: {said.reason} (rounds.patience, rounds.max_rounds); "
+        f"R@5 on the validation split: {scores}"
+    )
+
+
+def tell(line: str) -> None:
+    """Log where a run is; a plan, which looks ahead, is nowhere."""
+    if not isinstance(walking(), Plan):
+        log.info("%s", line)
 
 
 @sub_flow(name="round", flow_run_name="{label}")
@@ -105,6 +130,12 @@ def controls_of(
 ) -> list[Row]:
     """The same numbers of steps on plain neighbours: what more training alone is worth."""
     controls = [base]
+    if config.control:
+        tell(
+            f"to come, for comparison: {counted(len(rounds), 'control')}, as many steps as the "
+            "rounds had on neighbours alone, to tell what self-annotation itself is worth; "
+            "--set control=false leaves them out"
+        )
     for number in range(1, len(rounds) + 1) if config.control else ():
         label = f"control {number}: neighbours only"
         training = neighbours_only(config, number)

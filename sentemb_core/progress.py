@@ -3,16 +3,24 @@
 import logging
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
 
 EVERY = 10.0
 """Seconds from line to line."""
 
 
+@runtime_checkable
+class Update(Protocol):
+    """Called with the number of things done so far, and with what else there is to tell."""
+
+    def __call__(self, done: int, told: str = "") -> None: ...
+
+
 @contextmanager
-def progress(label: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """A bar on a terminal, one line every ten seconds elsewhere. Yields `update(done)`."""
+def progress(label: str, total: int) -> Generator[Update, None, None]:
+    """A bar on a terminal, one line every ten seconds elsewhere. Yields its `Update`."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -20,18 +28,23 @@ def progress(label: str, total: int) -> Generator[Callable[[int], None], None, N
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
-            yield lambda done: bar.update(task, completed=done)
+
+            def update(done: int, told: str = "") -> None:
+                shown = f"{label}, {told}" if told else label
+                bar.update(task, completed=done, description=shown)
+
+            yield update
     else:
         yield lines_of_progress(label, total)
 
 
-def lines_of_progress(label: str, total: int) -> Callable[[int], None]:
-    """`update(done)` that logs at most every ten seconds, and says what is left to wait."""
+def lines_of_progress(label: str, total: int) -> Update:
+    """Logs at most every ten seconds, and says what is left to wait."""
     logger = logging.getLogger("sentemb_core")
     last = time.monotonic()
     begin: tuple[float, int] | None = None  # what goes on after an interruption begins in between
 
-    def update(done: int) -> None:
+    def update(done: int, told: str = "") -> None:
         nonlocal last, begin
         now = time.monotonic()
         begin = begin or (now, done)
@@ -39,7 +52,8 @@ def lines_of_progress(label: str, total: int) -> Callable[[int], None]:
             last = now
             left = time_left(now - begin[0], done - begin[1], total - done)
             share = 100 * done / max(total, 1)
-            logger.info("%s: %d of %d (%.0f %%%s)", label, done, total, share, left)
+            also = f", {told}" if told else ""
+            logger.info("%s: %d of %d (%.0f %%%s%s)", label, done, total, share, also, left)
 
     return update
 

@@ -1,6 +1,6 @@
 """How far a stage is: on the terminal or in the log, and on Prefect's page."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from sentemb_core import progress as words
@@ -8,12 +8,12 @@ from tasks import artifacts
 
 
 @contextmanager
-def progress(label: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """Yields `update(done)`: call it with the number of things done so far."""
+def progress(label: str, total: int) -> Generator[words.Update, None, None]:
+    """Yields what is called with the number of things done so far."""
     with words.progress(label, total) as here, artifacts.progress(label, total) as there:
 
-        def update(done: int) -> None:
-            here(done)
+        def update(done: int, told: str = "") -> None:
+            here(done, told)
             there(done)
 
         yield update

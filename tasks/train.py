@@ -1,11 +1,14 @@
 """Contrastive training of one encoder by one method."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.method_settings import Condenser, MethodSettings
+from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
 from tasks.caching import stage, working_folder
 from tasks.checks import headless, silent
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
     from sentemb_core.methods.method import Learner
+
+RECENT = 20
+"""Steps whose mean loss is told while a training goes on: that of one batch jumps."""
 
 
 @stage(
@@ -85,15 +91,17 @@ def train_encoder(
     return Trained(model=stored_model(learner, config.method, facts), log=journal.ref)
 
 
-def told_steps(advance: Callable[[int], None]) -> OnStep:
-    """A step is tracked and shown."""
+def told_steps(advance: Update) -> OnStep:
+    """A step is tracked and shown, with the mean loss of the last ones."""
     from tasks.following import step_logger
 
     track = step_logger()
+    losses: deque[float] = deque(maxlen=RECENT)
 
     def on_step(step: int, metrics: Mapping[str, float]) -> None:
         track(step, metrics)
-        advance(step)
+        losses.append(metrics["loss"])
+        advance(step, f"loss {fmean(losses):.3g}")
 
     return on_step
 

@@ -1,6 +1,7 @@
 """The loop without any server: what hits, what runs again, what each variant of it gives."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -65,6 +66,34 @@ def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
     assert recalls[found.best] == max(recalls[1:])
+
+
+def test_a_run_tells_where_it_is_and_why_no_round_follows(
+    corpus_file: Path, caplog: pytest.LogCaptureFixture
+):
+    def told(config: InfoCSEIDC, walked: Callable[[InfoCSEIDC], object] = trained) -> list[str]:
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            walked(config)
+        return [one.getMessage() for one in caplog.records if one.module == "infocse_idc"]
+
+    config = tiny_run(corpus_file)
+    first, second, end, controls = told(config)
+    assert first == "round 1 of at most 2 (rounds.max_rounds)"
+    assert second == "round 2 of at most 2 (rounds.max_rounds)"
+    rows = trained(config).rows[1:]
+    scores = ", ".join(f"{row.label} {recall_at_5(row.scores):.3f}" for row in rows)
+    assert end == (
+        "round 2 was the last: the limit of 2 is reached (rounds.patience, rounds.max_rounds); "
+        f"R@5 on the validation split: {scores}"
+    )
+    assert controls.startswith("to come, for comparison: 2 controls, as many steps as the rounds")
+    assert controls.endswith("--set control=false leaves them out")
+    with making_plan(Store.default(), config):
+        assert told(config, walk) == []
+    rule = {"max_rounds": 2, "patience": 1, "min_delta": 1.0}
+    first, end = told(tiny_run(corpus_file, rounds=rule, control=False))
+    assert end.startswith("round 1 was the last: no growth above 1.0 for 1 in a row")
 
 
 INITIALISERS = [entry for entry in LISTING if entry.name not in ("infocse_idc", "fine_tune")]

@@ -16,7 +16,7 @@ from sentemb_core.store.stages import StageKey
 from sentemb_core.training.log import StepLog
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
-from tasks.train import train_encoder
+from tasks.train import RECENT, told_steps, train_encoder
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
 
@@ -70,3 +70,12 @@ def test_the_code_of_a_training_holds_neither_words_nor_k_means():
     reached = closure({name for node in nodes for name in imported(node)}, core_file)
     assert "sentemb_core.training.loop" in reached
     assert not {"sentemb_core.retrieval.bm25", "sentemb_core.idc.kmeans"} & set(reached)
+
+
+def test_the_mean_loss_of_the_last_steps_is_told():
+    shown: dict[int, str] = {}
+    on_step = told_steps(shown.__setitem__)
+    for step, loss in enumerate([9.0] * RECENT + [0.5] * RECENT, start=1):
+        on_step(step, {"loss": loss})
+    assert [shown[step] for step in (1, RECENT, 2 * RECENT)] == ["loss 9", "loss 9", "loss 0.5"]
+    assert shown[RECENT + RECENT // 2] == "loss 4.75"
