@@ -9,7 +9,7 @@ from sentemb_core.report.data import Curve, RoundRow, RunReport
 from sentemb_core.report.drawing import HUES
 from sentemb_core.report.figures.clusters import kept_share
 from sentemb_core.report.figures.index import draw
-from sentemb_core.report.figures.learning import shares, training
+from sentemb_core.report.figures.learning import running_mean, shares, training
 from sentemb_core.report.svg import inline_svg, png
 
 
@@ -44,6 +44,33 @@ def test_a_loss_below_0_is_inside_the_figure():
     (axes,) = training([curve], "loss").axes
     low, high = axes.get_ylim()
     assert low < -0.5 < -0.1 < high
+
+
+def test_trainings_whose_batches_jump_are_told_apart():
+    rng = np.random.default_rng(0)
+    steps = [*range(1, 1201)]
+    curves = [
+        Curve(label=f"{mean}", step=steps, loss=rng.exponential(mean, 1200), learning_rate=steps)
+        for mean in (0.02, 0.06)
+    ]
+    (axes,) = training(curves, "loss").axes
+    lower, upper = (line.get_ydata() for line in axes.lines)
+    assert max(lower) < min(upper)
+    (rates,) = training(curves, "learning_rate").axes
+    assert rates.lines[0].get_ydata().tolist() == steps, "nothing hides a rate"
+
+
+def test_a_running_mean_is_of_what_there_is():
+    nan = float("nan")
+    assert running_mean(np.array([1.0, 2.0, nan, 6.0, 8.0]), 3).tolist() == [
+        1.5,
+        1.5,
+        4.0,
+        7.0,
+        7.0,
+    ]
+    assert running_mean(np.array([1.0, 5.0]), 0).tolist() == [1.0, 5.0]
+    assert np.isnan(running_mean(np.array([nan, nan]), 2)).all()
 
 
 def test_small_multiples_share_their_scales(drawings):

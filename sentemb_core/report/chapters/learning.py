@@ -11,6 +11,7 @@ from sentemb_core.report.chapters.parts import (
     panel,
 )
 from sentemb_core.report.data import RunReport
+from sentemb_core.report.figures.learning import LINEAR_LOSS, SMOOTHED
 from sentemb_core.report.legends import GEOMETRY
 from sentemb_core.report.markup import Html, join
 
@@ -80,8 +81,9 @@ def training(report: RunReport, drawings: Drawings) -> Html:
     return drawn(
         drawings,
         "training",
-        "Loss and learning rate by optimiser step; the loss is drawn logarithmically above 0.1. "
-        "Losses of different tasks (neighbours, clusters) are not comparable; read each line "
-        "alone.",
+        "Loss and learning rate by optimiser step. The loss is the mean of the "
+        f"{100 * SMOOTHED:g} % of a training's steps around each, drawn logarithmically above "
+        f"{LINEAR_LOSS}. Losses of different tasks (neighbours, clusters) are not comparable; read "
+        "each line alone.",
         absent="No training curve was recorded in this run.",
     )

@@ -5,6 +5,7 @@ from itertools import cycle
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float64
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
@@ -21,6 +22,10 @@ from sentemb_core.report.figures.canvas import canvas, legend_above
 
 LINEAR_LOSS = 0.1
 """Below, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
+
+SMOOTHED = 0.05
+"""Share of a training's steps whose mean loss is drawn: batch by batch, lines hide each other, and
+by .02 those of rounds and controls still do."""
 
 NARROWEST = 0.1
 """Of either axis of the geometry: a span of thousandths would look like a journey."""
@@ -156,19 +161,33 @@ def training_drawings(report: RunReport) -> Iterator[Drawing]:
 
 
 def training(curves: Sequence[Curve], column: Literal["loss", "learning_rate"]) -> Figure:
-    """Loss or learning rate by step, one line a training."""
+    """Loss (a running mean) or learning rate by step, one line a training."""
     figure, axes = canvas()
     dashes = cycle(["-", "--", "-.", ":"])
+    drawn = [0.0]
     for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
         values = np.array(getattr(curve, column), dtype=float)
+        if column == "loss":
+            values = running_mean(values, round(SMOOTHED * len(values)))
         axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
-    drawn = [value or 0.0 for curve in curves for value in getattr(curve, column)]
-    if column == "loss" and max(drawn, default=0) > LINEAR_LOSS:
+        drawn += values[np.isfinite(values)].tolist()
+    if column == "loss" and max(drawn) > LINEAR_LOSS:
         axes.set_yscale("symlog", linthresh=LINEAR_LOSS)
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.set_ylim(bottom=1.05 * min(0.0, *drawn))  # IS-BERT's loss is below 0
+    axes.set_ylim(bottom=1.05 * min(drawn))  # IS-BERT's loss is below 0
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("step")
     figure.legend(loc="outside lower left", ncols=2, fontsize=8)
     axes.set_title(column.replace("_", " ").capitalize())
     return figure
+
+
+def running_mean(
+    values: Float64[np.ndarray, " steps"], width: int
+) -> Float64[np.ndarray, " steps"]:
+    """Mean of the `width` values around each, of fewer at the ends and beside what is no number."""
+    around = np.ones(max(1, width))
+    known = np.isfinite(values)
+    sums = np.convolve(np.where(known, values, 0.0), around, "same")
+    counts = np.convolve(known, around, "same")
+    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
