@@ -13,7 +13,7 @@ from sentemb_core.corpus.row_groups import RowGroups
 
 REASONS: dict[str, str] = {
     "broken-row": "broken",  # not a JSON object, or a CSV row of another width than its header
-    "encoding": "non-UTF-8",  # bytes outside the named encoding, or lone surrogates
+    "encoding": "of another encoding",  # bytes outside the named encoding, or lone surrogates
     "nul": "with NUL",  # U+0000 in a used column
     "not-a-string": "not text",  # a used column holds another type
     "bad-id": "without a usable id",  # neither a string nor an integer, or empty

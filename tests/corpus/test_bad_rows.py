@@ -1,6 +1,7 @@
 """Every kind of bad row is quarantined, counted by its reason, and costs only itself."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,9 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.corpus import quarantine
+from sentemb_core.corpus.columns import SENTENCE_COLUMNS, TEXT_COLUMNS
 from sentemb_core.corpus.quarantine import EXCERPT, REASONS
 from sentemb_core.errors import BadDataError
 from tests.corpus.made import jsonl, quarantined, read, texts
+from tests.repository import ROOT
 
 COLUMNS = {"id_column": "id", "counterpart_column": "title", "max_characters": 2_000}
 
@@ -146,6 +149,16 @@ def test_hostile_ids_are_data_and_name_no_file(tmp_path: Path) -> None:
 def test_every_reason_has_words_for_a_message() -> None:
     of_labels = {"unknown-id", "left-out", "duplicate-label"}  # test_labels.py has them
     assert {reason for reason, _ in (DEFECTS | CSV_DEFECTS).values()} == set(REASONS) - of_labels
+
+
+def test_the_documentation_has_every_reason_and_every_column_that_is_tried() -> None:
+    page = (ROOT / "docs" / "data.md").read_text("utf-8")
+    _, table = page.split("| reason | the row | way out |\n")
+    told = re.findall(r"^\| `([a-z-]+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert told == list(REASONS)
+    (columns,) = [line for line in page.splitlines() if line.startswith("- **Columns.**")]
+    tried = re.findall(r"`(\w+)`", columns)
+    assert tried == [*SENTENCE_COLUMNS, *TEXT_COLUMNS]
 
 
 PIECES = st.sampled_from(

@@ -250,7 +250,7 @@ def test_an_empty_corpus_says_what_became_of_its_rows(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", rows)
     out = tmp_path / "out-0"
     message = (
-        r"^E101 corpus has 0 usable documents \(5 read: 3 empty, 2 non-UTF-8\) - see "
+        r"^E101 corpus has 0 usable documents \(5 read: 3 empty, 2 of another encoding\) - see "
         + str(out / "quarantine.parquet")
         + r"\. Name the encoding by --encoding$"
     )
