@@ -88,8 +88,14 @@ def promote_command(run: str | None, as_json: bool) -> int:
     from tasks.walking import without_prefect
 
     found, outcome = outcome_of(run)
+    config = checked(found.config)
+    if run is None and not config.register_model:
+        remark(
+            f"Run {found.id}, the last that finished, was made with register_model=false: it is "
+            "registered now. `promote ID` takes another."
+        )
     with without_prefect(Store.default()):  # one question is not worth a server
-        landing = landed(checked(found.config), outcome.training, outcome.encoder, outcome.run)
+        landing = landed(config, outcome.training, outcome.encoder, outcome.run)
     if as_json:
         emit(landing.model_dump(mode="json"))
     elif landing.alias == "champion":

@@ -672,6 +672,18 @@ def test_the_gate_is_asked_without_a_server_and_its_answer_says_what_serves(
     )
 
 
+def test_a_run_that_was_not_to_be_registered_is_promoted_unasked_with_a_word(call, monkeypatch):
+    config = {"corpus": {"source": "a.jsonl"}, "register_model": False}
+    run = SimpleNamespace(id="run-1", config=config)
+    outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
+    landing = Landing(uri="models:/tiny/2", alias="champion", reason="Why.")
+    monkeypatch.setattr("flows.store_commands.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("tasks.gating.landed", lambda *_: landing)
+    told = "Run run-1, the last that finished, was made with register_model=false"
+    assert call("promote")[2].startswith(told)
+    assert call("promote", "run-1")[2] == ""
+
+
 def test_a_home_without_runs_says_how_to_begin_one(call, tmp_path):
     code, _, told = call("status")
     assert (code, str(tmp_path) in told) == (2, True)
