@@ -3,7 +3,7 @@
 from prefect import flow
 
 from flows.fine_tune import fine_tuned_row, labels_of
-from flows.infocse_idc import first_annotator, self_train, self_trained
+from flows.infocse_idc import first_annotator, self_train, self_trained, tell
 from flows.steps import Watch, run_before_training, verdict_on_rounds
 from flows.subflow import sub_flow
 from flows.whole_run import whole_run
@@ -37,6 +37,7 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
     annotator = first_annotator(config, run.texts) or base
     while verdict_on_tuned(tuned, config.cycles).go_on:
         label = f"cycle {len(tuned) + 1}"
+        tell(f"{label} of at most {config.cycles.max_cycles} (cycles.max_cycles)")
         rows += one_cycle(label, rows[-1], annotator, labels, run.texts, config, watch)
         annotator = rows[-1]
         tuned.append(rows[-1])
@@ -90,6 +91,10 @@ def labels_only(
     """The same labels without any self-training: what the cycles are worth."""
     if not config.control:
         return []
+    tell(
+        "to come, for comparison: the labels alone, to tell what the cycles are worth; "
+        "--set control=false leaves them out"
+    )
     row = fine_tuned_row("control: labels only", base, labels, config.fine_tuning, texts, config)
     watch(row)
     return [row.model_copy(update={"kind": "control"})]

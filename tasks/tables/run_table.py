@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sentemb_core.console import terminal_table
+from sentemb_core.formats import counted
 from sentemb_core.report.data import StageTiming
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
@@ -30,7 +31,7 @@ def scores_table(benchmark: ArtifactRef, rows: Iterable[Sequence[str]]) -> "Tabl
     ]
     head = ["encoder", *recalls, "\nseconds"]
     told = (
-        f"R@k on the test split (never decided on): {len(pool.queries('test')):,} queries, "
+        f"R@k on the test split (never decided on): {counted(len(pool.queries('test')), 'query')}, "
         f"{pool.n_candidates:,} candidates"
     )
     title = f"{told}; * the returned encoder"

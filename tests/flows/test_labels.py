@@ -91,10 +91,13 @@ def test_fine_tuning_ends_as_in_seed_000():
 
 
 def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
-    corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+    corpus_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     told = told_starts(monkeypatch, cycling, "one_cycle")
-    found = cycled(plus_run(corpus_file))
+    with caplog.at_level("INFO", logger="sentemb_core.run"):
+        found = cycled(plus_run(corpus_file))
+    for line in ("cycle 2 of at most 2 (cycles.max_cycles)", "the labels alone, to tell what"):
+        assert line in caplog.text
     assert told == [("after conpono",) * 2, ("cycle 1, fine-tuned",) * 2]
     assert [(row.label, row.before) for row in found.rows] == [
         ("start", ""),

@@ -29,6 +29,7 @@ from tasks.run_report import full_report, write_report_of
 from tasks.storing import opened
 from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
+from tasks.verdict import doubts_of
 from tasks.walking import making_plan, without_prefect
 from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
@@ -202,7 +203,8 @@ def test_the_report_of_one_training_has_its_curve_and_no_note_on_rounds(corpus_f
     report = full_report(outcome_of(training), config)
     assert [row.label for row in report.rounds] == ["start", "after conpono"]
     assert [curve.label for curve in report.curves] == ["after conpono"]
-    assert (report.notes, report.settings["training.method.name"]) == ([], "conpono")
+    assert report.notes == doubts_of(training)
+    assert report.settings["training.method.name"] == "conpono"
 
 
 def test_the_gate_looks_at_the_vectors_that_were_kept(

@@ -55,4 +55,5 @@ def test_nothing_but_a_place_and_how_often_is_saved_is_left_out_of_a_key():
         if stage.function.__module__.startswith("tasks.")
         for name in stage.ignore
     }
-    assert ignored == {"place", "file", "folder", "folders", "config.checkpoint_every"}
+    places = {"place", "corpus_place", "file", "folder", "folders"}
+    assert ignored == places | {"config.checkpoint_every"}
