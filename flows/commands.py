@@ -270,5 +270,5 @@ def status_command(run: str | None, as_json: bool) -> int:
         for one in waiting[:WAITING]:
             show(f"Run {one.id} waits: {state_of(one)}")
         if len(waiting) > WAITING:
-            show(f"{counted(len(waiting) - WAITING, 'earlier run')} did not finish either.")
+            show(f"{counted(len(waiting) - WAITING, 'other run')} did not finish either.")
     return job_of(found).plan(as_json)

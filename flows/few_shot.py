@@ -86,7 +86,7 @@ class FewShotTable(MethodTable):
         """Of a row before its labels: cycles, and the steps of each."""
         budget = {} if method == NOTHING else self.budget(start)
         if method == PLUS:
-            budget |= {"cycles": 2, "steps": max(1, budget["steps"] // 2)}
+            budget |= {"cycles": 2, "steps": max(1, round(budget["steps"] * 0.5))}
         return budget
 
 

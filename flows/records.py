@@ -17,7 +17,7 @@ FIRST = (
     "one of your documents, `python -m flows demo` one of a shipped sample."
 )
 
-REFUSED = re.compile(r"E(001|[1235]\d\d|402) ")
+REFUSED = re.compile(r"E(001|[1235]\d\d|402) (?!.*The network broke off)")
 """How errors of settings, data or models begin: the same run meets them again."""
 
 

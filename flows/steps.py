@@ -106,10 +106,7 @@ def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     learning = (config.training, *trainings(config))  # who was named, first
     check_company(documents, [one.method for one in learning])
     if config.labels.source:
-        corpus, labels = config.corpus, config.labels
-        documents = read_labels(
-            documents, corpus.source, by_digest(corpus), labels.source, as_read(labels)
-        )
+        documents = labelled_documents(documents, config.corpus, config.labels)
     benchmark = draw_benchmark(documents, config.validation)
     check_benchmark(benchmark, config)
     check_drawn(documents, benchmark, config)
@@ -120,8 +117,21 @@ def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
 
 def documents_of(corpus: CorpusConfig) -> ArtifactRef:
     """The usable documents of a source, which its bytes name."""
-    streamed = not Path(corpus.source).exists()  # over the network, which may break and come back
-    return read_corpus.with_options(retries=int(streamed))(corpus.source, by_digest(corpus))
+    read = read_corpus.with_options(retries=retries_of(corpus))
+    return read(corpus.source, by_digest(corpus))
+
+
+def labelled_documents(
+    documents: ArtifactRef, corpus: CorpusConfig, labels: LabelsConfig
+) -> ArtifactRef:
+    """The documents with the counterparts of a file of labels; the corpus may be read again."""
+    read = read_labels.with_options(retries=retries_of(corpus))
+    return read(documents, corpus.source, by_digest(corpus), labels.source, as_read(labels))
+
+
+def retries_of(corpus: CorpusConfig) -> int:
+    """A corpus that is streamed is read twice: the network may break and come back."""
+    return int(not Path(corpus.source).exists())
 
 
 def by_digest(corpus: CorpusConfig) -> CorpusConfig:

@@ -96,7 +96,8 @@ def write_with_labels(
 
     Args:
         documents: Folder that `write_documents` filled.
-        corpus: What it read; it is read again where labels name none of its documents.
+        corpus: What it read; it is read again for its ids where some were left out, and a label
+            names none of the others.
         config: Names the file and its columns.
         out: Folder for the new one; `rejected_labels.parquet` holds the rows that were refused,
             `labels.json` their counts.

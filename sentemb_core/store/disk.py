@@ -94,7 +94,7 @@ def write(path: Path, content: bytes) -> None:
 @operation
 def append(path: Path, content: bytes) -> None:
     """More at the end of a file, made if absent: it outlives the process, a power cut if synced."""
-    with path.open("ab", buffering=0) as file:
+    with path.open("ab") as file:
         file.write(content)
 
 

@@ -104,13 +104,14 @@ class RunLog:
     def add(self, used: Used) -> None:
         """One more stage; the first use of a key is the one that counts."""
         with self._turn:
-            new = used.work not in self._known
+            if used.work not in self._known:
+                add_used(
+                    self.store, self.run.id, used
+                )  # first: what a full disk refuses is not known
+                self.run = self.run.model_copy(update={"stages": [*self.run.stages, used]})
             first = self._known.setdefault(used.work, used)
             self.uses.append(first)
             self._used.setdefault(used.work, first)
-            if new:
-                self.run = self.run.model_copy(update={"stages": [*self.run.stages, used]})
-                add_used(self.store, self.run.id, used)
 
     def with_uses(self, made: Iterable[Made]) -> Iterator[tuple[Made, list[Used]]]:
         """Each with the stages, each of them once, that were used while it was made."""

@@ -169,11 +169,6 @@ class Stage:
                 return Miss(f"record unusable: {error}")
         return found
 
-    def found(self, store: Store, arguments: Mapping[str, Any]) -> Record | None:
-        """The usable record of these arguments, if there is one."""
-        found = self.look_up(store, self.key(arguments))
-        return found if isinstance(found, Record) else None
-
     def run(self, store: Store, arguments: Mapping[str, Any], *, refresh: bool = False) -> Any:
         """The result, computed only if no usable record of it exists (or on `refresh`).
 

@@ -20,7 +20,6 @@ from sentemb_core.methods.method import Learner, Method, require_chunks
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import (
     last_checkpoint,
-    last_step,
     remove_checkpoints,
     require_room,
     save_checkpoint,
@@ -72,7 +71,8 @@ def train(
         work: Folder of the checkpoints, and of the batch if training diverges.
         validate: The higher the better; called every `evaluate_every` steps and at the end.
         on_step: Called after every step with loss, learning_rate, gradient_norm,
-            pairs_per_second and the terms' metrics; `validation` where one took place.
+            pairs_per_second and the terms' metrics; `validation` where one took place. A step
+            during whose call an interruption came is kept, and not told again.
         on_checkpoint: Called when one was written.
         steps: Takes in what every step told, those before an interruption, too.
 
@@ -135,6 +135,7 @@ def _started(
     work.mkdir(parents=True, exist_ok=True)
     found = last_checkpoint(work)
     if found is not None and state.restore(found):
+        state.saved = state.report.steps
         log.info("training goes on after step %d of %d", state.report.steps, config.steps)
     elif found is not None:
         log.warning("%s has the checkpoints of another recipe, which are removed", work)
@@ -286,6 +287,7 @@ def _begin_training(learner: Learner, method: Method) -> None:
 
 def _save(state: TrainingState, work: Path, on_checkpoint: Callable[[], None] | None) -> None:
     save_checkpoint(work, state.report.steps, state.checkpoint())
+    state.saved = state.report.steps
     if on_checkpoint is not None:
         on_checkpoint()
 
@@ -297,14 +299,14 @@ def _kept_if_interrupted(
     """Write a checkpoint where Ctrl-C or SIGTERM ends the block: the step under way alone is lost.
 
     Where the weights had begun to move, or were being validated, the one before stands: nobody
-    goes on from half a step. A second interruption ends the writing, too.
+    goes on from half a step. A second Ctrl-C ends the writing, too.
     """
     try:
         yield
     except Exception:
         raise
     except BaseException:
-        if state.whole and state.report.steps > last_step(work):
+        if state.whole and state.report.steps > state.saved:
             try:
                 _save(state, work, on_checkpoint)
             except Exception as error:

@@ -45,6 +45,7 @@ class TrainingState:
         whole: False from where a step moves weights to where it is in the log. What comes before,
             gradients above all, whoever goes on computes again (a batch norm's running averages,
             which nothing reads, count it twice).
+        saved: Step of the checkpoint that was written last, or gone on from.
     """
 
     learner: Learner
@@ -55,6 +56,7 @@ class TrainingState:
     kept: tuple[str, ...] = ()
     best: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     whole: bool = True
+    saved: int = 0
 
     @property
     def lasting(self) -> nn.ModuleDict:

@@ -29,6 +29,7 @@ from sentemb_core.errors import (
     RegistryError,
     SentembError,
     StorageError,
+    UnreadableSourceError,
     UsageError,
 )
 from sentemb_core.store.objects import Store
@@ -469,6 +470,11 @@ def test_the_run_that_waits_is_the_one_that_resume_goes_on_with(call, tmp_path):
         (BadDataError("too few"), "first", "zero (killed), refused (failed)"),
         (RecipeError("no"), "first", "zero (killed), refused (failed)"),
         (StorageError("full"), "refused", "first (killed), zero (killed)"),
+        (
+            UnreadableSourceError("d of `datasets` ends in row 3. The network broke off: run it."),
+            "refused",
+            "first (killed), zero (killed)",
+        ),
     ],
 )
 def test_a_run_that_would_fail_again_is_resumed_after_all_others(

@@ -625,6 +625,13 @@ def test_infocse_plus_meets_the_labels_in_either_cycle(start: Start, shares: lis
     assert {step.count for step in steps if isinstance(step, Label)} == {4}
 
 
+@pytest.mark.parametrize("steps", [4, 5, 7])
+def test_a_cycle_is_told_with_the_steps_that_it_takes(steps: int):
+    asked = few("data", steps=steps)
+    alone, *_ = asked.point_steps(PLUS, 4, "minilm")
+    assert asked.training_of(alone, "minilm", 1).steps == asked.cost(PLUS, "minilm")["steps"]
+
+
 def test_a_method_says_how_many_steps_each_of_its_cycles_has(data: str):
     cells = shot(few(data, counts=[4], methods=["infocse_idc"]))
     told = {cell.method: (cell.cycles, cell.steps) for cell in cells if cell.labels}

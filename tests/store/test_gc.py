@@ -146,9 +146,10 @@ def test_a_stage_that_a_full_disk_cut_off_takes_no_other_with_it(chain, store, m
         chain.ENCODE.run(store, {"text": "a"})
         (now,) = runs.last_runs(store)
         assert [ref for used in now.stages for ref in used.outputs] == [
-            chain.ENCODE.found(store, {"text": "a"}).outputs[0]
+            chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"})).outputs[0]
         ]
-    assert len(runs.read_run(store, "now").stages) == 2
+        chain.ENCODE.run(store, {"text": "cut off"})
+        assert len(runs.read_run(store, "now").stages) == 2, "filed when it is met again"
 
 
 def test_who_reads_a_run_while_it_is_written_misses_no_stage(chain, store, monkeypatch):

@@ -124,7 +124,7 @@ def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
     (path,) = store.root.glob("records/encode/*.json")
     path.unlink()
     path.mkdir()
-    assert chain.ENCODE.found(store, {"text": "a"}) is None
+    assert isinstance(chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"})), Miss)
 
 
 def test_a_record_stays_below_64_kib(chain, store):
@@ -137,7 +137,7 @@ def test_a_record_stays_below_64_kib(chain, store):
 def test_inputs_and_outputs_are_written_down(chain, store):
     result = chain.run_chain()
     edges = chain.put("edges", ["a"], 1)
-    record = chain.TRAIN.found(store, {"edges": edges, "rate": 0.1})
+    record = chain.TRAIN.look_up(store, chain.TRAIN.key({"edges": edges, "rate": 0.1}))
     assert record.inputs == [edges]
     assert record.outputs == [result.model]
     assert record.result["losses"] == [1.5, 0.25]

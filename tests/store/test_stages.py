@@ -310,7 +310,9 @@ def test_a_stage_that_goes_on_counts_the_seconds_behind_its_checkpoint(store, mo
         stage.run(store, takes)
     PASSED[0] = 0.0  # the next process has a clock of its own
     stage.run(store, takes)
-    assert 1e5 <= stage.found(store, takes).seconds < 2e5  # what was lost is not its own
+    assert (
+        1e5 <= stage.look_up(store, stage.key(takes)).seconds < 2e5
+    )  # what was lost is not its own
 
 
 def test_outside_of_a_stage_nothing_is_running():

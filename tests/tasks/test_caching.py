@@ -114,7 +114,7 @@ def test_a_record_made_without_a_server_is_a_hit_under_it_and_the_other_way_roun
     encode.stage.run(store, {"text": "core first"})
     assert encode("core first", return_state=True).name == "Cached"
     ref = encode("prefect first")
-    record = encode.stage.found(store, {"text": "prefect first"})
+    record = encode.stage.look_up(store, encode.stage.key({"text": "prefect first"}))
     assert record.outputs == [ref]
     assert RAN == ["encode", "encode"]
 

@@ -238,6 +238,17 @@ def test_an_interruption_goes_on_where_nothing_can_be_kept(tmp_path, monkeypatch
     assert ("step 2 is not kept: E601" in caplog.text) == isinstance(error, SafetensorError)
 
 
+def test_an_interruption_before_the_step_of_a_broken_checkpoint_is_kept_too(tmp_path, undisturbed):
+    with pytest.raises(InterruptionError):
+        trained(config_of(), tmp_path, on_step=BreakingOff(7))
+    newest = max(tmp_path.glob("step-*.safetensors"))
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.raises(KeyboardInterrupt):
+        trained(config_of(), tmp_path, on_step=BreakingOff(4, KeyboardInterrupt))
+    changes = {"method": "simcse"}
+    assert goes_on_at(tmp_path, changes) == (5, undisturbed(changes))
+
+
 def test_every_checkpoint_is_told_that_of_an_interruption_too(tmp_path):
     kept = []
     steps = BreakingOff(8, KeyboardInterrupt)
