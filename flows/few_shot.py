@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from flows.attempt import attempted
 from flows.data_folder import CORPORA, Seeds, looked_for
-from flows.method_table import METHODS, SIMILARITIES, MethodTable, Start
+from flows.method_table import METHODS, MethodTable, Start
 from flows.presets import SMALL_EPOCHS
 from flows.reproduce import (
     Block,
@@ -25,7 +25,7 @@ from flows.reproduce import (
 from flows.row_steps import Rules, encoder_after, labels_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, ValidationConfig
-from sentemb_core.experiments import Corpus, Finish, Label, SelfTrain, Step, undivided
+from sentemb_core.experiments import Corpus, Finish, Label, SelfTrain, Step
 from sentemb_core.formats import counted
 from sentemb_core.types import Json
 from tasks.tables.cells import CellsTable, MethodCell
@@ -79,8 +79,7 @@ class FewShotTable(MethodTable):
         if method == PLUS:
             first = map(halved, self.steps_of("infocse_idc", start))
             return *first, *labels, SelfTrain(times=0.5), *labels
-        steps = (*self.steps_of(method, start), *labels)
-        return tuple(map(undivided, steps)) if SIMILARITIES.get(method) == "dot" else steps
+        return self.steps_of(method, start, *labels)
 
     def cost(self, method: str, start: Start) -> Json:
         """Of a row before its labels: cycles, and the steps of each."""

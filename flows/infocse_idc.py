@@ -24,7 +24,7 @@ from tasks.publish import Outcome
 from tasks.rows import Row, SelfTraining, Texts
 from tasks.train import train_encoder
 from tasks.validate import diagnose_round, recall_at_5
-from tasks.walking import Plan, walking
+from tasks.walking import in_plan
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -81,7 +81,7 @@ def tell_end(rows: list[Row], said: Verdict) -> None:
 
 def tell(line: str) -> None:
     """Log where a run is; a plan, which looks ahead, is nowhere."""
-    if not isinstance(walking(), Plan):
+    if not in_plan():
         log.info("%s", line)
 
 

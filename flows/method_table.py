@@ -22,15 +22,13 @@ from sentemb_core.method_presets import PRESETS, preset_of
 from sentemb_core.method_settings import (
     CONPONO,
     METHOD_NAMES,
-    RTDMLM,
     Condenser,
-    DiffCSE,
-    InfoCSEAux,
     InfoCSEIDCPairs,
     MethodSettings,
 )
 from sentemb_core.suite import Task, chosen
 from sentemb_core.types import Json, Map, Pooling, Similarity
+from tasks.checks import entry_of
 
 Start = Literal["transformer", "minilm", "static"]
 
@@ -87,9 +85,6 @@ and the mean of its last is there from the start: little would be left to learn.
 
 OF_OWN_BLOCK = {*SIMILARITIES, *POOLINGS}
 """Rows that share a block's texts and judges, but not how it begins."""
-
-AFTER_CONDENSER = (InfoCSEAux, DiffCSE, RTDMLM)
-"""Methods that go on with the head of a Condenser stage (seed 001), their ablations too."""
 
 
 class Unlearnt(NamedTuple):
@@ -214,16 +209,17 @@ class MethodTable(DataTable):
     def method_of(self, row: str) -> MethodSettings:
         return Train.model_validate({"method": METHODS[row]}).method
 
-    def steps_of(self, row: str, start: Start) -> tuple[Step, ...]:
-        """What makes the row of its start encoder, in shares of the table's steps."""
+    def steps_of(self, row: str, start: Start, *more: Step) -> tuple[Step, ...]:
+        """What makes the row of its start encoder, in shares of the table's steps; then `more`."""
         method = self.method_of(row)
         match method:
             case InfoCSEIDCPairs():
                 steps = self_training(method, ANNOTATIONS.get(row, AnnotationConfig()), start)
-            case _ if isinstance(method, AFTER_CONDENSER):
+            case _ if entry_of(method.name).continues:  # under a random head, too: the ablation
                 steps = behind_condenser(method, start)
             case _:
                 steps = (Train(method=method),)
+        steps = (*steps, *more)
         return tuple(map(undivided, steps)) if SIMILARITIES.get(row) == "dot" else steps
 
     def budget(self, start: Start) -> Json:

@@ -10,7 +10,6 @@ from prefect import flow
 from flows.attempt import attempted
 from flows.data_folder import looked_for
 from flows.method_table import (
-    AFTER_CONDENSER,
     LITERAL_BM25,
     METHODS,
     OF_OWN_BLOCK,
@@ -32,6 +31,7 @@ from sentemb_core.experiments import Corpus
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, placed
+from tasks.checks import entry_of
 from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.following import recorded
@@ -252,7 +252,7 @@ def trained_cell(
     share = tell_segmented(method, block.sentences, block.start)
     trained = encoder_after(steps, block.start, block, rules)
     language = None
-    if isinstance(method, AFTER_CONDENSER):
+    if entry_of(method.name).continues:
         unseen = tokenise_sentences(documents_of(block.unseen), None, block.start)
         stage = encoder_after(steps[:1], block.start, block, rules)
         language = measure_language(stage, block.sentences, unseen)

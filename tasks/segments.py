@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from sentemb_core.method_settings import HiCL, MethodSettings
 from sentemb_core.types import ArtifactRef
 from tasks.storing import opened
-from tasks.walking import Plan, walking
+from tasks.walking import in_plan
 
 if TYPE_CHECKING:
     from sentemb_core.pairs.documents import Documents
@@ -24,7 +24,7 @@ def tell_segmented(
     Returns:
         It; None for other methods, in a plan, and where nothing may be learnt from.
     """
-    if not isinstance(method, HiCL) or isinstance(walking(), Plan):
+    if not isinstance(method, HiCL) or in_plan():
         return None
 
     from sentemb_core.corpus.tokens import TokenCorpus

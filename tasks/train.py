@@ -14,7 +14,7 @@ from tasks.caching import stage, working_folder
 from tasks.checks import headless, silent
 from tasks.rows import Trained
 from tasks.storing import opened, written
-from tasks.walking import Plan, walking
+from tasks.walking import in_plan
 
 if TYPE_CHECKING:
     from sentemb_core.annotation.stored import StoredAnnotation
@@ -112,7 +112,7 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     Raises RecipeError, EmptyPairsError or NoNegativesError as the training itself would; a plan
     goes on without its documents.
     """
-    if isinstance(walking(), Plan):
+    if in_plan():
         return
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder

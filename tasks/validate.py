@@ -9,7 +9,7 @@ from tasks.caching import stage
 from tasks.checks import learns_from_labels
 from tasks.rows import Annotation, Row
 from tasks.storing import kept_json, opened, told_of, written
-from tasks.walking import PENDING, Plan, walking
+from tasks.walking import PENDING, in_plan
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.benchmark import Benchmark
@@ -37,7 +37,7 @@ def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
             unlabelled=judging_unlabelled(config),
         )
         few = few_queries(opened(benchmark))
-        if few and not isinstance(walking(), Plan):
+        if few and not in_plan():
             log.warning("%s", few)
 
 

@@ -102,6 +102,11 @@ def walking() -> Plan | Local | None:
     return _walker.get()
 
 
+def in_plan() -> bool:
+    """Whether a plan looks ahead here: nothing happens yet, and there is nothing to tell."""
+    return isinstance(walking(), Plan)
+
+
 _part: ContextVar[str] = ContextVar("part", default="")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -311,67 +312,46 @@ def read_from(folder: Path) -> CorpusConfig:
     return CorpusConfig(source=str(source), id_column="id", text_column="body")
 
 
+def refused(sampled: Path, numbers: Iterable[int]) -> int:
+    """How many labels of these documents are, beside the sample."""
+    file = sampled.with_name("labels.jsonl")
+    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
+    labels, out = LabelsConfig(source=str(file)), sampled.with_name("out")
+    return write_with_labels(sampled, read_from(sampled), labels, out)
+
+
 def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
     sampled: Path, caplog: pytest.LogCaptureFixture
 ):
-    file = sampled.with_name("labels.jsonl")
-    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in range(100)))
-    refused = write_with_labels(
-        sampled, read_from(sampled), LabelsConfig(source=str(file)), sampled.with_name("out")
-    )
-    assert refused == 70
+    assert refused(sampled, range(100)) == 70
     assert "left out: 70 labels of 70 documents; this run reads 30 documents of" in caplog.text
 
 
 def test_beside_those_that_were_left_out_one_in_a_hundred_may_be_foreign(sampled: Path):
-    file = sampled.with_name("labels.jsonl")
-    numbers = [*range(100), 1_000]
-    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
-    out = sampled.with_name("out")
-    assert write_with_labels(sampled, read_from(sampled), LabelsConfig(source=str(file)), out) == 71
+    assert refused(sampled, [*range(100), 1_000]) == 71
 
 
 @pytest.mark.parametrize(
     "numbers", [range(200), range(1_000, 1_050), [*range(3), *range(1_000, 1_060)]]
 )
 def test_more_unknown_ids_than_were_left_out_or_too_few_known_are_refused(sampled: Path, numbers):
-    file = sampled.with_name("labels.jsonl")
-    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
     with pytest.raises(
         UnknownLabelsError, match=r"E501 .*of the 70 documents left out here do not"
     ):
-        write_with_labels(
-            sampled, read_from(sampled), LabelsConfig(source=str(file)), sampled.with_name("out")
-        )
+        refused(sampled, numbers)
 
 
 def test_unknown_ids_are_not_forgiven_for_the_rows_that_were_left_out(sampled: Path, caplog):
     """Of 100 labels 5 name nobody: no sample of 30 documents makes them its own."""
-    file = sampled.with_name("labels.jsonl")
-    numbers = [*range(95), *range(1_000, 1_005)]
-    file.write_text("".join(json.dumps(pair(k, f"text {k}")) + "\n" for k in numbers))
     with pytest.raises(UnknownLabelsError, match=r"E501 5 of 100 label ids .*first: 'd1000'"):
-        write_with_labels(
-            sampled,
-            read_from(sampled),
-            LabelsConfig(source=str(file)),
-            sampled.with_name("out"),
-        )
+        refused(sampled, [*range(95), *range(1_000, 1_005)])
     assert "left out: " in caplog.text
 
 
 def test_labels_of_documents_that_were_all_left_out_are_refused(sampled: Path):
     read = {one.doc_id for one in read_documents(sampled / "documents.parquet")}
-    file = sampled.with_name("labels.jsonl")
-    rows = [pair(k, f"text {k}") for k in range(100) if f"d{k}" not in read]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UnknownLabelsError, match=r"E501 .* all of the 70 documents left out here"):
-        write_with_labels(
-            sampled,
-            read_from(sampled),
-            LabelsConfig(source=str(file)),
-            sampled.with_name("out"),
-        )
+        refused(sampled, [k for k in range(100) if f"d{k}" not in read])
 
 
 @pytest.mark.parametrize("named", [True, False])
