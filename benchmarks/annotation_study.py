@@ -44,7 +44,8 @@ from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, Va
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.table import document_batches
-from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder

@@ -45,7 +45,9 @@ from sentemb_core.configs import (
 )
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.tokens import TokenCorpus, vocabulary_texts, write_tokens
+from sentemb_core.corpus.table import vocabulary_texts
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder

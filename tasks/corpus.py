@@ -99,7 +99,7 @@ def tokenise_sentences(
     documents: ArtifactRef, benchmark: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:
     """The token cache that every round and method reuses; no benchmark holds nothing out."""
-    from sentemb_core.corpus.tokens import write_tokens
+    from sentemb_core.corpus.tokenise import write_tokens
     from sentemb_core.encoder.checkpoint import load_encoder
 
     reader = load_encoder(opened(encoder))

@@ -18,7 +18,7 @@ def start_encoder(
     matter (`sources.by_bytes`). `revision` is what a published name means here today
     (`sources.revision_of`).
     """
-    from sentemb_core.corpus.tokens import vocabulary_texts
+    from sentemb_core.corpus.table import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.start import given_folder

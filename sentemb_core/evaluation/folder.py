@@ -8,7 +8,8 @@ import numpy as np
 
 from sentemb_core.configs import ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, Kind, write_benchmark
-from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers

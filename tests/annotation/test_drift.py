@@ -12,7 +12,8 @@ from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.arrow_files import write_arrow
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pruning import prune_to_top_k

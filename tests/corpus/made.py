@@ -9,9 +9,6 @@ import pyarrow.parquet as pq
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.corpus.documents import CorpusReport, write_documents
 from sentemb_core.corpus.table import Document, read_documents
-from tests import tiny
-
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "A", "B", "C", "one", "two", "three", "."]
 
 
 def jsonl(path: Path, rows: list[Any]) -> Path:
@@ -44,9 +41,3 @@ def read(source: Path, **options: Any) -> tuple[CorpusReport, list[Document], Pa
 
 def quarantined(out: Path) -> list[dict[str, Any]]:
     return pq.read_table(out / "quarantine.parquet").to_pylist()
-
-
-def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
-    """A word-level tokenizer with [CLS] and [SEP]."""
-    tiny.tokenizer(words).save(str(folder / "tokenizer.json"))
-    return folder / "tokenizer.json"

@@ -1,55 +1,26 @@
-"""The token cache gives back what the tokenizer says, from any shard, in any order."""
+"""The token cache gives back what was tokenised, from any shard, in any order."""
 
-import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer
 
-from sentemb_core import schemas
-from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus import tokenise
 from sentemb_core.corpus import tokens as tokens_module
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
-from sentemb_core.corpus.table import Document, DocumentWriter, sentence_count
-from sentemb_core.corpus.tokens import TokenCorpus, TokenReport, vocabulary_texts, write_tokens
-from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
-from sentemb_core.errors import StorageError
-from tests.corpus.made import WORDS, tokenizer_json
+from sentemb_core.corpus.table import Document, DocumentWriter, vocabulary_texts
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
+from tests.corpus.token_caches import TEXTS, WORDS, cache, tokenizer_json
 from tests.mapped import mapped_files
-
-TEXTS = [
-    ["A B.", "C", "A B C one two three A B C one two three"],
-    ["zzz", "A  B ."],
-    ["one", "two", "three", "one two", "two three"],
-    ["A B.", "\u2003"],
-]
-
-
-def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
-    rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
-    with DocumentWriter(folder / "documents.parquet") as writer:
-        for row in rows:
-            writer.write(row)
-    for name in ("benchmark", "tokens"):
-        (folder / name).mkdir()
-    write_benchmark(folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark")
-    report = write_tokens(
-        folder / "documents.parquet", folder / "benchmark", tokenizer_json(folder), 8,
-        folder / "tokens", add_special_tokens=special, unknown=WORDS.index("[UNK]"),
-    )  # fmt: skip
-    return report, TokenCorpus.open(folder / "tokens")
 
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens_module, "SHARD_SENTENCES", 4)
+    monkeypatch.setattr(tokenise, "SHARD_SENTENCES", 4)
     monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
 
 
@@ -73,17 +44,6 @@ def test_tokens_are_those_of_the_tokenizer(tmp_path: Path, special: bool) -> Non
         == flat
         == list(vocabulary_texts(tmp_path / "documents.parquet"))
     )
-
-
-@pytest.mark.parametrize("most", [1, 5, 100, 599, 600])
-def test_a_vocabulary_is_learnt_from_every_kth_sentence_of_a_larger_corpus(
-    tmp_path: Path, most: int
-) -> None:
-    cache(tmp_path, [[f"A {d} {k}" for k in range(1 + d % 5)] for d in range(200)])
-    documents = tmp_path / "documents.parquet"
-    everything = list(vocabulary_texts(documents))
-    assert sentence_count(documents) == len(everything) == 600
-    assert list(vocabulary_texts(documents, most)) == everything[:: -(-600 // most)]
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -236,44 +196,6 @@ def test_whole_sentences_are_what_the_tokenizer_says_without_a_limit(
     assert corpus.lengths.tolist() == [min(8, len(ids)) for ids in expected]
 
 
-def test_a_disk_too_small_for_the_texts_is_told_before_anything_is_written(
-    tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
-    with pytest.raises(
-        StorageError, match="E601 The texts alone of 12 sentences, beside their tokens, take"
-    ):
-        cache(tmp_path)
-    assert not [*(tmp_path / "tokens").iterdir()]
-
-
-def test_the_report_counts_what_was_cut(tmp_path: Path) -> None:
-    report, corpus = cache(tmp_path)
-    assert (report.sentences, report.documents, report.truncated) == (12, 4, 1)
-    assert report.tokens == int(corpus.lengths.sum())
-    assert corpus.lengths.max() == 8
-    assert "8.3% of sentences truncated at 8 tokens, 2.1% of tokens unknown" in report.summary()
-    assert TokenReport.model_validate_json((tmp_path / "tokens/meta.json").read_text()) == report
-
-
-def test_a_corpus_of_unknown_tokens_is_warned_about(tmp_path: Path, caplog) -> None:
-    report, _ = cache(tmp_path, [["A B", "one"], ["zzz yyy xxx www", "A A"], ["two", "B A"]])
-    assert (report.unknown, report.tokens) == (4, 12 + 12)  # two special ones a sentence
-    assert "17 % of the corpus's tokens are unknown to the encoder" in caplog.text
-
-
-def test_halves_are_held_out_and_counterparts_are_not(tmp_path: Path) -> None:
-    (tmp_path / "titles").mkdir()
-    (tmp_path / "halves").mkdir()
-    texts = [[f"A {k}", "B"] for k in range(20)]
-    report, corpus = cache(tmp_path / "titles", texts)
-    assert (report.held_out, corpus.held_out.any()) == (0, False)
-    report, corpus = cache(tmp_path / "halves", texts, halves=True)
-    held_out = Benchmark.open(tmp_path / "halves" / "benchmark").held_out_documents
-    assert np.flatnonzero(corpus.held_out).tolist() == held_out.tolist()
-    assert report.held_out == len(held_out) == 4
-
-
 @pytest.mark.usefixtures("small_shards")
 def test_shards_say_which_of_their_documents_are_held_out(tmp_path: Path) -> None:
     _, corpus = cache(tmp_path, [[f"A {k}", "B"] for k in range(20)], halves=True)
@@ -282,80 +204,3 @@ def test_shards_say_which_of_their_documents_are_held_out(tmp_path: Path) -> Non
     assert sum(int(part.sum()) for part in parts) == 4
     assert np.concatenate(parts).tolist() == corpus.held_out.tolist()
     assert corpus.part([1, 3]).held_out.tolist() == [*parts[1], *parts[3]]
-
-
-def test_long_documents_are_tokenised_a_few_at_a_time(tmp_path: Path, monkeypatch) -> None:
-    texts = [["A B C D"] * count for count in (3, 1, 40, 2, 2, 2, 1, 9)]
-    monkeypatch.setattr("sentemb_core.corpus.tokens.PIECE", 10 * (64 + 7))
-    once: list[int] = []
-    encoded = tokens_module._Encode.__call__
-
-    def noted(self, batch: list[str]) -> object:
-        once.append(len(batch))
-        return encoded(self, batch)
-
-    monkeypatch.setattr(tokens_module._Encode, "__call__", noted)
-    _, corpus = cache(tmp_path, texts)
-    assert once == [4, 44, 3, 9]
-    assert np.diff(corpus.offsets).tolist() == [len(each) for each in texts]
-
-
-@pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])
-def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
-    words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
-    path = tokenizer_json(tmp_path, words)
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        for k in range(3):
-            writer.write(Document(f"d{k}", ["A", words[-1]], f"T {k}", k))
-    (tmp_path / "out").mkdir()
-    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    report = write_tokens(
-        tmp_path / "documents.parquet", tmp_path, path, 8, tmp_path / "out",
-        add_special_tokens=False, unknown=0,
-    )  # fmt: skip
-    corpus = TokenCorpus.open(tmp_path / "out")
-    assert report.token_type == token_type
-    assert corpus.tokens([1])[0].tolist() == [size - 1]
-
-
-def test_the_cache_is_the_same_bytes_each_time_and_has_its_schemas(tmp_path: Path) -> None:
-    written = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        cache(tmp_path / name)
-        files = (tmp_path / name / "tokens").iterdir()
-        written.append({path.name: path.read_bytes() for path in files})
-    assert written[0] == written[1]
-    assert set(written[0]) == {"documents.parquet", "meta.json", "sentences-00000.arrow"}
-    index = pq.read_schema(tmp_path / "one" / "tokens" / "documents.parquet")
-    assert index.equals(schemas.DOCUMENT_INDEX)
-
-
-@pytest.mark.parametrize("told", [{}, {"unk_token": "<unk>"}])
-@pytest.mark.parametrize("unknown", ["<unk>", "[UNK]", None])
-def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(
-    tmp_path: Path, unknown: str | None, told: dict[str, str]
-) -> None:
-    vocabulary = {"<pad>": 0, "a": 1, "<unk>": 2, "[UNK]": 3}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, **{"unk_token": unknown} if unknown else {}))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "cache").mkdir()
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
-        writer.write(Document("d", ["\u2003", "a"], None, 0))
-    encoder = Encoder(
-        StaticTable.random(4, 8, 0), tokenizer, pooling="mean", similarity="cosine",
-        max_length=8, tokenizer_config=told,
-    )  # fmt: skip
-    write_tokens(
-        tmp_path / "documents.parquet",
-        None,
-        tmp_path / "tokenizer.json",
-        8,
-        tmp_path / "cache",
-        add_special_tokens=False,
-        unknown=encoder.unknown_id,
-    )
-    cached = TokenCorpus.open(tmp_path / "cache").tokens([0, 1])
-    for ids, own in zip(cached, encoder.tokenise(["\u2003", "a"]), strict=True):
-        np.testing.assert_array_equal(ids, own)

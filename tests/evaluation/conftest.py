@@ -10,7 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from sentemb_core.configs import CorpusConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
 
 WORDS = [f"w{k}" for k in range(40)]
 

@@ -154,7 +154,7 @@ def test_a_transformer_goes_through_a_round_behind_simcse(
 def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr("sentemb_core.corpus.tokens.SHARD_SENTENCES", 40)
+    monkeypatch.setattr("sentemb_core.corpus.tokenise.SHARD_SENTENCES", 40)
     monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 4)
     for module in ("corpus.tokens", "training.parts"):
         monkeypatch.setattr(f"sentemb_core.{module}.AT_ONCE", 4)

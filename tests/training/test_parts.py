@@ -12,9 +12,10 @@ from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.annotation.stored import StoredAnnotation
 from sentemb_core.configs import TrainingConfig
-from sentemb_core.corpus import tokens as tokens_module
+from sentemb_core.corpus import tokenise
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.tokens import TokenCorpus, write_tokens
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training import parts as parts_module
@@ -33,7 +34,7 @@ def corpus(tmp_path_factory) -> TokenCorpus:
     folder: Path = tmp_path_factory.mktemp("corpus")
     (folder / "tokens").mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens_module, "SHARD_SENTENCES", 2 * SENTENCES)
+        patch.setattr(tokenise, "SHARD_SENTENCES", 2 * SENTENCES)
         patch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
         with DocumentWriter(folder / "documents.parquet") as writer:
             for k in range(DOCUMENTS):

@@ -1,0 +1,286 @@
+"""Tokenise a corpus once: shards of token ids, which all rounds and methods read."""
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int64, Integer
+from pydantic import Field
+from tokenizers import Tokenizer
+
+from sentemb_core import schemas
+from sentemb_core.arrow_files import write_arrow
+from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.row_groups import RowGroups
+from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence_count
+from sentemb_core.encoder.unknown import MANY, unknown_id
+from sentemb_core.store.disk import require_free
+from sentemb_core.types import Value
+
+log = logging.getLogger(__name__)
+
+SHARD_SENTENCES = 65_536
+SHARD_BYTES = 32 << 20
+"""Of texts: long sentences close a shard earlier, so that a shard fits in memory. Tokens do not
+count: whatever encoder reads a corpus, its shards are the same."""
+
+PIECE = 4 << 20
+SENTENCE_BYTES = 64
+"""Text tokenised at once, and what a sentence counts beside its letters: 50 bytes of memory a byte
+of text (measured with MiniLM's tokenizer on documents of 1 MB)."""
+
+Tokens = Integer[np.ndarray, " _"]
+
+
+class TokenReport(Value):
+    """What the token cache holds; also its meta.json."""
+
+    documents: int
+    held_out: int
+    sentences: int
+    tokens: int
+    truncated: int
+    unknown: int = Field(default=0, description="Tokens that stand for what the vocabulary lacks.")
+    special_tokens: bool = Field(default=False, description="Around every sentence.")
+    token_type: str
+    max_length: int
+    tokenizer: str
+
+    @property
+    def cut(self) -> str:
+        """How much of the corpus the encoder will not read."""
+        share = self.truncated / max(self.sentences, 1)
+        return (
+            f"{share:.1%} of sentences truncated at {self.max_length} tokens, "
+            f"{self.unknown_share:.1%} of tokens unknown"
+        )
+
+    @property
+    def unknown_share(self) -> float:
+        """Of all tokens, in [0, 1]."""
+        return self.unknown / max(self.tokens, 1)
+
+    def summary(self) -> str:
+        """One line for the log."""
+        return (
+            f"{self.sentences:,} sentences of {self.documents:,} documents, {self.tokens:,} "
+            f"tokens; {self.cut}"
+        )
+
+
+def write_tokens(
+    documents: Path,
+    benchmark: Path | None,
+    tokenizer_json: Path,
+    max_length: int,
+    out: Path,
+    *,
+    add_special_tokens: bool,
+    unknown: int,
+) -> TokenReport:
+    """Tokenise all sentences of documents.parquet into shards of whole documents under `out`.
+
+    Args:
+        documents: The documents.parquet of `write_documents`.
+        benchmark: Folder written by `write_benchmark`: names the held-out documents. None: all
+            may be trained on.
+        tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
+        max_length: Tokens kept of a sentence, special ones included.
+        out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
+        add_special_tokens: True for transformers, False for static encoders.
+        unknown: Token that a sentence becomes of which the tokenizer leaves nothing, as to the
+            encoder (`Encoder.unknown_id`).
+
+    Streams: memory holds one shard, and what its last documents take while they are tokenised
+    (`PIECE`), whatever the size of the corpus.
+
+    Raises:
+        StorageError: not even the texts, which the cache holds beside, would fit the disk.
+    """
+    count, size = sentence_count(documents), sentence_bytes(documents)
+    require_free(out, size, f"The texts alone of {count:,} sentences, beside their tokens,")
+    encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
+    held_out = Benchmark.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
+    with _ShardWriter(out, encode.token_type, held_out) as shards:
+        batches = document_batches(documents, ["doc_id", "sentences"])
+        for batch in chain.from_iterable(map(_pieces, batches)):
+            sentences = batch.column("sentences")
+            texts = sentences.flatten()
+            counts = sentences.value_lengths().to_numpy().astype(np.int64)
+            shards.write(batch.column("doc_id"), counts, texts, encode(texts.to_pylist()))
+    report = TokenReport(
+        documents=shards.n_documents,
+        held_out=shards.n_held_out,
+        sentences=shards.n_sentences,
+        tokens=encode.n_tokens,
+        truncated=encode.n_truncated,
+        unknown=encode.n_unknown,
+        special_tokens=add_special_tokens,
+        token_type=str(encode.token_type),
+        max_length=max_length,
+        tokenizer=hashlib.sha256(tokenizer_json.read_bytes()).hexdigest(),
+    )
+    (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    log.info("%s", report.summary())
+    if report.unknown_share > MANY:
+        log.warning(
+            "%.0f %% of the corpus's tokens are unknown to the encoder, and sentences of little "
+            "else look alike to it: take an encoder of the corpus's language, or one from nothing, "
+            "which learns its vocabulary from the corpus.",
+            100 * report.unknown_share,
+        )
+    return report
+
+
+def _pieces(batch: Any) -> Iterator[Any]:
+    """Its documents, as many at a time as `PIECE` allows, or one."""
+    sentences = batch.column("sentences")
+    ends = sentences.value_lengths().to_numpy().cumsum()
+    arrow: Any = pc
+    sizes = arrow.binary_length(sentences.flatten()).to_numpy() + SENTENCE_BYTES
+    piece = np.append(0, sizes.cumsum(dtype=np.int64))[ends] // PIECE
+    starts = np.flatnonzero(np.diff(piece, prepend=-1))
+    for start, stop in pairwise([*starts.tolist(), len(batch)]):
+        yield batch.slice(start, stop - start)
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Token ids of sentences, flat, and how many each has: what is read, and what was cut off."""
+
+    tokens: Tokens
+    lengths: Int64[np.ndarray, " sentences"]
+    rest: Tokens
+    rest_lengths: Int64[np.ndarray, " sentences"]
+
+
+class _Encode:
+    """Texts to token ids, counting what was cut."""
+
+    def __init__(
+        self, tokenizer_json: Path, max_length: int, add_special_tokens: bool, unknown: int
+    ) -> None:
+        self._tokenizer: Any = Tokenizer.from_file(str(tokenizer_json))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_length)
+        self._max_length = max_length
+        self._special = add_special_tokens
+        self._unknown = unknown
+        self._counted = unknown_id(self._tokenizer)
+        largest = max(self._tokenizer.get_vocab().values())
+        self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
+        self.n_tokens = self.n_truncated = self.n_unknown = 0
+
+    def __call__(self, texts: list[str]) -> _Encoded:
+        """All texts, of at least one token each."""
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=self._special)
+        tokens, lengths = self._flat([one.ids or [self._unknown] for one in encodings])
+        rest: list[list[int]] = [[]] * len(texts)
+        for full in np.flatnonzero(lengths == self._max_length).tolist():
+            rest[full] = list(_cut_off(encodings[full]))
+        self.n_tokens += len(tokens)
+        self.n_unknown += 0 if self._counted is None else int((tokens == self._counted).sum())
+        self.n_truncated += sum(map(bool, rest))
+        return _Encoded(tokens, lengths, *self._flat(rest))
+
+    def _flat(self, ids: list[list[int]]) -> tuple[Tokens, Int64[np.ndarray, " sentences"]]:
+        flat = [token for sentence in ids for token in sentence]
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        return np.array(flat, dtype=self.token_type.to_pandas_dtype()), lengths
+
+
+def _cut_off(encoding: Any) -> Iterator[int]:
+    """Token ids behind the limit, which `tokenizers` gives in pieces with special tokens."""
+    for piece in encoding.overflowing:
+        for token, special in zip(piece.ids, piece.special_tokens_mask, strict=True):
+            if not special:
+                yield token
+
+
+class _ShardWriter:
+    """Collects whole documents; a full shard becomes one Arrow file."""
+
+    def __init__(self, out: Path, token_type: Any, held_out: Int64[np.ndarray, " held"]) -> None:
+        self.n_documents = self.n_sentences = self.n_held_out = 0
+        self._out = out
+        self._held_out = held_out
+        self._schema = schemas.sentences(token_type)
+        self._index = RowGroups(out / "documents.parquet", schemas.DOCUMENT_INDEX)
+        self._sentences: list[Any] = []
+        self._shards = 0
+
+    def __enter__(self) -> "_ShardWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close_shard()
+        self._index.close()
+
+    def write(
+        self,
+        doc_ids: Any,
+        counts: Int64[np.ndarray, " documents"],
+        texts: Any,
+        encoded: _Encoded,
+    ) -> None:
+        """Add documents of so many sentences each."""
+        rows = np.arange(self.n_documents, self.n_documents + len(counts))
+        sentences = np.arange(self.n_sentences, self.n_sentences + len(texts))
+        held = np.isin(rows, self._held_out)
+        ends = np.cumsum(counts)
+        index = [doc_ids, self.n_sentences + ends - counts, counts.astype(np.int32), held]
+        tokens = _lists(encoded.tokens, encoded.lengths)
+        rest = _lists(encoded.rest, encoded.rest_lengths)
+        hashes = _hashes(encoded.tokens, tokens.offsets.to_numpy().astype(np.int64))
+        columns = [sentences, np.repeat(rows, counts), texts, hashes, tokens, rest]
+        self._index.write(_batch(index, schemas.DOCUMENT_INDEX))
+        self._sentences.append(_batch(columns, self._schema))
+        self.n_documents += len(counts)
+        self.n_sentences += len(texts)
+        self.n_held_out += int(held.sum())
+        size = sum(batch.column("text").nbytes for batch in self._sentences)
+        if sum(map(len, self._sentences)) >= SHARD_SENTENCES or size >= SHARD_BYTES:
+            self._close_shard()
+
+    def _close_shard(self) -> None:
+        if not self._sentences:
+            return
+        path = self._out / f"sentences-{self._shards:05d}.arrow"
+        pa.default_memory_pool().release_unused()  # before a shard exists twice
+        write_arrow(path, pa.concat_batches(self._sentences))
+        self._sentences = []
+        self._shards += 1
+
+
+def _batch(columns: list[Any], schema: Any) -> Any:
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _lists(tokens: Tokens, lengths: Int64[np.ndarray, " sentences"]) -> Any:
+    """An Arrow list a sentence."""
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
+
+
+def _hashes(
+    tokens: Tokens, offsets: Int64[np.ndarray, " bounds"]
+) -> Int64[np.ndarray, " sentences"]:
+    """Eight bytes of BLAKE2b over the token ids of each sentence."""
+    data = tokens.astype(tokens.dtype.newbyteorder("<"), copy=False).tobytes()
+    bounds = (offsets * tokens.itemsize).tolist()
+    digests = b"".join(
+        hashlib.blake2b(data[start:stop], digest_size=8).digest()
+        for start, stop in pairwise(bounds)
+    )
+    return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)

@@ -1,0 +1,137 @@
+"""What a token cache is written of: counts, widths, memory, the same bytes each time."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from sentemb_core import schemas
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus import tokenise
+from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.tokenise import TokenReport, write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.encoder.static import StaticTable
+from sentemb_core.errors import StorageError
+from tests.corpus.token_caches import WORDS, cache, tokenizer_json
+
+
+def test_a_disk_too_small_for_the_texts_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    with pytest.raises(
+        StorageError, match="E601 The texts alone of 12 sentences, beside their tokens, take"
+    ):
+        cache(tmp_path)
+    assert not [*(tmp_path / "tokens").iterdir()]
+
+
+def test_the_report_counts_what_was_cut(tmp_path: Path) -> None:
+    report, corpus = cache(tmp_path)
+    assert (report.sentences, report.documents, report.truncated) == (12, 4, 1)
+    assert report.tokens == int(corpus.lengths.sum())
+    assert corpus.lengths.max() == 8
+    assert "8.3% of sentences truncated at 8 tokens, 2.1% of tokens unknown" in report.summary()
+    assert TokenReport.model_validate_json((tmp_path / "tokens/meta.json").read_text()) == report
+
+
+def test_a_corpus_of_unknown_tokens_is_warned_about(tmp_path: Path, caplog) -> None:
+    report, _ = cache(tmp_path, [["A B", "one"], ["zzz yyy xxx www", "A A"], ["two", "B A"]])
+    assert (report.unknown, report.tokens) == (4, 12 + 12)  # two special ones a sentence
+    assert "17 % of the corpus's tokens are unknown to the encoder" in caplog.text
+
+
+def test_halves_are_held_out_and_counterparts_are_not(tmp_path: Path) -> None:
+    (tmp_path / "titles").mkdir()
+    (tmp_path / "halves").mkdir()
+    texts = [[f"A {k}", "B"] for k in range(20)]
+    report, corpus = cache(tmp_path / "titles", texts)
+    assert (report.held_out, corpus.held_out.any()) == (0, False)
+    report, corpus = cache(tmp_path / "halves", texts, halves=True)
+    held_out = Benchmark.open(tmp_path / "halves" / "benchmark").held_out_documents
+    assert np.flatnonzero(corpus.held_out).tolist() == held_out.tolist()
+    assert report.held_out == len(held_out) == 4
+
+
+def test_long_documents_are_tokenised_a_few_at_a_time(tmp_path: Path, monkeypatch) -> None:
+    texts = [["A B C D"] * count for count in (3, 1, 40, 2, 2, 2, 1, 9)]
+    monkeypatch.setattr("sentemb_core.corpus.tokenise.PIECE", 10 * (64 + 7))
+    once: list[int] = []
+    encoded = tokenise._Encode.__call__
+
+    def noted(self, batch: list[str]) -> object:
+        once.append(len(batch))
+        return encoded(self, batch)
+
+    monkeypatch.setattr(tokenise._Encode, "__call__", noted)
+    _, corpus = cache(tmp_path, texts)
+    assert once == [4, 44, 3, 9]
+    assert np.diff(corpus.offsets).tolist() == [len(each) for each in texts]
+
+
+@pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])
+def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
+    words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
+    path = tokenizer_json(tmp_path, words)
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for k in range(3):
+            writer.write(Document(f"d{k}", ["A", words[-1]], f"T {k}", k))
+    (tmp_path / "out").mkdir()
+    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    report = write_tokens(
+        tmp_path / "documents.parquet", tmp_path, path, 8, tmp_path / "out",
+        add_special_tokens=False, unknown=0,
+    )  # fmt: skip
+    corpus = TokenCorpus.open(tmp_path / "out")
+    assert report.token_type == token_type
+    assert corpus.tokens([1])[0].tolist() == [size - 1]
+
+
+def test_the_cache_is_the_same_bytes_each_time_and_has_its_schemas(tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        cache(tmp_path / name)
+        files = (tmp_path / name / "tokens").iterdir()
+        written.append({path.name: path.read_bytes() for path in files})
+    assert written[0] == written[1]
+    assert set(written[0]) == {"documents.parquet", "meta.json", "sentences-00000.arrow"}
+    index = pq.read_schema(tmp_path / "one" / "tokens" / "documents.parquet")
+    assert index.equals(schemas.DOCUMENT_INDEX)
+
+
+@pytest.mark.parametrize("told", [{}, {"unk_token": "<unk>"}])
+@pytest.mark.parametrize("unknown", ["<unk>", "[UNK]", None])
+def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(
+    tmp_path: Path, unknown: str | None, told: dict[str, str]
+) -> None:
+    vocabulary = {"<pad>": 0, "a": 1, "<unk>": 2, "[UNK]": 3}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, **{"unk_token": unknown} if unknown else {}))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "cache").mkdir()
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        writer.write(Document("d", ["\u2003", "a"], None, 0))
+    encoder = Encoder(
+        StaticTable.random(4, 8, 0), tokenizer, pooling="mean", similarity="cosine",
+        max_length=8, tokenizer_config=told,
+    )  # fmt: skip
+    write_tokens(
+        tmp_path / "documents.parquet",
+        None,
+        tmp_path / "tokenizer.json",
+        8,
+        tmp_path / "cache",
+        add_special_tokens=False,
+        unknown=encoder.unknown_id,
+    )
+    cached = TokenCorpus.open(tmp_path / "cache").tokens([0, 1])
+    for ids, own in zip(cached, encoder.tokenise(["\u2003", "a"]), strict=True):
+        np.testing.assert_array_equal(ids, own)

@@ -1,0 +1,40 @@
+"""Small token caches of a tokenizer by words."""
+
+from pathlib import Path
+
+from sentemb_core.configs import ValidationConfig
+from sentemb_core.corpus.benchmark import write_benchmark
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.tokenise import write_tokens
+from sentemb_core.corpus.tokens import TokenCorpus
+from tests import tiny
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "A", "B", "C", "one", "two", "three", "."]
+
+TEXTS = [
+    ["A B.", "C", "A B C one two three A B C one two three"],
+    ["zzz", "A  B ."],
+    ["one", "two", "three", "one two", "two three"],
+    ["A B.", "\u2003"],
+]
+
+
+def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
+    """A word-level tokenizer with [CLS] and [SEP]."""
+    tiny.tokenizer(words).save(str(folder / "tokenizer.json"))
+    return folder / "tokenizer.json"
+
+
+def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True, **options):
+    rows = [Document(f"d{k}", sentences, f"T {k}", k) for k, sentences in enumerate(texts)]
+    with DocumentWriter(folder / "documents.parquet") as writer:
+        for row in rows:
+            writer.write(row)
+    for name in ("benchmark", "tokens"):
+        (folder / name).mkdir()
+    write_benchmark(folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark")
+    report = write_tokens(
+        folder / "documents.parquet", folder / "benchmark", tokenizer_json(folder), 8,
+        folder / "tokens", add_special_tokens=special, unknown=WORDS.index("[UNK]"),
+    )  # fmt: skip
+    return report, TokenCorpus.open(folder / "tokens")
