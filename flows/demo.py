@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from prefect import flow
 
 from flows.infocse_idc import infocse_idc
-from flows.presets import preset
-from flows.settings import merged
+from flows.presets import merged, preset
 from sentemb_core.configs import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
 from tasks.publish import Outcome

@@ -4,6 +4,7 @@ A table of random vectors needs a hundred times the learning rate of a pretraine
 """
 
 from copy import deepcopy
+from typing import Any
 
 from sentemb_core.configs import LabelsConfig, RunConfig, TrainingConfig
 from sentemb_core.method_presets import PRESETS
@@ -160,3 +161,18 @@ def trained_by(method: str, *names: str) -> Json:
     known = PRESETS.get(method, {})
     chosen = next((known[name] for name in names if name in known), {})
     return {name: value for name, value in chosen.items() if name != "method"}
+
+
+def merged(base: Json, over: Json) -> Json:
+    """`over` on top of `base`, table by table."""
+    both = {
+        name: merged(as_table(base[name]), over[name])
+        for name in base.keys() & over.keys()
+        if isinstance(base[name], dict | str) and isinstance(over[name], dict)
+    }
+    return base | over | both
+
+
+def as_table(value: Any) -> Json:
+    """`conpono` is short for `{name = "conpono"}`; nothing, or a null, is an empty table."""
+    return value if isinstance(value, dict) else {"name": value} if value else {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.settings import settings
+from flows.command_line.settings import settings
 from sentemb_core import errors
 from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.benchmark import Benchmark, write_benchmark

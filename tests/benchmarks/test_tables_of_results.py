@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import main_job
 from benchmarks.claims import tables
-from flows import commands
 from flows.__main__ import app
+from flows.command_line import commands
 from flows.demo import WAYS
 from flows.experiments.index import Reproduction
 from tests.repository import ROOT

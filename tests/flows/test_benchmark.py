@@ -21,19 +21,19 @@ from httpx import ConnectError
 from flows import benchmark
 from flows.__main__ import app
 from flows.benchmark import compare, duel, encoder_of, scoreboard
-from flows.benchmark_commands import (
+from flows.benchmark_settings import BenchmarkSettings
+from flows.command_line.benchmark_commands import (
     benchmark_settings,
     check_models,
     from_anywhere,
     run_benchmark,
     run_duel,
 )
-from flows.benchmark_settings import BenchmarkSettings
-from flows.running import refusals
+from flows.command_line.running import refusals
+from flows.command_line.settings import checked_as
+from flows.command_line.table_commands import table_job
 from flows.scoring import result_on
-from flows.settings import checked_as
 from flows.short_names import labelled
-from flows.table_commands import table_job
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -648,7 +648,7 @@ def test_a_corpus_is_looked_at_only_when_the_network_is_off(
         found.append(os.environ.get("HF_HUB_OFFLINE"))
         raise UsageError("seen")
 
-    monkeypatch.setattr("flows.benchmark_commands.check_corpus", looked_at)
+    monkeypatch.setattr("flows.command_line.benchmark_commands.check_corpus", looked_at)
     options = f" --data {files}/data --tasks sts12 --corpus org/name"
     assert call(*f"{verb}{options}".format(files).split())[0] == 2
     assert found == ["1"]

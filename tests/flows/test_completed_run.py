@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from flows.__main__ import app
-from flows.commands import closing_words
+from flows.command_line.commands import closing_words
+from flows.command_line.settings import settings
+from flows.command_line.table_commands import table_settings
 from flows.experiments.index import Reproduction
 from flows.infocse_idc import infocse_idc
-from flows.settings import settings
-from flows.table_commands import table_settings
 from sentemb_core import console
 from sentemb_core.annotation.pairs import read_report
 from sentemb_core.configs import InfoCSEIDC

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from flows import demo
-from flows.records import outcome_of
+from flows.command_line.records import outcome_of
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.store.objects import Store

@@ -13,6 +13,8 @@ import pytest
 
 from flows import experiment as running
 from flows import row_steps
+from flows.command_line.settings import checked_as
+from flows.command_line.table_commands import table_settings
 from flows.experiment import experiment
 from flows.experiments import index, judging, learning
 from flows.experiments.index import (
@@ -36,8 +38,6 @@ from flows.experiments.shared_differences import (
     shared,
 )
 from flows.fine_tune import by_epochs
-from flows.settings import checked_as
-from flows.table_commands import table_settings
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE

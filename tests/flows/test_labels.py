@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from flows import infocse_plus as cycling
+from flows.command_line.settings import checked, settings
 from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, verdict_on_tuned
-from flows.settings import checked, settings
 from flows.steps import run_before_training, run_with_maps
 from sentemb_core.configs import (
     CyclesConfig,

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.commands import walk
-from flows.records import outcome_of
-from flows.settings import checked
+from flows.command_line.commands import walk
+from flows.command_line.records import outcome_of
+from flows.command_line.settings import checked
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.store import records, stages, status

@@ -12,6 +12,8 @@ from httpx import ConnectError
 
 from flows import few_shot as shots
 from flows import reproduce, row_steps
+from flows.command_line.settings import checked_as
+from flows.command_line.table_commands import table_settings
 from flows.data_folder import looked_for
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
@@ -25,8 +27,6 @@ from flows.method_table import (
 )
 from flows.presets import method_preset
 from flows.reproduce import methods_small
-from flows.settings import checked_as
-from flows.table_commands import table_settings
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError

@@ -10,10 +10,10 @@ from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
 from flows.annotation import annotation_of
-from flows.commands import walk
+from flows.command_line.commands import walk
+from flows.command_line.settings import settings
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import FAST
-from flows.settings import settings
 from flows.steps import run_before_training, run_with_maps
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.configs import AnnotationConfig, InfoCSEIDC

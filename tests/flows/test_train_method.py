@@ -10,8 +10,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from flows.commands import closing_words
-from flows.settings import checked, settings
+from flows.command_line.commands import closing_words
+from flows.command_line.settings import checked, settings
 from flows.train_method import train_method, trained_once
 from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus

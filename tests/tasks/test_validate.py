@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from flows.settings import settings
+from flows.command_line.settings import settings
 from flows.steps import documents_of, encoder_from
 from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder

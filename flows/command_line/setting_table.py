@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flows.setting_list import WITHOUT_DEFAULT, Setting, settings_at, settings_of
-from flows.setting_paths import option_of
-from flows.settings import literal
+from flows.command_line.setting_list import WITHOUT_DEFAULT, Setting, settings_at, settings_of
+from flows.command_line.setting_paths import option_of
+from flows.command_line.settings import literal
 from sentemb_core.console import emit, plain, show
 from sentemb_core.types import Json
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.commands import plan_of
+from flows.command_line.commands import plan_of
+from flows.command_line.settings import checked, plant
 from flows.infocse_idc import neighbours_only, self_train
-from flows.settings import checked, merged, plant
+from flows.presets import merged
 from sentemb_core.configs import FineTuneRun, InfoCSEPlus, RunConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json

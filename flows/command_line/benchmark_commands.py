@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.command_line.plan_table import planned
+from flows.command_line.running import refusals, running
+from flows.command_line.settings import checked_as, whole
+from flows.command_line.store_commands import resolved
 from flows.environment import prepare
-from flows.plan_table import planned
-from flows.running import refusals, running
-from flows.settings import checked_as, whole
-from flows.store_commands import resolved
 from sentemb_core.console import emit, show
 from sentemb_core.errors import UsageError
 from sentemb_core.places import is_checkpoint

@@ -9,8 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from flows.setting_paths import METHODS, ROUNDS, shallowest, tables_of
-from flows.settings import AnyRun, settings, uncounted
+from flows.command_line.setting_paths import METHODS, ROUNDS, shallowest, tables_of
+from flows.command_line.settings import AnyRun, settings, uncounted
 from sentemb_core.configs import (
     CyclesConfig,
     EncoderConfig,

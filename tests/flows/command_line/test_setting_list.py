@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
+from flows.command_line.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
+from flows.command_line.setting_paths import METHODS, ROUNDS, tables_of
+from flows.command_line.setting_table import typed
+from flows.command_line.settings import COUNTED, AnyRun, kind_of, settings
 from flows.presets import PRETRAINED
-from flows.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
-from flows.setting_paths import METHODS, ROUNDS, tables_of
-from flows.setting_table import typed
-from flows.settings import COUNTED, AnyRun, kind_of, settings
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import UsageError
 from sentemb_core.method_settings import METHOD_NAMES

@@ -6,13 +6,18 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.command_line.plan_table import goes_on, show_told
+from flows.command_line.records import (
+    found_run,
+    require_its_documents,
+    unfinished_run,
+    waiting_runs,
+)
+from flows.command_line.running import running
+from flows.command_line.settings import AnyRun, by_path, checked, settings
+from flows.command_line.table_commands import Job, table_job
 from flows.environment import prepare
-from flows.plan_table import goes_on, show_told
 from flows.presets import rash_trainings, slow_products, slow_trainings
-from flows.records import found_run, require_its_documents, unfinished_run, waiting_runs
-from flows.running import running
-from flows.settings import AnyRun, by_path, checked, settings
-from flows.table_commands import Job, table_job
 from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, remark, show
 from sentemb_core.formats import counted

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter, validators
 
-from flows.table_options import Count
+from flows.command_line.table_options import Count
 from sentemb_core.types import Map
 
 RUN = Group("The run", sort_key=2)

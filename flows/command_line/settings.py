@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from flows.command_line.setting_faults import complaint, innermost, of_one_document
+from flows.command_line.setting_paths import METHODS, PATHS, ROUNDS, with_option
 from flows.environment import prepare
-from flows.presets import labelled_preset, method_preset, preset
-from flows.setting_faults import complaint, innermost, of_one_document
-from flows.setting_paths import METHODS, PATHS, ROUNDS, with_option
+from flows.presets import as_table, labelled_preset, merged, method_preset, preset
 from sentemb_core.configs import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
@@ -269,21 +269,6 @@ def alike(tree: Json) -> Json:
         if known := {name: method[name] for name in shared if method.get(name) is not None}:
             tree = merged(tree, {part: {"method": known | own}})
     return tree
-
-
-def merged(base: Json, over: Json) -> Json:
-    """`over` on top of `base`, table by table."""
-    both = {
-        name: merged(as_table(base[name]), over[name])
-        for name in base.keys() & over.keys()
-        if isinstance(base[name], dict | str) and isinstance(over[name], dict)
-    }
-    return base | over | both
-
-
-def as_table(value: Any) -> Json:
-    """`conpono` is short for `{name = "conpono"}`; nothing, or a null, is an empty table."""
-    return value if isinstance(value, dict) else {"name": value} if value else {}
 
 
 def table_at(tree: Json, path: str) -> Json:

@@ -6,10 +6,10 @@ import pytest
 
 from flows import presets
 from flows.benchmark_settings import BenchmarkSettings
+from flows.command_line.settings import by_path, settings
+from flows.command_line.table_commands import table_settings
 from flows.demo import SHIPPED
 from flows.presets import PRETRAINED, STATIC, rash_trainings, slow_products, slow_trainings
-from flows.settings import by_path, settings
-from flows.table_commands import table_settings
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.start import start_encoder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.plan_table import MANY, show_told
+from flows.command_line.plan_table import MANY, show_told
 from sentemb_core.store.objects import Store
 from sentemb_core.store.status import Status
 from tasks.walking import Plan

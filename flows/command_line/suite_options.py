@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from flows.table_options import SEVERAL
+from flows.command_line.table_options import SEVERAL
 
 
 @Parameter(name="*")

@@ -8,11 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flows.benchmark_commands import benchmark_plan, duel_plan, run_benchmark, run_duel
+from flows.command_line.benchmark_commands import benchmark_plan, duel_plan, run_benchmark, run_duel
+from flows.command_line.plan_table import planned
+from flows.command_line.running import refusals, running
+from flows.command_line.settings import checked_as, lasting
 from flows.environment import prepare
-from flows.plan_table import planned
-from flows.running import refusals, running
-from flows.settings import checked_as, lasting
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json

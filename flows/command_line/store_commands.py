@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+from flows.command_line.records import outcome_of
+from flows.command_line.settings import checked, place_of
 from flows.environment import prepare
-from flows.records import outcome_of
-from flows.settings import checked, place_of
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
@@ -30,7 +30,7 @@ WAY_OUT = (
 
 def lineage_command(model: str, as_json: bool) -> int:
     prepare()
-    from flows.lineage_table import lineage_table
+    from flows.command_line.lineage_table import lineage_table
     from sentemb_core.store.lineage import lineage
     from sentemb_core.store.objects import Store
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from flows.setting_paths import (
+from flows.command_line.setting_paths import (
     OF_ROUNDS,
     ROUNDS,
     path_of,

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from flows.commands import plan_of
+from flows.command_line.commands import plan_of
+from flows.command_line.run_options import RunOptions
+from flows.command_line.setting_paths import PATHS
+from flows.command_line.settings import settings
 from flows.infocse_idc import self_train
-from flows.run_options import RunOptions
-from flows.setting_paths import PATHS
-from flows.settings import settings
 from flows.steps import documents_of
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import (
@@ -43,7 +43,7 @@ from tests.encoder.published import t5
 from tests.flows.corpora import tiny_run, write_corpus
 from tests.tiny import static
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 NAMED = ("--id-column", "id", "--sentences-column", "sentences")
 """What `corpus_file` has; where columns are guessed, a plan tells which."""
@@ -518,8 +518,8 @@ def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int,
     why = f"begun, goes on after step {step:,}" if step else "first time"
     told = json.loads(call("status", "--json")[1])
     assert next(one["why"] for one in told if one["verdict"] == "MISS") == why
-    monkeypatch.setattr("flows.commands.running", nullcontext)
-    monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
+    monkeypatch.setattr("flows.command_line.commands.running", nullcontext)
+    monkeypatch.setattr("flows.command_line.commands.run_of", lambda _: 1 / 0)
     told = call("resume")[2].splitlines()
     assert told[:2] == [
         "Going on with run half, which did not finish (killed).",
@@ -534,8 +534,8 @@ def test_a_run_whose_corpus_has_changed_is_not_resumed(call, tmp_path, monkeypat
         with without_prefect(Store.default()):
             documents_of(config.corpus)
         raise KeyboardInterrupt
-    monkeypatch.setattr("flows.commands.running", nullcontext)
-    monkeypatch.setattr("flows.commands.run_of", lambda _: 1 / 0)
+    monkeypatch.setattr("flows.command_line.commands.running", nullcontext)
+    monkeypatch.setattr("flows.command_line.commands.run_of", lambda _: 1 / 0)
     assert call("resume")[0] == 1, "it went on"
     write_corpus(tmp_path / "documents.jsonl", 80)
     code, _, told = call("resume")
@@ -558,9 +558,10 @@ def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file,
     file = Path(os.environ["SENTEMB_HOME"]) / "config.json"
     file.parent.mkdir()
     file.write_text(config.model_dump_json())
-    monkeypatch.setattr("flows.running.served", lambda _: nullcontext())
+    monkeypatch.setattr("flows.command_line.running.served", lambda _: nullcontext())
     monkeypatch.setattr(
-        "flows.commands.run_of", lambda _: ended_by_hand(config.model_dump(mode="json"))
+        "flows.command_line.commands.run_of",
+        lambda _: ended_by_hand(config.model_dump(mode="json")),
     )
     code, _, told = call("run", "--config", str(file))
     assert code == 130
@@ -584,9 +585,9 @@ def test_another_process_in_the_same_home_is_not_taken_for_the_run_that_ended(
         write_run(Store.default(), half.model_copy(update=other))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flows.running.served", lambda _: nullcontext())
+    monkeypatch.setattr("flows.command_line.running.served", lambda _: nullcontext())
     monkeypatch.setattr(
-        "flows.commands.run_of",
+        "flows.command_line.commands.run_of",
         lambda config: ends_while_another_begins(config.model_dump(mode="json")),
     )
     told = call("run", str(corpus_file), "--id-column", "id")[2]
@@ -605,9 +606,10 @@ def test_a_run_that_finds_no_registry_says_how_it_is_registered_later(
         ended("half", config)
         raise RegistryError("no answer")
 
-    monkeypatch.setattr("flows.running.served", lambda _: nullcontext())
+    monkeypatch.setattr("flows.command_line.running.served", lambda _: nullcontext())
     monkeypatch.setattr(
-        "flows.commands.run_of", lambda config: fails_to_register(config.model_dump(mode="json"))
+        "flows.command_line.commands.run_of",
+        lambda config: fails_to_register(config.model_dump(mode="json")),
     )
     code, _, told = call("run", str(corpus_file), "--id-column", "id")
     assert code == RegistryError.exit_code
@@ -617,7 +619,7 @@ def test_a_run_that_finds_no_registry_says_how_it_is_registered_later(
 
 
 def test_who_ends_a_run_before_it_began_has_nothing_to_resume(call, corpus_file, monkeypatch):
-    monkeypatch.setattr("flows.running.served", lambda _: raises_interrupt())
+    monkeypatch.setattr("flows.command_line.running.served", lambda _: raises_interrupt())
     told = call("run", str(corpus_file), "--id-column", "id")[2]
     assert "the same command goes on from there" in told
     assert "resume" not in told
@@ -628,10 +630,10 @@ def raises_interrupt() -> NoReturn:
 
 
 def test_an_interrupted_table_says_that_resume_does_not_write_its_file(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.running.served", lambda _: raises_interrupt())
+    monkeypatch.setattr("flows.command_line.running.served", lambda _: raises_interrupt())
     file = tmp_path / "RESULTS.md"
     file.write_text("<!-- few-shot:begin -->\n<!-- few-shot:end -->\n")
-    data = ("--data", str(Path(__file__).parents[2] / "data"))
+    data = ("--data", str(Path(__file__).parents[3] / "data"))
     told = call("reproduce", "few-shot", *data, "--markdown", str(file))[2]
     assert f"{file} is as it was, and `resume` leaves it so: repeat the whole command." in told
     assert "`resume`" not in call("reproduce", "few-shot", *data)[2]
@@ -669,7 +671,7 @@ def test_the_gate_is_asked_without_a_server_and_its_answer_says_what_serves(
 
     run = SimpleNamespace(config={"corpus": {"source": "a.jsonl"}})
     outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
-    monkeypatch.setattr("flows.store_commands.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("flows.command_line.store_commands.outcome_of", lambda _: (run, outcome))
     monkeypatch.setattr("tasks.gating.landed", landed)
     found, said, told = call("promote")
     assert (found, said or told) == (
@@ -683,7 +685,7 @@ def test_a_run_that_was_not_to_be_registered_is_promoted_unasked_with_a_word(cal
     run = SimpleNamespace(id="run-1", config=config)
     outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
     landing = Landing(uri="models:/tiny/2", alias="champion", reason="Why.")
-    monkeypatch.setattr("flows.store_commands.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("flows.command_line.store_commands.outcome_of", lambda _: (run, outcome))
     monkeypatch.setattr("tasks.gating.landed", lambda *_: landing)
     told = "Run run-1, the last that finished, was made with register_model=false"
     assert call("promote")[2].startswith(told)

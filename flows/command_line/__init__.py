@@ -1,0 +1,1 @@
+"""The verbs of `python -m flows`, their settings, and what they print."""
