@@ -164,31 +164,37 @@ def starts_static(encoder: str) -> bool:
 
 
 def check_recipes(config: RunConfig) -> None:
-    """Build every method that asks something of its encoder, as its training will.
+    """Make the start encoder and build every method on it, as its training will.
 
     Of an encoder from random weights the vocabulary is unknown: a word is one token here, the
     least that it can be.
     """
-    chosen = [each for each in trainings(config) if asks_of_encoder(each.method.name, config)]
-    if not chosen:
+    if not may_not_fit(config):
         return
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.methods.method import require_chunks
 
     with silent("sentemb_core"):  # what is worth a warning is told when it trains
         start = shaped_as(config.encoder)
-        for training in chosen:
+        for training in trainings(config):
             require_chunks(method_for(headless(training.method), start), training.chunk)
             check_head(training, config, start)
 
 
-def asks_of_encoder(method: str, config: RunConfig) -> bool:
-    """Whether a method needs layers, or joins sentences by the special tokens of a folder's."""
-    if method not in JOINING:
-        return not entry_of(method).takes_static
+def may_not_fit(config: RunConfig) -> bool:
+    """Whether there is a start encoder to make: torch alone takes seconds.
+
+    A table of token vectors serves what `check_method` leaves, but for another pooling than the
+    mean, and for what joins sentences by the special tokens of a folder's.
+    """
+    encoder = config.encoder
+    if not starts_static(encoder.name) or encoder.pooling not in (None, "mean"):
+        return True
+    if JOINING.isdisjoint(training.method.name for training in trainings(config)):
+        return False
     from sentemb_core.encoder.start import given_folder
 
-    return given_folder(config.encoder.name) is not None
+    return given_folder(encoder.name) is not None
 
 
 def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") -> None:

@@ -33,7 +33,10 @@ def require_pooling(backbone: Any, pooling: Pooling) -> None:
         UsageError: E001, with the poolings that it has.
     """
     if isinstance(backbone, StaticTable) and pooling != "mean":
-        raise UsageError(f"A static encoder knows pooling 'mean' alone; found {pooling!r}.")
+        raise UsageError(
+            f"A static encoder knows pooling 'mean' alone; found {pooling!r}: leave it out, or "
+            "start from a transformer such as 'minilm'."
+        )
     if begins_with_a_word(backbone) and pooling in ("cls", "cls_before_pooler"):
         raise UsageError(
             f"Pooling {pooling!r} reads a first token that stands for the sentence, and "

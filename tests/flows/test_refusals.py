@@ -100,6 +100,23 @@ TWO_LAYERED = ("initialiser.method=condenser", "initialiser.method.head_layers=1
             ("training.method.context_tokens=8",),
             r"E001 training\.method\.context_tokens.*greater than or equal to 16",
         ),
+        (
+            "ict",
+            ("encoder.max_length=8", "encoder.positions=10"),
+            "E303 A context has at least 16 tokens; found .* an encoder of 10 positions: raise",
+        ),
+        ("conpono", ("encoder.dim=30",), "E001 The width must be a multiple of its 4 heads"),
+        (
+            "conpono",
+            ("encoder.name=static", "encoder.pooling=cls"),
+            "E001 A static encoder knows pooling 'mean' alone; found 'cls': leave it out",
+        ),
+        pytest.param(
+            "conpono",
+            ("encoder.name=minilm", "encoder.max_length=1000"),
+            "E001 max_length is 1000, and this encoder knows 512 positions: lower it",
+            marks=pytest.mark.weights,
+        ),
     ],
 )
 @pytest.mark.parametrize("plan", [True, False], ids=["plan", "run"])
