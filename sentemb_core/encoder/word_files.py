@@ -91,7 +91,7 @@ def _collected(rows: Rows, path: Path) -> WordVectors:
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise BadDataError(
             f"Every number of a word vector must be finite; in {path} those of "
-            f"{list(known)[row]!r} are not."
+            f"{list(known)[row]!r} are not: take the line out, or the file anew."
         )
     return WordVectors(list(known), vectors)
 
@@ -120,7 +120,10 @@ def _text_row(line: bytes, dim: int, path: Path, number: int) -> tuple[bytes, by
     try:
         return word, np.array(values, np.float32).tobytes()
     except ValueError as error:
-        raise BadDataError(f"Vector {number} of {path} is no list of numbers: {error}.") from error
+        raise BadDataError(
+            f"Vector {number} of {path} is no list of numbers ({error}): check the file there, or "
+            "whether it is one of word vectors."
+        ) from error
 
 
 def _binary_rows(file: BufferedReader, path: Path) -> Rows:
