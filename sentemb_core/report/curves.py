@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,7 +11,10 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from sentemb_core.report.drawing import HUES, MARKERS, MUTED, drawable, house_style
 from sentemb_core.types import Value
 
-SIZE = (6.0, 3.8)
+SIZE = (6.0, 4.2)
+LETTERS = 68
+"""Of a line of the title: as many as stand above the axes."""
+
 ZERO = 0.45
 """Where no label stands on the logarithmic axis, in shares of the smallest count."""
 
@@ -48,6 +52,6 @@ def curves_figure(
         axes.set_xticklabels([f"{count:,}" for count in counts])
         axes.set_xlabel("labelled pairs (logarithmic, but for 0)")
         axes.set_ylabel(measure)
-        axes.set_title(title)
-        figure.legend(loc="outside right upper", fontsize=8)
+        axes.set_title(fill(title, LETTERS))
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return figure
