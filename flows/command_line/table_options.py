@@ -90,7 +90,9 @@ class TableOptions:
     ] = None
     batch_size: Annotated[
         int | None,
-        Parameter(group=OF_CELLS, validator=Count, help="Of each step. Default: 64."),
+        Parameter(
+            group=OF_CELLS, validator=Count, help="Of each step but those on labels. Default: 64."
+        ),
     ] = None
     dim: Annotated[
         int | None,
