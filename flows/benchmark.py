@@ -50,7 +50,7 @@ from tasks.tables.scoreboard import (
 )
 from tasks.tables.scoreboard_tables import write_board
 from tasks.tracking import tracked_run
-from tasks.walking import PENDING, part
+from tasks.walking import is_pending, part
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -325,4 +325,4 @@ def is_of_one_measure(results: Iterable[ArtifactRef]) -> bool:
 
 def known(results: Iterable[ArtifactRef]) -> list[ArtifactRef]:
     """All, but of a plan those that are there already."""
-    return [ref for ref in results if ref.digest != PENDING]
+    return [ref for ref in results if not is_pending(ref)]

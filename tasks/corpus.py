@@ -11,7 +11,7 @@ from tasks.caching import stage, working_folder
 from tasks.checks import entry_of, silent
 from tasks.sources import require_unchanged
 from tasks.storing import opened, told_of, written
-from tasks.walking import PENDING
+from tasks.walking import is_pending
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.documents import CorpusReport
@@ -60,7 +60,7 @@ def check_company(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> 
     Before the benchmark is drawn, which refuses them too where nothing else can judge: a person
     should not look for counterparts for what no method learns from. A plan goes on without it.
     """
-    if documents.digest == PENDING:
+    if is_pending(documents):
         return
     from sentemb_core.corpus.documents import require_company
 

@@ -9,7 +9,7 @@ from tasks.checks import learns_from_labels, silent
 from tasks.rows import Labelled
 from tasks.sources import require_unchanged
 from tasks.storing import opened, written
-from tasks.walking import PENDING
+from tasks.walking import is_pending
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -48,7 +48,7 @@ def check_drawn(documents: ArtifactRef, benchmark: ArtifactRef, config: RunConfi
     """
     from sentemb_core.corpus.labels import drawn_labels
 
-    if learns_from_labels(config) and benchmark.digest != PENDING:
+    if learns_from_labels(config) and not is_pending(benchmark):
         share, count = config.validation.label_share, config.labels.count
         drawn_labels(opened(documents), opened(benchmark), share, count)
 

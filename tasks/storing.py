@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sentemb_core.store.objects import Draft, Store
 from sentemb_core.types import ArtifactRef, Json
-from tasks.walking import PENDING, Undecided
+from tasks.walking import Undecided, is_pending
 
 
 def opened(artifact: ArtifactRef) -> Path:
@@ -15,7 +15,7 @@ def opened(artifact: ArtifactRef) -> Path:
     Raises:
         Undecided: in a plan, when the artifact is yet to be made.
     """
-    if artifact.digest == PENDING:
+    if is_pending(artifact):
         raise Undecided(artifact.kind)
     return Store.default().path(artifact)
 

@@ -9,7 +9,7 @@ from tasks.caching import stage
 from tasks.checks import learns_from_labels
 from tasks.rows import Annotation, Row
 from tasks.storing import kept_json, opened, told_of, written
-from tasks.walking import PENDING, in_plan
+from tasks.walking import in_plan, is_pending
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.benchmark import Benchmark
@@ -29,7 +29,7 @@ def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
     """
     from sentemb_core.evaluation.enough import few_queries, require_queries
 
-    if benchmark.digest != PENDING:
+    if not is_pending(benchmark):
         require_queries(
             opened(benchmark),
             config.validation,

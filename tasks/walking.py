@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,8 +17,13 @@ from sentemb_core.store.status import Earlier, Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
-PENDING = "0" * 64
-"""Digest of an artifact that a plan does not know yet."""
+PENDING = "0" * 32
+"""How the digest of an artifact begins that a plan does not know yet; the rest is its origin."""
+
+
+def is_pending(ref: ArtifactRef) -> bool:
+    """Whether a plan handed it out for a stage that has yet to run."""
+    return ref.digest.startswith(PENDING)
 
 
 class Undecided(BaseException):
@@ -38,6 +44,7 @@ class Plan:
         self.undecided = False
         self.next_key = ""
         """Digest of the first stage's key that misses."""
+        self._part_of: dict[str, str] = {}
 
     def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
         """The recorded result on a hit; else a stand-in, by which later stages know their place.
@@ -45,10 +52,17 @@ class Plan:
         Raises:
             Undecided: the stage misses and gives out more than references.
         """
-        waiting_for = [ref.kind for ref in refs_in(arguments) if ref.digest == PENDING]
+        origin = sha256(f"{stage.name}{sorted(arguments.items())}".encode()).hexdigest()
+        if origin in self._part_of:
+            self.told.append(
+                Status(stage.name, "SAME", self._part_of[origin] or "above", _part.get())
+            )
+            return _pending(stage, origin)
+        waiting_for = [ref.kind for ref in refs_in(arguments) if is_pending(ref)]
         if waiting_for:
             self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
-            return _pending(stage)
+            self._part_of[origin] = _part.get()
+            return _pending(stage, origin)
         key = stage.key(arguments)
         found = stage.look_up(self.store, key)
         told = status_of(stage.name, key, found, self.earlier)
@@ -59,7 +73,8 @@ class Plan:
         if isinstance(found, Record):
             return stage.result(found)
         self.next_key = self.next_key or key.digest
-        return _pending(stage)
+        self._part_of[origin] = _part.get()
+        return _pending(stage, origin)
 
 
 def step_kept(store: Store, stage: str, key: str) -> int:
@@ -72,14 +87,19 @@ def step_kept(store: Store, stage: str, key: str) -> int:
     return last_step(folder)
 
 
-def _pending(stage: Stage) -> Any:
-    ref = ArtifactRef(kind=stage.name[:40], digest=PENDING, size=0)
+def _pending(stage: Stage, origin: str) -> Any:
+    """What a stage would give out, each artifact told from all others of the plan."""
+
+    def ref(field: str = "") -> ArtifactRef:
+        rest = sha256(f"{origin}{field}".encode()).hexdigest()[len(PENDING) :]
+        return ArtifactRef(kind=stage.name[:40], digest=PENDING + rest, size=0)
+
     if stage.returns is ArtifactRef:
-        return ref
+        return ref()
     if isinstance(stage.returns, type) and issubclass(stage.returns, BaseModel):
         fields = stage.returns.model_fields
         if not any(field.annotation is int for field in fields.values()):
-            return stage.returns.model_construct(None, **dict.fromkeys(fields, ref))
+            return stage.returns.model_construct(None, **{name: ref(name) for name in fields})
     raise Undecided(stage.name)
 
 

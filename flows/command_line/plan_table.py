@@ -46,14 +46,20 @@ def show_told(plan: "Plan", as_json: bool) -> int:
 
 
 def _told_together(stages: "list[Status]") -> tuple[str, str, str]:
-    """How many stages of a part would run, which, and why the first of them."""
+    """How many stages of a part would run, which, and why the first of them.
+
+    Those that a part above has, too, are counted there.
+    """
     if refused := next((told for told in stages if told.verdict == "REFUSED"), None):
         return "refused", "", refused.why
+    own = [told for told in stages if told.verdict != "SAME"]
+    if not own:
+        return "shared", "", f"what is known of it runs in {stages[-1].why}"
     run = [told for told in stages if told.would_run]
     times = Counter(told.stage for told in run)
     which = [f"{name} x{count}" if count > 1 else name for name, count in times.items()]
     why = f"{'after ' if run[0].verdict == 'AFTER' else ''}{run[0].why}" if run else ""
-    return f"{len(run)} of {len(stages)}", ", ".join(which), why
+    return f"{len(run)} of {len(own)}", ", ".join(which), why
 
 
 def goes_on(plan: "Plan") -> str:
@@ -72,11 +78,12 @@ def goes_on(plan: "Plan") -> str:
 
 
 def summary(plan: "Plan") -> str:
-    """How much of it would run."""
+    """How much of it would run, whatever parts share once."""
     run = sum(told.would_run for told in plan.told)
+    stages = sum(told.verdict not in ("SAME", "REFUSED") for told in plan.told)
     refused = sum(told.verdict == "REFUSED" for told in plan.told)
     end = f" {counted(refused, 'part')} {are(refused)} refused." if refused else ""
     if not run:
         return f"Nothing would run.{end}"
     then = ", and then what their results (scores, counts) decide" if plan.undecided else ""
-    return f"{run} of {counted(len(plan.told) - refused, 'stage')} would run{then}.{end}"
+    return f"{run} of {counted(stages, 'stage')} would run{then}.{end}"

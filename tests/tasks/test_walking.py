@@ -8,7 +8,32 @@ from collections import Counter
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
-from tasks.walking import each_undecided, making_plan
+from sentemb_core.types import ArtifactRef
+from tasks.walking import each_undecided, making_plan, part
+
+
+def kept(number: int) -> ArtifactRef:
+    raise AssertionError("a plan computes nothing")
+
+
+def joined(one: ArtifactRef, other: ArtifactRef) -> ArtifactRef:
+    raise AssertionError("a plan computes nothing")
+
+
+def test_what_two_parts_of_a_table_share_is_told_to_run_once(home):
+    made, made_of = Stage("kept", 1, kept), Stage("joined", 1, joined)
+    with making_plan(Store(home)) as plan:
+        for label, numbers in {"a": (1, 2), "b": (1, 2), "c": (2, 1)}.items():
+            with part(label):
+                one, other = (plan.visit(made, {"number": number}) for number in numbers)
+                plan.visit(made_of, {"one": one, "other": other})
+    assert [(told.part, told.stage, told.verdict) for told in plan.told if told.would_run] == [
+        ("a", "kept", "MISS"),
+        ("a", "kept", "MISS"),
+        ("a", "joined", "AFTER"),
+        ("c", "joined", "AFTER"),
+    ]
+    assert [told.why for told in plan.told if told.verdict == "SAME"] == ["a"] * 5
 
 
 def doubled(number: int) -> int:

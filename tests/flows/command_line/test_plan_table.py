@@ -41,15 +41,20 @@ def test_a_large_plan_has_a_line_a_part_with_what_runs_and_the_first_reason(
         Status("score", "AFTER", "train", "due"),
     ]
     later = [Status("score", "AFTER", "train", "later")]
+    again = [Status("train", "SAME", "due", "more"), Status("score", "MISS", "first time", "more")]
+    shared = [Status("train", "SAME", "due", "no more")]
     refused = [Status("read", "HIT", "", "no"), Status("", "REFUSED", "E303 no head", "no")]
-    assert show_told(plan(tmp_path, *kept, *due, *later, *refused), as_json=False) == 0
+    every = [*kept, *due, *later, *again, *shared, *refused]
+    assert show_told(plan(tmp_path, *every), as_json=False) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[1:] == [
         f"kept 0 of {MANY}",
         "due 3 of 4 train, score x2 training.steps 300 -> 400",
         "later 1 of 1 score after train",
+        "more 1 of 1 score first time",
+        "no more shared what is known of it runs in due",
         "no refused E303 no head",
-        f"4 of {MANY + 6} stages would run. 1 part is refused.",
+        f"5 of {MANY + 7} stages would run. 1 part is refused.",
     ]
 
 
