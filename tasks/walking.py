@@ -44,7 +44,8 @@ class Plan:
         self.undecided = False
         self.next_key = ""
         """Digest of the first stage's key that misses."""
-        self._part_of: dict[str, str] = {}
+        self._first: dict[str, tuple[str, Record | None]] = {}
+        """Origin of a stage's result -> the part that has it first, and its record on a hit."""
 
     def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
         """The recorded result on a hit; else a stand-in, by which later stages know their place.
@@ -53,16 +54,20 @@ class Plan:
             Undecided: the stage misses and gives out more than references.
         """
         origin = sha256(f"{stage.name}{sorted(arguments.items())}".encode()).hexdigest()
-        if origin in self._part_of:
-            self.told.append(
-                Status(stage.name, "SAME", self._part_of[origin] or "above", _part.get())
-            )
-            return _pending(stage, origin)
+        if origin in self._first:
+            where, record = self._first[origin]
+            self.told.append(Status(stage.name, "SAME", where or "above", _part.get()))
+        else:
+            record = self._looked_up(stage, arguments)
+            self._first[origin] = _part.get(), record
+        return stage.result(record) if record else _pending(stage, origin)
+
+    def _looked_up(self, stage: Stage, arguments: dict[str, Any]) -> Record | None:
+        """The record on a hit; told is what the stage would do."""
         waiting_for = [ref.kind for ref in refs_in(arguments) if is_pending(ref)]
         if waiting_for:
             self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
-            self._part_of[origin] = _part.get()
-            return _pending(stage, origin)
+            return None
         key = stage.key(arguments)
         found = stage.look_up(self.store, key)
         told = status_of(stage.name, key, found, self.earlier)
@@ -71,10 +76,9 @@ class Plan:
             why = f"begun, goes on after step {step:,}"
         self.told.append(replace(told, why=why, part=_part.get()))
         if isinstance(found, Record):
-            return stage.result(found)
+            return found
         self.next_key = self.next_key or key.digest
-        self._part_of[origin] = _part.get()
-        return _pending(stage, origin)
+        return None
 
 
 def step_kept(store: Store, stage: str, key: str) -> int:

@@ -54,7 +54,7 @@ def _told_together(stages: "list[Status]") -> tuple[str, str, str]:
         return "refused", "", refused.why
     own = [told for told in stages if told.verdict != "SAME"]
     if not own:
-        return "shared", "", f"what is known of it runs in {stages[-1].why}"
+        return "shared", "", f"all that is known of it is told above, in {stages[-1].why}"
     run = [told for told in stages if told.would_run]
     times = Counter(told.stage for told in run)
     which = [f"{name} x{count}" if count > 1 else name for name, count in times.items()]

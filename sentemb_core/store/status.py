@@ -31,8 +31,8 @@ DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 class Status:
     """One line of `status`; `part` is the round, the cell or the training that it belongs to.
 
-    SAME is one that was told before and runs once; `why` is that other part. REFUSED is a part of a
-    table, by its error, and no stage of it.
+    SAME is one that was told before, by the part that `why` names, and happens once. REFUSED is a
+    part of a table, by its error, and no stage of it.
     """
 
     stage: str

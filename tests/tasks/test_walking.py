@@ -40,6 +40,25 @@ def doubled(number: int) -> int:
     return 2 * number
 
 
+def test_what_is_kept_and_what_decides_count_once_too(home):
+    store, stage = Store(home), Stage("doubled", 1, doubled)
+    stage.run(store, {"number": 1})
+    with making_plan(store) as plan:
+        for label in ("a", "b"):
+            with part(label):
+                assert plan.visit(stage, {"number": 1}) == 2
+                with each_undecided():
+                    plan.visit(stage, {"number": 7})
+    verdicts = [(told.part, told.verdict, told.why) for told in plan.told]
+    assert verdicts == [
+        ("a", "HIT", ""),
+        ("a", "MISS", "number 1 -> 7"),
+        ("b", "SAME", "a"),
+        ("b", "SAME", "a"),
+    ]
+    assert plan.undecided
+
+
 def test_a_plan_looks_a_stage_up_once_and_reads_the_records_of_its_name_once(home, monkeypatch):
     store, stage = Store(home), Stage("doubled", 1, doubled)
     for number in range(3):

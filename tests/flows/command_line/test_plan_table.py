@@ -52,7 +52,7 @@ def test_a_large_plan_has_a_line_a_part_with_what_runs_and_the_first_reason(
         "due 3 of 4 train, score x2 training.steps 300 -> 400",
         "later 1 of 1 score after train",
         "more 1 of 1 score first time",
-        "no more shared what is known of it runs in due",
+        "no more shared all that is known of it is told above, in due",
         "no refused E303 no head",
         f"5 of {MANY + 7} stages would run. 1 part is refused.",
     ]
