@@ -12,17 +12,27 @@ Splitter = Callable[[str], list[str]]
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 
-# Text up to its ideographic end marks and what closes behind them; syntok knows no such mark.
-_IDEOGRAPHIC = re.compile(r"[^。！？]*[。！？]+[」』”）]*|[^。！？]+")  # noqa: RUF001
+# End marks that syntok does not know and that need no space behind them: Chinese and Japanese,
+# Arabic and Urdu, Hindi, Armenian, Ethiopic, Burmese, Khmer.
+_MARKS = "。！？｡؟۔।॥։።፧။។"  # noqa: RUF001
+
+# Text up to such a mark, any others that follow, and what closes behind them.
+_MARKED = re.compile(rf"[^{_MARKS}]*[{_MARKS}][{_MARKS}.!?]*[」』”）»]*|[^{_MARKS}]+")  # noqa: RUF001
+
+# A day of the month in German, up to a month's name, of which syntok knows `Jan` or `Okt` alone.
+_MONTH = re.compile(
+    r"\b\d\d?\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|"
+    r"November|Dezember)\b)"
+)
 
 # A sentence ends after an end mark, perhaps inside a closing quote or bracket, before white space
-# and anything but a small letter; at a blank line; at an ideographic full stop. Every alternative
-# begins with an end mark or a line break, which lets the scan skip all other characters.
+# and anything but a small letter; at a blank line; at one of `_MARKS`. Every alternative begins
+# with an end mark or a line break, which lets the scan skip all other characters.
 _END = re.compile(
-    r"""[.!?…\n。！？](?:"""  # noqa: RUF001
+    rf"""[.!?…\n{_MARKS}](?:"""
     r"""(?<!\n)["'”’»)\]]?\s++(?![a-z])|"""  # noqa: RUF001
     r"""(?<=\n)[^\S\n]*+\n\s*|"""
-    r"""(?<=[。！？])[。！？]*+[」』”）]*+)"""  # noqa: RUF001
+    rf"""(?<=[{_MARKS}])[{_MARKS}.!?]*+[」』”）»]*+)"""  # noqa: RUF001
 )
 
 
@@ -47,11 +57,11 @@ def regex_sentences(text: str) -> list[str]:
 
 
 def syntok_sentences(text: str) -> list[str]:
-    """Sentences of each paragraph, as syntok segments its tokens; ideographic stops end one too."""
+    """Sentences of each paragraph, as syntok segments its tokens; `_MARKS` end one, too."""
     return [
         sentence
         for paragraph in _PARAGRAPH.split(text)
-        for part in _IDEOGRAPHIC.findall(paragraph)
+        for part in _MARKED.findall(paragraph)
         for sentence in _segments(part)
     ]
 
@@ -59,7 +69,9 @@ def syntok_sentences(text: str) -> list[str]:
 def _segments(paragraph: str) -> Iterator[str]:
     """Cuts at the first token of each sentence, so that no character between tokens is lost."""
     tokens = Tokenizer(replace_not_contraction=False).tokenize(paragraph)
+    months = {match.end() for match in _MONTH.finditer(paragraph)}
     starts = [sentence[0].offset for sentence in segmenter.segment(tokens)]
+    starts = [start for start in starts if start not in months]
     for start, stop in zip([0, *starts[1:]], [*starts[1:], len(paragraph)], strict=True):
         if sentence := " ".join(paragraph[start:stop].split()):
             yield sentence

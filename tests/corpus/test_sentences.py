@@ -39,6 +39,34 @@ def test_ideographic_sentences_need_no_space(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["هل تعرف ذلك؟", "نعم أعرف.", "حقا؟!", "لا أعلم"],
+        ["یہ پہلا جملہ ہے۔", "یہ دوسرا جملہ ہے۔"],  # noqa: RUF001
+        ["यह पहला वाक्य है।", "क्या यह ठीक है?", "हाँ।"],
+        ["Սա առաջինն է։", "Սա երկրորդն է։"],  # noqa: RUF001
+        ["ይህ አንድ ነው።", "ሁለተኛው ነው፧"],
+        ["ဒါကပထမဝါကျပါ။", "ဒါကဒုတိယပါ။"],
+        ["នេះជាប្រយោគ។", "នេះទៀត។"],
+        ["ﾃｽﾄﾃﾞｽ｡", "ﾂｷﾞﾃﾞｽ｡"],
+    ],
+    ids=["Arabic", "Urdu", "Hindi", "Armenian", "Amharic", "Burmese", "Khmer", "halfwidth"],
+)
+def test_a_sentence_ends_at_the_marks_of_its_script(name: str, sentences: list[str]) -> None:
+    assert splitter(name)(" ".join(sentences)) == sentences
+
+
+def test_a_german_date_stays_whole() -> None:
+    text = "Das Fest beginnt am 3. Mai in Köln. Es endet am 10. Oktober 2024. August kam."
+    assert splitter("syntok")(text) == [
+        "Das Fest beginnt am 3. Mai in Köln.",
+        "Es endet am 10. Oktober 2024.",
+        "August kam.",
+    ]
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
 @settings(max_examples=150, deadline=None)
 @given(text=TEXT)
 def test_splitting_keeps_every_character_but_white_space(name: str, text: str) -> None:
