@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -66,12 +67,15 @@ def named_columns(config: CorpusConfig) -> Columns:
 def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
     """Named columns, checked; a body column is looked for when none is named (E104).
 
+    A name may be spelt with composed letters (NFC) where the file has them decomposed (NFD), as
+    some systems write them, or the reverse: they look alike.
+
     Raises:
         MissingColumnError: a column is not there, or none looks like a body.
         UsageError: a column is to be text and counterpart at once.
     """
     found = list(found)
-    columns = named_columns(config)
+    columns = Columns(*(name and _as_found(name, found) for name in named_columns(config)))
     for name in columns:
         if name is not None and name not in found:
             body = name in (columns.text, columns.sentences)
@@ -97,6 +101,13 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
         f"No column is named {', '.join(SENTENCE_COLUMNS + TEXT_COLUMNS)}: found {_names(found)}. "
         "Name one by --text-column or --sentences-column."
     )
+
+
+def _as_found(name: str, found: list[str]) -> str:
+    """The name, or the first column that differs from it in nothing but composed letters."""
+    composed = unicodedata.normalize("NFC", name)
+    alike = [column for column in found if unicodedata.normalize("NFC", column) == composed]
+    return name if name in found or not alike else alike[0]
 
 
 def _told(columns: Columns, name: str, found: list[str]) -> str:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -332,6 +333,22 @@ def test_no_column_is_meant_that_is_named_already_or_that_nobody_mistyped(tmp_pa
         read(source, counterpart_column="subjekt", **named)
     with pytest.raises(MissingColumnError, match=r"'subject'\]\. Name one by --text-column"):
         read(source)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet"])
+@pytest.mark.parametrize(("named", "found"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_column_may_be_named_in_other_code_points_than_the_file_has(
+    tmp_path: Path, name: str, named: str, found: str
+) -> None:
+    asked, column = (unicodedata.normalize(form, "Überschrift") for form in (named, found))
+    rows = [{"text": "Eins. Zwei.", column: "Titel"}]
+    if name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    elif name == "a.csv":
+        (tmp_path / name).write_text(f"text,{column}\nEins. Zwei.,Titel\n", encoding="utf-8")
+    else:
+        jsonl(tmp_path / name, rows)
+    assert read(tmp_path / name, counterpart_column=asked)[1][0].counterpart == "Titel"
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.parquet"])
