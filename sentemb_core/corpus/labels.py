@@ -6,6 +6,7 @@ item. Its document decides by a hash whether the label is there to learn from or
 
 import logging
 import shutil
+import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -238,7 +239,7 @@ def _read_labels(
             unread,
         )
     for reason, shown in examples.items():
-        _check(counts, reason, list(shown), list(known)[:2], unread)
+        _check(counts, reason, list(shown), list(known), unread)
     _check_all(counts, examples)
     if read == 0:
         raise EmptyPairsError(
@@ -301,7 +302,7 @@ def _label(
 def _check(
     counts: LabelCounts, reason: str, first: list[str], known: list[str], unread: int
 ) -> None:
-    """Refuse a file of which more than 1 % is bad for one reason; `known` are ids to show."""
+    """Refuse a file of which more than 1 % is bad for one reason; `known` are the corpus's ids."""
     count, read = counts.refused[reason], counts.rows_read
     if count <= MOST_BAD * read:
         log.warning("%d of %s refused: %s", count, counted(read, "label"), REASONS[reason])
@@ -309,7 +310,8 @@ def _check(
         raise UnknownLabelsError(
             f"{count} of {read} label ids are of no row of the corpus (first: "
             f"{', '.join(map(repr, first))}; the corpus has "
-            f"{', '.join(map(repr, known))}); 1 % may be{_beside(unread)}. {_way_to_ids(known)}"
+            f"{', '.join(map(repr, known[:2]))}); 1 % may be{_beside(unread)}. "
+            f"{_way_to_ids(first, known)}"
         )
     else:
         raise BadDataError(
@@ -338,14 +340,22 @@ def _beside(unread: int) -> str:
     )
 
 
-def _way_to_ids(known: list[str]) -> str:
+def _way_to_ids(unknown: list[str], known: list[str]) -> str:
     """Row numbers for ids mean a corpus without an id column; else the labels' may be wrong."""
-    if known == [row_id(number) for number in range(len(known))]:
+    if known[:2] == [row_id(number) for number in range(len(known[:2]))]:
         return "Name the corpus's id column with --id-column."
+    if set(map(_composed, unknown)).intersection(map(_composed, known)):
+        return (
+            "They look like ids of the corpus, which has their accents composed otherwise (NFC, "
+            "NFD): write both in one form."
+        )
     return (
         "The ids of the corpus are those of --id-column, the ones of the labels those of --set "
         "labels.id_column=...: check both, or repair the file."
     )
+
+
+_composed = partial(unicodedata.normalize, "NFC")
 
 
 def _as_corpus(config: LabelsConfig) -> CorpusConfig:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -394,6 +395,21 @@ def test_of_a_folder_every_file_has_its_id_whatever_is_in_it(tmp_path: Path):
     file.write_text("doc_id,counterpart\n" + "".join(f"{k}.txt,text {k}\n" for k in range(20)))
     labels = LabelsConfig(source=str(file))
     assert write_with_labels(folder, CorpusConfig(source=str(texts)), labels, out) == 10
+
+
+def test_ids_that_only_look_like_those_of_the_corpus_are_told(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    rows = [row._replace(doc_id=f"Süd {row.source_row}") for row in documents(9)]
+    file = tmp_path / "labels.jsonl"
+    apart = unicodedata.normalize("NFD", "Süd 5")
+    file.write_text(json.dumps({"doc_id": apart, "counterpart": "text"}), encoding="utf-8")
+    with pytest.raises(UnknownLabelsError, match=r"look like ids of the corpus.* in one form\.$"):
+        write_with_labels(
+            written(tmp_path / "corpus", rows),
+            WHOLE,
+            LabelsConfig(source=str(file)),
+            tmp_path / "out",
+        )
 
 
 def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):
