@@ -355,7 +355,8 @@ def _way_to_ids(unknown: list[str], known: list[str]) -> str:
     )
 
 
-_composed = partial(unicodedata.normalize, "NFC")
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def _as_corpus(config: LabelsConfig) -> CorpusConfig:

