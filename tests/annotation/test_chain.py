@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core import schemas
-from sentemb_core.annotation.clusters import Clusters, write_clusters
+from sentemb_core.annotation.clusters import Clusters, churn, write_clusters
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.annotation.graph import (
     Graph,
@@ -32,6 +32,7 @@ from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pairs import cluster_pairs
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
+from sentemb_core.idc.stats import adjusted_rand
 from sentemb_core.pairs.documents import spans_in
 from tests import tiny
 
@@ -285,6 +286,17 @@ def test_other_shards_give_the_same_clusters_and_pairs(tmp_path: Path, cuts, cap
     assert one == other
     found = [all_of(Pairs.open(tmp_path / name / "pairs")) for name in ("one", "other")]
     np.testing.assert_array_equal(*found)
+
+
+def test_annotations_agree_by_shards_as_they_do_at_once(tmp_path: Path):
+    corpus = Corpus()
+    for top_k in (1, 2):
+        annotated(corpus, tmp_path / str(top_k), top_k=top_k)
+    one, other = (Clusters.open(tmp_path / str(top_k) / "clusters") for top_k in (1, 2))
+    labels = (stored.of(np.arange(len(corpus))) for stored in (one, other))
+    agreement = adjusted_rand(*labels, corpus.offsets).overall
+    assert 0 < agreement < 1
+    assert churn(corpus, one, other) == pytest.approx(agreement)
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path):

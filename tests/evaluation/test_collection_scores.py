@@ -215,13 +215,22 @@ def test_the_reported_queries_have_no_say_in_alpha(collection: Collection):
     assert told.results["rescored"].value < misled.results["rescored"].value
 
 
+def test_of_alphas_that_serve_alike_the_smallest_is_chosen(collection: Collection):
+    """Vectors that know every answer: any weight that outdoes the words gives them the order."""
+    vectors = CollectionVectors(*[np.eye(WIDE, dtype=np.float32)] * 2)
+    found = fused_results(vectors, collection, (1000.0, 500.0, 0.0))
+    assert found.curve[1000.0] == found.curve[500.0] > found.curve[0.0]
+    assert found.alpha == 500
+
+
 def test_rescoring_adds_cosines_whatever_the_length_of_the_vectors(collection: Collection):
     of_products = tiny.static(similarity="dot")
-    rescored = [
-        fused_results(collection_vectors(one, collection), collection, (20.0,)).results["rescored"]
-        for one in (tiny.static(), of_products)
-    ]
-    assert rescored[0].measures == pytest.approx(rescored[1].measures)
+    one, other = (
+        fused_results(collection_vectors(encoder, collection), collection, (20.0,))
+        for encoder in (tiny.static(), of_products)
+    )
+    assert one.curve == pytest.approx(other.curve), "the half that chooses, too"
+    assert one.results["rescored"].measures == pytest.approx(other.results["rescored"].measures)
     raw = collection_vectors(of_products, collection)
     ranked = fused_results(raw, collection, (0.0,)).results
     _, reported = query_halves(collection)
@@ -243,11 +252,14 @@ def with_unanswered(collection: Collection, count: int) -> Collection:
 def test_a_query_to_which_nothing_is_relevant_counts_0_but_for_capped_recall(
     collection: Collection,
 ):
-    whole, alone = bm25_result(with_unanswered(collection, WIDE)), bm25_result(collection)
+    more = with_unanswered(collection, WIDE)
+    whole, alone = bm25_result(more), bm25_result(collection)
     for measure, value in alone.measures.items():
         share = 1 if measure == "R_cap@10" else 0.5
         assert whole.measures[measure] == pytest.approx(share * value), measure
     assert whole.units[:, 0] == pytest.approx([*alone.units[:, 0], *[0] * WIDE])
+    capped = [bm25_result(replace(one, main="R_cap@10")).units for one in (more, collection)]
+    assert capped[0] == pytest.approx(capped[1])
 
 
 def test_so_it_does_in_its_half_where_words_and_vectors_are_joined(collection: Collection):

@@ -224,6 +224,22 @@ def test_what_roots_reach_stays_with_all_its_ancestors_and_records(chain, store)
     assert chain.RAN == ["encode", "graph", "train"]
 
 
+def both(text: str) -> dict[str, ArtifactRef]:
+    """Two artifacts of one record."""
+    made: dict[str, ArtifactRef] = {}
+    for name in ("model", "log"):
+        with Store.default().writing(name) as draft:
+            (draft.path / "values.json").write_text(f"{name} {text}")
+        made[name] = draft.ref
+    return made
+
+
+def test_what_a_stage_put_out_beside_a_root_stays_for_its_record_names_it(store):
+    model = Stage("both", 1, both).run(store, {"text": "a"})["model"]
+    grow_old(store)
+    assert set(collect(store, [model], keep_runs=0).counts.values()) == {0}
+
+
 def test_the_last_runs_keep_what_they_used(chain, store):
     for index in range(3):
         recorded_run(chain, store, f"run-{index}", text=f"text {index}")
@@ -273,6 +289,16 @@ def test_a_registered_encoder_keeps_the_way_of_its_own_run(chain, store, number:
     assert lineage(store, made[number]).origins[-1].parameters == {"text": f"text {number}"}
 
 
+def test_of_two_runs_that_ended_with_a_registered_encoder_the_last_ones_way_is_kept(chain, store):
+    first, last = (leveled_run(chain, store, number, rate=0.5) for number in range(2))
+    assert first == last
+    grow_old(store)
+    collect(store, [last], keep_runs=0)
+    chain.RAN.clear()
+    leveled_run(chain, store, 1, rate=0.5)
+    assert chain.RAN == []
+
+
 def test_a_run_that_found_another_ones_encoder_keeps_its_own_sources(chain, store):
     """The training was a hit, since equal edges went in: its record names no embeddings."""
     first = leveled_run(chain, store, 0, rate=0.5)
@@ -319,11 +345,25 @@ def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):
     (store.root / "work" / ".nfs 1").mkdir()  # no folder of ours
     grow_old(store, 2 * WEEK)
     with file_lock(store.lock("train-alive")):
+        told = collect(store, [], keep_runs=0, dry_run=True).counts
         counts = collect(store, [], keep_runs=0).counts
     nothing = dict.fromkeys(("records", "objects", "locks"), 0)
-    assert counts == {"drafts": 1, "work": 1, "quarantined": 1} | nothing
+    assert told == counts == {"drafts": 1, "work": 1, "quarantined": 1} | nothing
     left = sorted(path.name for path in (store.root / "work").iterdir())
     assert left == [".nfs 1", "train-alive"]
+
+
+def test_a_killed_training_its_lock_and_a_broken_artifact_stay_for_a_week(store, put):
+    ref = put()
+    (store.folder(ref.digest) / "data" / "text").write_text("broken")
+    assert not store.holds(ref)
+    (store.work("train-abc") / "step-1").write_text("x")
+    with file_lock(store.lock("train-abc")):
+        pass
+    for age, gone in ((WEEK - HOUR, 0), (WEEK + HOUR, 1)):
+        grow_old(store, age)
+        counts = collect(store, [], keep_runs=0).counts
+        assert [counts[kind] for kind in ("work", "quarantined", "locks")] == [gone] * 3
 
 
 def test_an_old_artifact_that_is_found_broken_can_be_inspected_for_a_week_from_then(store, put):
@@ -365,9 +405,23 @@ def test_a_run_that_goes_on_keeps_what_it_has_used_and_what_was_made_since(chain
     with runs.recording(store, "now", [], {}):
         chain.run_chain(text="old")
         made_since = put("loose")
-        assert collect(store, [], keep_runs=0).counts["objects"] == 0
+        for dry_run in (True, False):
+            assert collect(store, [], keep_runs=0, dry_run=dry_run).counts["objects"] == 0
     assert store.holds(old)
     assert store.holds(made_since)
+
+
+@pytest.mark.parametrize(("began", "made", "stays"), [(3, 2, True), (3, 4, False), (0, 0.5, True)])
+def test_what_was_made_in_the_last_hour_or_since_the_oldest_run_began_stays(
+    store, put, began: float, made: float, stays: bool
+):
+    """Hours ago; a run that has put out an artifact may not have filed it yet."""
+    with runs.recording(store, "now", [], {}) as log:
+        log.update(started=time.time() - began * HOUR)
+        ref = put()
+        grow_old(store, made * HOUR)
+        collect(store, [], keep_runs=0)
+    assert store.holds(ref) == stays
 
 
 @pytest.mark.parametrize("found", [True, False])
@@ -425,6 +479,20 @@ def test_what_nobodys_run_makes_anew_while_garbage_is_looked_for_stays(store, pu
 
     monkeypatch.setattr(gc, "size", make_anew)
     assert collect(store, [], keep_runs=0).counts["objects"] == 0
+    assert store.holds(ref)
+
+
+def test_what_is_made_anew_stays_though_the_file_systems_clock_lags(store, put, monkeypatch):
+    ref = put()
+    grow_old(store)
+
+    def make_anew(_):
+        put()
+        grow_old(store, gc.SECOND / 2)
+        return 0
+
+    monkeypatch.setattr(gc, "size", make_anew)
+    collect(store, [], keep_runs=0)
     assert store.holds(ref)
 
 

@@ -1,0 +1,47 @@
+"""What a report tells of a round: pairs by the annotator's cosines, vectors before and after."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sentemb_core.annotation.clusters import Clusters, write_labels
+from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.annotation.files import write_vectors
+from sentemb_core.annotation.pairs import Pairs, write_pairs
+from sentemb_core.evaluation.rounds import diagnostics
+from tests.evaluation.conftest import Prepared
+
+
+def kept(folder: Path, vectors: np.ndarray) -> Embeddings:
+    folder.mkdir()
+    write_vectors(folder / "embeddings-00000.arrow", vectors.astype(np.float32))
+    return Embeddings(folder)
+
+
+def test_training_that_makes_every_document_one_direction_is_seen(titled: Prepared, tmp_path: Path):
+    corpus = titled.corpus
+    (shard,) = corpus.shards
+    write_labels(np.zeros(len(corpus), np.int32), shard, tmp_path)
+    write_pairs(corpus, tmp_path, None, 0, tmp_path)
+    pairs, clusters = Pairs.open(tmp_path), Clusters.open(tmp_path)
+    drawn = np.random.default_rng(0).standard_normal((len(corpus), 16))
+    before, after = (
+        kept(tmp_path / "a", drawn),
+        kept(tmp_path / "b", np.eye(16)[corpus.document_of]),
+    )
+    found = diagnostics(corpus, pairs, clusters, clusters, before, after, seed=0)
+
+    unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    i, j = pairs.shard(0)
+    cosines = (unit[i] * unit[j]).sum(axis=1)
+    assert found.cosine == pytest.approx(cosines.tolist(), abs=1e-6)
+    assert found.before.alignment == pytest.approx((2 - 2 * cosines).mean(), abs=1e-6)
+    assert [pair.cosine for pair in (found.best[0], found.worst[0])] == pytest.approx(
+        [cosines.max(), cosines.min()], abs=1e-6
+    )
+    assert found.best == sorted(found.best, key=lambda pair: -pair.cosine)
+    assert found.worst == sorted(found.worst, key=lambda pair: pair.cosine)
+    assert (found.after.positives[-1], found.after.alignment) == (len(pairs), 0)
+    assert found.after.negatives[20] == sum(found.after.negatives) > 0, "at right angles"
+    assert (found.churn, found.before.shape != found.after.shape) == (1, True)
