@@ -96,6 +96,14 @@ def test_a_run_that_failed_or_was_killed_says_so(chain, store, python):
     }
 
 
+def test_why_a_run_failed_is_filed_without_secrets(store, monkeypatch):
+    monkeypatch.setenv("ANY_TOKEN", "value-of-it")
+    with suppress(OSError), runs.recording(store, "bad", [], {}):
+        raise OSError("no answer to value-of-it of redis://:word@h")
+    (bad,) = runs.last_runs(store)
+    assert bad.error == "no answer to *** of redis://***@h"
+
+
 def test_a_killed_run_has_all_that_it_used(chain, store, python):
     chain.run_chain()
     child = python(

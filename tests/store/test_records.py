@@ -127,6 +127,21 @@ def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
     assert isinstance(chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"})), Miss)
 
 
+@pytest.mark.parametrize("outputs", [[], ["edges", "model"]])
+def test_a_record_whose_result_names_other_artifacts_than_were_verified_is_a_miss(
+    chain, store, outputs: list[str]
+):
+    model = chain.run_chain().model
+    edges = chain.put("edges", ["a"], 1)
+    key = chain.TRAIN.key({"edges": edges, "rate": 0.1})
+    record = chain.TRAIN.look_up(store, key)
+    refs = [{"edges": edges, "model": model}[name] for name in outputs]
+    records.write(store, record.model_copy(update={"outputs": refs}))
+    assert chain.TRAIN.look_up(store, key) == Miss(
+        "record unusable: its result and its outputs name different artifacts"
+    )
+
+
 def test_a_record_stays_below_64_kib(chain, store):
     chain.run_chain()
     sizes = [path.stat().st_size for path in store.root.glob("records/*/*.json")]
