@@ -129,6 +129,16 @@ def test_no_split_is_empty_however_small_the_pool(ids: list[str], gate_share: fl
     assert set(splits) == {"validation", "test"} | ({"gate"} if gate_share else set())
 
 
+@pytest.mark.parametrize(("size", "validating"), [(3, 1), (7, 2), (20, 6)])
+def test_a_pool_that_its_hashes_do_not_fill_is_cut_at_the_nearest_document(
+    size: int, validating: int
+) -> None:
+    """No hash of so few lies between shares a thousandth apart."""
+    config = ValidationConfig(validation_share=0.3, gate_share=0.001)
+    splits = query_splits([f"d{k}" for k in range(size)], config)
+    assert splits.count("validation") == validating
+
+
 @pytest.mark.parametrize("title", [lambda k: None, lambda k: "Only" if k > 3 else None])
 def test_without_counterparts_halves_look_for_each_other(tmp_path: Path, title: Any) -> None:
     rows = [*documents(50, title=title), *documents(30, title=title, sentences=1)]

@@ -286,6 +286,13 @@ def test_above_one_in_a_hundred_the_file_is_refused(tmp_path: Path, bad, error, 
         labelled(tmp_path, [*rows, *[bad] * 3])
 
 
+@pytest.mark.parametrize("bad", [pair(999, "who?"), pair(5, ""), pair(5, "text 5")])
+def test_one_in_a_hundred_may_be_refused(tmp_path: Path, bad: dict[str, Any]):
+    rows = [pair(k, f"text {k}") for k in range(198)]
+    aside = labelled(tmp_path, [*rows, *[bad] * 2]) / "rejected_labels.parquet"
+    assert pq.read_metadata(aside).num_rows == 2
+
+
 def test_reasons_that_come_to_more_than_one_in_a_hundred_together_refuse_the_file(tmp_path: Path):
     rows = [pair(k, f"text {k}") for k in range(200)]
     words = (
@@ -326,6 +333,19 @@ def test_labels_of_documents_that_the_run_left_out_are_counted_and_not_refused(
 ):
     assert refused(sampled, range(100)) == 70
     assert "left out: 70 labels of 70 documents; this run reads 30 documents of" in caplog.text
+
+
+def test_labels_of_documents_that_are_too_short_for_the_run_are_left_out_like_others(
+    tmp_path: Path,
+):
+    texts = ["It rains.", "It rains. It snows."] * 50
+    rows = [json.dumps({"id": f"d{k}", "body": text}) for k, text in enumerate(texts)]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    folder = tmp_path / "documents"
+    for made in (folder, tmp_path / "out"):
+        made.mkdir()
+    write_documents(read_from(folder).model_copy(update={"min_sentences": 2}), folder)
+    assert refused(folder, range(100)) == 50
 
 
 def test_beside_those_that_were_left_out_one_in_a_hundred_may_be_foreign(sampled: Path):

@@ -76,7 +76,14 @@ def test_long_documents_are_tokenised_a_few_at_a_time(tmp_path: Path, monkeypatc
     assert np.diff(corpus.offsets).tolist() == [len(each) for each in texts]
 
 
-@pytest.mark.parametrize(("size", "token_type"), [(40_000, "uint16"), (70_000, "uint32")])
+def test_long_sentences_close_a_shard_earlier(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tokenise, "SHARD_BYTES", 1_000)
+    monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
+    _, corpus = cache(tmp_path, [["A " * 400], ["B"], ["C", "A " * 400], ["B"]])
+    assert [shard.documents for shard in corpus.shards] == [slice(0, 3), slice(3, 4)]
+
+
+@pytest.mark.parametrize(("size", "token_type"), [(65_536, "uint16"), (65_537, "uint32")])
 def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_type: str) -> None:
     words = WORDS + [f"w{k}" for k in range(size - len(WORDS))]
     path = tokenizer_json(tmp_path, words)
