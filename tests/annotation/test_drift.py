@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters, write_labels
@@ -15,14 +16,16 @@ from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pruning import prune_to_top_k
+from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
 from tests import tiny
 
 
-def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
-    encoder, rng = tiny.static(), np.random.default_rng(0)
+def cached(encoder: Encoder, tmp_path: Path) -> TokenCorpus:
+    """Twelve documents of six sentences."""
+    rng = np.random.default_rng(0)
     (tmp_path / "tokens").mkdir()
     encoder.tokenizer.save(str(tmp_path / "tokenizer.json"))
     with DocumentWriter(tmp_path / "documents.parquet") as writer:
@@ -34,7 +37,18 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
         tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 12,
         tmp_path / "tokens", add_special_tokens=False, unknown=encoder.unknown_id,
     )  # fmt: skip
-    corpus, config = TokenCorpus.open(tmp_path / "tokens"), AnnotationConfig(top_k=1)
+    return TokenCorpus.open(tmp_path / "tokens")
+
+
+def write_edges(edges: Edges, shard: int, out: Path) -> None:
+    columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
+    batch = pa.record_batch(columns, schema=schemas.EDGES)
+    write_arrow(out / f"edges-{shard:05d}.arrow", batch)
+
+
+def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
+    encoder = tiny.static()
+    corpus, config = cached(encoder, tmp_path), AnnotationConfig(top_k=1)
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))))
     near = neighbours(vectors, corpus.offsets, config.degree)
     edges = prune_to_top_k(near, config.top_k)
@@ -46,11 +60,30 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
         assert drift > 0.3 if drifts else drift == 0
 
     alone = config.model_copy(update={"positives": "edge"})
-    columns = [pa.array(edges.i), pa.array(edges.j), pa.array(edges.weight)]
-    write_arrow(tmp_path / "edges-00000.arrow", pa.record_batch(columns, schema=schemas.EDGES))
+    write_edges(edges, 0, tmp_path)
     assert pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone) == 0
-    half = [column[::2] for column in columns]
-    write_arrow(tmp_path / "edges-00000.arrow", pa.record_batch(half, schema=schemas.EDGES))
-    lost = len(edges.i) - len(half[0])
+    half = Edges(edges.i[::2], edges.j[::2], edges.weight[::2])
+    write_edges(half, 0, tmp_path)
+    lost = len(edges.i) - len(half.i)
     drift = pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone)
     assert drift == lost / len(edges.i), "chains of edges have more pairs in their clusters"
+
+
+@pytest.mark.parametrize("looked_at", [3, 8])
+def test_some_documents_of_a_corpus_in_shards_are_looked_at(tmp_path, monkeypatch, looked_at: int):
+    """Two documents a shard: of some shards one is drawn, of others none."""
+    monkeypatch.setattr("sentemb_core.corpus.tokens.SHARD_SENTENCES", 12)
+    monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
+    monkeypatch.setattr("sentemb_core.annotation.drift.DOCUMENTS", looked_at)
+    encoder = tiny.static()
+    corpus, config = cached(encoder, tmp_path), AnnotationConfig(top_k=1)
+    for shard in corpus.shards:
+        offsets = corpus.shard_offsets(shard.index)
+        near = neighbours(encode(encoder, corpus.shard_tokens(shard.index)), offsets, config.degree)
+        edges = prune_to_top_k(near, config.top_k)
+        write_edges(edges, shard.index, tmp_path)
+        write_labels(clusters(edges, offsets), shard, tmp_path)
+    assert len(corpus.shards) == 6
+    assert pair_drift(encoder, corpus, Clusters.open(tmp_path), config) == 0
+    alone = config.model_copy(update={"positives": "edge"})
+    assert pair_drift(encoder, corpus, PrunedGraph.open(tmp_path), alone) == 0
