@@ -85,6 +85,24 @@ def test_one_bad_row_has_its_reason_place_and_excerpt(tmp_path: Path, kind: str)
     assert (report.rows_read, [document.doc_id for document in documents]) == (3, ["d0", "d2"])
 
 
+@pytest.mark.parametrize(
+    ("reason", "sentences"),
+    [
+        ("encoding", ["One.", "Two \ud800."]),
+        ("nul", ["One.", "Two \0."]),
+        ("over-long", ["Long. " * 200] * 2),
+        ("not-a-string", ["One.", 2]),
+    ],
+)
+def test_ready_sentences_are_refused_for_what_running_text_is(
+    tmp_path: Path, reason: str, sentences: list[object]
+) -> None:
+    rows = [{"sentences": ["One.", None, "Two."]}, {"sentences": sentences}]
+    _, documents, out = read(jsonl(tmp_path / "a.jsonl", rows), max_characters=2_000)
+    assert [document.sentences for document in documents] == [["One.", "Two."]]
+    assert [(bad["row"], bad["reason"]) for bad in quarantined(out)] == [(1, reason)]
+
+
 def test_the_offset_of_a_bad_byte_is_that_of_the_file(tmp_path: Path) -> None:
     data = b'{"text": "One. Two."}\n{"text": "Th\xffree. Four."}\n'
     (tmp_path / "a.jsonl").write_bytes(data)

@@ -58,6 +58,21 @@ def test_a_title_on_the_first_line_is_no_part_of_the_text(tmp_path: Path, end: s
     assert report.counterpart_sentences == 1
 
 
+def test_nor_is_it_where_the_title_alone_has_an_end_mark(tmp_path: Path) -> None:
+    row = {"title": "Do cats sleep?", "text": "Do cats sleep\nThey do. All day."}
+    report, [document], _ = read(jsonl(tmp_path / "a.jsonl", [row]), counterpart_column="title")
+    assert (document.sentences, report.counterpart_sentences) == (["They do.", "All day."], 1)
+
+
+def test_beside_ready_sentences_no_title_is_looked_for_in_the_text(tmp_path: Path) -> None:
+    row = {"title": "Cats sleep", "text": "Cats sleep\nAll day.", "lines": ["They sleep.", "So."]}
+    report, [document], _ = read(
+        jsonl(tmp_path / "a.jsonl", [row]),
+        counterpart_column="title", text_column="text", sentences_column="lines",
+    )  # fmt: skip
+    assert (document.sentences, report.counterpart_sentences) == (["They sleep.", "So."], 0)
+
+
 def test_empty_counterparts_are_none(tmp_path: Path) -> None:
     rows = [{"text": "A b. C d.", "title": title} for title in (None, "", "  ", "T")]
     report, documents, _ = read(jsonl(tmp_path / "a.jsonl", rows), counterpart_column="title")
@@ -98,7 +113,11 @@ def test_html_in_the_texts_is_warned_about(tmp_path: Path, caplog, text: str, to
     assert text.split()[0] in documents[-1].sentences[0]
 
 
-def test_repeated_documents_are_kept_and_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [3, 1_024])
+def test_repeated_documents_are_kept_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(documents_module, "BATCH_ROWS", at_once)
     rows = [{"text": "One. Two."}, {"text": "Three. Four."}, {"text": " One.  Two. "}] * 4
     report, documents, _ = read(jsonl(tmp_path / "a.jsonl", rows))
     assert (len(documents), report.duplicate_documents) == (12, 10)

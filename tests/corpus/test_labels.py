@@ -251,6 +251,7 @@ def test_a_label_that_no_file_can_hold_is_refused_as_a_counterpart_of_the_corpus
 ):
     rows = [pair(k, f"text {k}") for k in range(200)]
     rows[5], rows[6] = pair(5, "half a \ud83d pair"), pair(6, "x" * 10_001)
+    rows[7] = pair(7, "x" * 10_000)
     out = labelled(tmp_path, rows)
     aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
     assert aside["reason"] == ["encoding", "over-long"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.configs import ValidationConfig
@@ -72,6 +72,7 @@ def test_a_gate_share_of_nothing_is_named(tmp_path: Path):
 
 @settings(deadline=None, max_examples=40)
 @given(st.floats(0.05, 0.45), st.floats(0.05, 0.45), st.integers(0, 99))
+@example(0.45, 0.45, 0)  # the test split's share is the smallest
 def test_a_pool_large_enough_fills_every_split(validation: float, gate: float, salt: int):
     config = ValidationConfig(validation_share=validation, gate_share=gate)
     ids = [f"{salt} {k}" for k in range(pool_enough(config, gated=True))]
