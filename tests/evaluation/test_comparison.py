@@ -127,6 +127,15 @@ def test_two_tasks_of_as_many_other_examples_count_twice():
         assert found.high - found.low == pytest.approx((one.high - one.low) / 2**0.5, rel=0.1)
 
 
+def test_tasks_of_other_sizes_are_drawn_by_themselves():
+    """The same random numbers would lift both at once."""
+    pairs = [(hits(0.6, n), hits(0.0, n)) for n in (40, 41)]
+    widths = [one.high - one.low for one in (comparison(*pair) for pair in pairs)]
+    for found in averaged(pairs):
+        expected = np.mean(widths) / 2**0.5
+        assert found.high - found.low == pytest.approx(expected, rel=0.1)
+
+
 def test_a_share_and_a_correlation_of_the_same_examples_are_drawn_together():
     """A unit's gain in both at once makes the mean less sure than two that are drawn apart."""
     first, second = similarities(1.0), similarities(2.0, seed=1)

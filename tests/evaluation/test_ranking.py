@@ -6,7 +6,13 @@ import pytest
 from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.evaluation import ranking
 from sentemb_core.evaluation.metrics import UNRANKED
-from sentemb_core.evaluation.ranking import Relevant, counted_ranks, ranks_of_relevant, without
+from sentemb_core.evaluation.ranking import (
+    Relevant,
+    counted_ranks,
+    inner_products,
+    ranks_of_relevant,
+    without,
+)
 
 
 def one_each(items: list[int]) -> Relevant:
@@ -46,6 +52,17 @@ def test_among_equal_scores_the_larger_id_goes_first():
     ids = np.array([2, 0, 3, 1])
     found = ranks_of_relevant(same, same, one_each([0, 1, 2, 3]), ids)
     assert found.rank.tolist() == [2, 4, 1, 3]
+
+
+@pytest.mark.parametrize("dim", [16, 32, 384])
+@pytest.mark.parametrize("count", [3, 17, 65])
+def test_equal_candidates_score_equally_wherever_they_stand(dim: int, count: int):
+    """A matrix product alone rounds its last columns otherwise."""
+    rng = np.random.default_rng(0)
+    candidates = np.tile(rng.standard_normal((count, dim)).astype(np.float32), (2, 1))
+    queries = rng.standard_normal((5, dim)).astype(np.float32)
+    scores = inner_products(queries, candidates)(np.arange(5))
+    np.testing.assert_array_equal(scores[:, :count], scores[:, count:])
 
 
 def test_some_queries_rank_as_they_do_among_all_with_their_grades():
