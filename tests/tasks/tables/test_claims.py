@@ -127,6 +127,11 @@ def test_one_rival_that_is_ahead_is_enough_against_it():
     assert fate(ABOVE, {"a": 0.4, "b": 0.6, "c": 0.1}).fate == "does not hold"
 
 
+def test_one_that_is_ahead_is_enough_though_another_was_not_run():
+    found = fate(ABOVE, {"a": 0.4, "b": 0.6})
+    assert (found.fate, found.missing) == ("does not hold", ["c"])
+
+
 def test_equals_decide_nothing():
     found = fate(ABOVE, {"a": 0.5, "b": 0.5, "c": 0.1})
     assert found.fate == "not decided"
@@ -232,7 +237,8 @@ def test_a_seed_that_one_column_lacks_is_left_out_of_all():
 def test_columns_of_one_judge_are_of_the_same_units():
     """Else the same queries, drawn twice, would pass for twice as many."""
     claim = Claim(text="a above b", better="a", than=("b",))
-    one, two = Column(label="CR", judge="CR"), Column(label="again", judge="CR")
+    one = Column(label="CR", judge="CR", corpus="blog_usgov")
+    two = Column(label="again", judge="CR", corpus="news_reuters21578")
     told = findings({"a": 0.6, "b": 0.5})
     twice = [*told, *(finding.model_copy(update={"column": "again"}) for finding in told)]
     (alone,) = fate_of(claim, experiment(claim, columns=(one,)), cells_of(told)).rivals
