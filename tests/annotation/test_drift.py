@@ -72,7 +72,7 @@ def test_labels_of_float32_drift_nowhere_and_whole_documents_do(tmp_path: Path):
 @pytest.mark.parametrize("looked_at", [3, 8])
 def test_some_documents_of_a_corpus_in_shards_are_looked_at(tmp_path, monkeypatch, looked_at: int):
     """Two documents a shard: of some shards one is drawn, of others none."""
-    monkeypatch.setattr("sentemb_core.corpus.tokens.SHARD_SENTENCES", 12)
+    monkeypatch.setattr("sentemb_core.corpus.tokenise.SHARD_SENTENCES", 12)
     monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 1)
     monkeypatch.setattr("sentemb_core.annotation.drift.DOCUMENTS", looked_at)
     encoder = tiny.static()
