@@ -27,7 +27,7 @@ def read_labels(
     Each `source` is the SHA-256 of the bytes, of the corpus's and of the file's; where they lie
     does not matter.
     """
-    from sentemb_core.corpus.labels import REJECTED, write_with_labels
+    from sentemb_core.corpus.label_files import REJECTED, write_with_labels
 
     with written("documents") as draft:
         read = corpus.model_copy(update={"source": corpus_place})

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from sentemb_core.annotation.pairs import read_report
 from sentemb_core.corpus.benchmark import COUNTED, SIDES, Benchmark
-from sentemb_core.corpus.labels import REJECTED, LabelCounts
+from sentemb_core.corpus.label_files import REJECTED, LabelCounts
 from sentemb_core.corpus.tokenise import TokenReport
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.bootstrap import confidence_interval

@@ -1,0 +1,48 @@
+"""Documents with titles, as labels are made of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sentemb_core.configs import CorpusConfig, LabelsConfig
+from sentemb_core.corpus.documents import CorpusReport
+from sentemb_core.corpus.label_files import write_with_labels
+from sentemb_core.corpus.table import Document, DocumentWriter
+
+SHARE = 0.5
+
+WHOLE = CorpusConfig(source="nowhere")
+"""A corpus of which every row is a document: it is not read again."""
+
+
+def documents(count: int = 200) -> list[Document]:
+    body = ["It rains.", "It snows."]
+    return [
+        Document(f"d{k}", [*(f"{line} {k}" for line in body)], f"Title {k}", k)
+        for k in range(count)
+    ]
+
+
+def written(folder: Path, rows: list[Document]) -> Path:
+    folder.mkdir()
+    with DocumentWriter(folder / "documents.parquet") as writer:
+        for row in rows:
+            writer.write(row)
+    report = CorpusReport(documents=len(rows), quarantined={}, duplicate_document_ids=[])
+    (folder / "report.json").write_text(report.model_dump_json(), encoding="utf-8")
+    return folder
+
+
+def labelled(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """A corpus without counterparts, given those of a file."""
+    bare = [row._replace(counterpart=None) for row in documents(200)]
+    file = folder / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "out").mkdir()
+    config = LabelsConfig(source=str(file))
+    write_with_labels(written(folder / "corpus", bare), WHOLE, config, folder / "out")
+    return folder / "out"
+
+
+def pair(number: int, text: str) -> dict[str, Any]:
+    return {"doc_id": f"d{number}", "counterpart": text}
