@@ -44,10 +44,17 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
-ACCENTS = r"[\u0300-\u06FF\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF\uFE00-\uFE2F&&\p{Mn}]"
-"""Marks without which a word is the same: accents (Latin, Greek, Cyrillic), Hebrew points, Arabic
-vowels, how an emoji is drawn. Of Hindi, Thai or Japanese a mark is a letter; BERT's normalizer
-strips all marks, and one Hindi word in twenty became another one."""
+ACCENTS = (
+    r"[\u0300-\u036F\u0483-\u0487\u1AB0-\u1ABD\u1DC0-\u1DFF\u20D0-\u20DC\uFE20-\uFE2F"  # accents
+    r"\u0591-\u05BD\u05BF\u05C1\u05C2\u05C4\u05C5\u05C7"  # Hebrew points
+    r"\u0610-\u061A\u064B-\u065F\u0670\u06D6-\u06DC\u06DF-\u06E4\u06E7\u06E8\u06EA-\u06ED"  # Arabic
+    r"\uFE00-\uFE0F]"  # how an emoji is drawn
+)
+"""Marks without which a word is the same. Ranges are what every library of expressions reads.
+
+Of Hindi, Thai or Japanese a mark is a letter: BERT's normalizer strips these, too, and one Hindi
+word in twenty became another one.
+"""
 
 SPARE_POSITIONS = 10
 """Beyond max_length, of random weights: ESimCSE's views outgrow their sentences by up to 9."""
