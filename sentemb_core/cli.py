@@ -171,6 +171,7 @@ def annotate(
     sentences = sentences_of(checked_source(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
     from sentemb_core.encoder.unknown import unknown_tokens
+    from sentemb_core.report.drawing import lacks_letters
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
     from sentemb_core.store.disk import storage_errors
 
@@ -191,7 +192,8 @@ def annotate(
     else:
         console.show(cluster_table(graph, clusters, sentences))
         if picture:
-            console.show(f"Drawn: {picture}")
+            missing = "? stands for letters that its font lacks"
+            console.show(f"Drawn: {picture}{f' ({missing})' if lacks_letters(sentences) else ''}")
     return 0
 
 

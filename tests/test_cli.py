@@ -150,6 +150,15 @@ def test_one_document_is_drawn_with_its_clusters(call, model, corpus, tmp_path):
     assert picture.read_text().count("<svg") == 1
 
 
+def test_a_picture_says_that_its_font_lacks_letters(call, model, tmp_path):
+    file, picture = tmp_path / "news.jsonl", tmp_path / "graph.svg"
+    row = {"id": "d", "sentences": ["It rains.", "雨が降る。"]}
+    file.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    asked = ("--document", "d", "--picture", str(picture), "--id-column", "id")
+    said = call("annotate", model, str(file), *asked)[1]
+    assert f"Drawn: {picture} (? stands for letters that its font lacks)\n" in said
+
+
 def test_an_index_is_known_by_its_encoder_and_no_other(call, model, corpus, tmp_path):
     index, other = tmp_path / "index.parquet", tmp_path / "other"
     call("encode", model, corpus, str(index), "--by", "sentence", *COLUMNS)

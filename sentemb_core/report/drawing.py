@@ -4,7 +4,7 @@ No pyplot, so no global figure list; colours are the names of PALETTE, which the
 its own variables so that a figure follows the reader's light or dark mode (svg.py).
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -85,6 +85,11 @@ class Drawing:
 @cache
 def _glyphs() -> frozenset[int]:
     return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
+
+
+def lacks_letters(texts: Iterable[str]) -> bool:
+    """Whether figures show `?` for letters of these."""
+    return any(ord(c) not in _glyphs() for text in texts for c in "".join(text.split()))
 
 
 def drawable(label: str, longest: int = LONGEST_LABEL) -> str:
