@@ -1,8 +1,10 @@
 """Preset, TOML file and dotted overrides become one checked configuration."""
 
+import hashlib
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from functools import reduce
@@ -172,8 +174,14 @@ def called(tree: Json) -> Json:
 
 
 def name_after(source: str) -> str:
-    """The name of a file, a folder or a data set, in the letters that a model's name may have."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", Path(source).absolute().stem).strip("-_")[:64]
+    """The name of a file, a folder or a data set, in the letters that a model's name may have.
+
+    Of a name without any, a digest: two such corpora are two models.
+    """
+    stem = Path(source).absolute().stem
+    plain = "".join(c for c in unicodedata.normalize("NFKD", stem) if not unicodedata.combining(c))
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-_")[:64]
+    return name or (f"corpus-{hashlib.sha256(stem.encode()).hexdigest()[:8]}" if stem else "")
 
 
 def placed(tree: Json) -> Json:

@@ -36,7 +36,8 @@ def test_a_source_alone_is_a_run_from_nothing():
         ("owner/ag_news", "ag_news"),
         ("_x-.csv", "x"),
         ("9" * 80, "9" * 64),
-        ("日本.jsonl", "sentemb"),
+        ("Süddeutsche (März).jsonl", "Suddeutsche-Marz"),
+        ("日本.jsonl", "corpus-cf2abf0c"),
     ],
 )
 def test_a_run_without_a_name_is_called_as_its_corpus_is(source: str, name: str):
