@@ -70,20 +70,25 @@ class CorpusReport(Value):
 
     def summary(self) -> str:
         """One line for the log."""
-        bad = ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
         read = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}"
+        bad = self.told_reasons() or "none"
         again = counted(self.duplicate_documents, "document")
         return (
-            f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad or 'none'}; dropped: "
+            f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad}; dropped: "
             f"{self.duplicate_sentences:,} repeated and "
             f"{counted(self.counterpart_sentences, 'counterpart sentence')}; {self.left_out:,} too "
             f"short, {self.not_drawn:,} not drawn; kept, though equal to an earlier one: {again}"
         )
 
     def told_refused(self) -> str:
-        """How many rows were refused, before the place that says why."""
+        """How many rows were refused, for which reasons, before the place that says where."""
         refused = sum(self.quarantined.values())
-        return f"{refused:,} of {counted(self.rows_read, 'row')} refused, and why"
+        rows = counted(self.rows_read, "row")
+        return f"{refused:,} of {rows} refused ({self.told_reasons()}), and why"
+
+    def told_reasons(self) -> str:
+        """Each reason to refuse a row, behind the number of rows it was found in."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
 
 
 def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> CorpusReport:
