@@ -37,7 +37,7 @@ def read_labels(
         require_unchanged(corpus_place, corpus)
         require_unchanged(place, config)
     if refused:
-        log.warning("refused labels and why: %s", opened(draft.ref) / REJECTED)
+        log.warning("labels kept aside, with their reasons: %s", opened(draft.ref) / REJECTED)
     return draft.ref
 
 

@@ -260,7 +260,7 @@ def test_refused_rows_lie_beside_the_vectors(call, model, tmp_path):
     code, _, words = call("encode", model, str(source), str(out), *columns)
     refused = tmp_path / "vectors.parquet.quarantine.parquet"
     assert code == 0
-    assert f"3 of 9 rows refused (3 nul), and why: {refused}" in words
+    assert f"3 of 9 rows refused (3 nul), with their places: {refused}" in words
     assert pq.read_table(refused)["reason"].to_pylist() == ["nul"] * 3
     source.write_text("".join(json.dumps(row) + "\n" for row in rows if row["text"] != "\0"))
     code, _, _ = call("encode", model, str(source), str(out), "--overwrite", *columns)

@@ -124,7 +124,7 @@ def test_documents_without_a_counterpart_are_counted_and_ask_nothing(tmp_path: P
     read(tmp_path, *reversed(rows), counterpart_column="title")
     with caplog.at_level(logging.WARNING):
         report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    assert "3 of 12 documents have no counterpart" in caplog.text
+    assert "3 of 12 documents without a counterpart" in caplog.text
     assert (report.n_candidates, sum(report.n_queries.values())) == (9, 9)
 
 

@@ -223,7 +223,7 @@ def _with_counterpart(documents: Path) -> Iterator[PoolEntry]:
         first += len(batch)
     if 0 < silent < first:
         what = "label" if documents.with_name(COUNTED).exists() else "counterpart"
-        log.warning("%d of %d documents have no %s: they ask nothing", silent, first, what)
+        log.warning("%d of %d documents without a %s: they ask nothing", silent, first, what)
 
 
 def _with_halves(documents: Path) -> Iterator[PoolEntry]:

@@ -81,10 +81,10 @@ class CorpusReport(Value):
         )
 
     def told_refused(self) -> str:
-        """How many rows were refused, for which reasons, before the place that says where."""
+        """How many rows were refused, for which reasons, before the file that has them."""
         refused = sum(self.quarantined.values())
         rows = counted(self.rows_read, "row")
-        return f"{refused:,} of {rows} refused ({self.told_reasons()}), and why"
+        return f"{refused:,} of {rows} refused ({self.told_reasons()}), with their places"
 
     def told_reasons(self) -> str:
         """Each reason to refuse a row, behind the number of rows it was found in."""
@@ -147,7 +147,7 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
         )
     if alone:
         log.warning(
-            "%d of %d documents have one sentence: methods that pair two sentences of a document "
+            "%d of %d documents of one sentence: methods that pair two sentences of a document "
             "learn nothing from them and take no negative from them. They are encoded and "
             "evaluated like any other.", alone, report.documents,
         )  # fmt: skip

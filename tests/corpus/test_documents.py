@@ -260,7 +260,7 @@ def test_the_report_is_written_and_said(tmp_path: Path, caplog: pytest.LogCaptur
         report, _, out = read(jsonl(tmp_path / "a.jsonl", [*texts(9), {"text": "Alone."}, b"x"]))
     assert CorpusReport.model_validate_json((out / "report.json").read_text()) == report
     assert "10 documents, 28 sentences from 11 rows; quarantined: 1 broken-row" in caplog.text
-    assert "1 of 10 documents have one sentence: methods that pair two " in caplog.text
+    assert "1 of 10 documents of one sentence: methods that pair two " in caplog.text
     assert "learn nothing from them and take no negative from them. They are enc" in caplog.text
 
 

@@ -39,7 +39,7 @@ def test_documents_of_no_label_are_told_as_such(tmp_path: Path, caplog: pytest.L
     out = labelled(tmp_path, [pair(k, f"text {k}") for k in range(150)])
     (tmp_path / "benchmark").mkdir()
     write_benchmark(out / "documents.parquet", ValidationConfig(), tmp_path / "benchmark")
-    assert "50 of 200 documents have no label: they ask nothing" in caplog.text
+    assert "50 of 200 documents without a label: they ask nothing" in caplog.text
 
 
 def test_the_counts_are_of_the_documents_that_were_written(tmp_path: Path):

@@ -255,7 +255,8 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     assert report.quarantine.rows[1].excerpt == ""
     assert pq.read_table(report.quarantine.file).num_rows == 3
     why = "1 bad-id, 1 broken-row, 1 duplicate-id"
-    told = f"3 of {len(lines) + 3} rows refused ({why}), and why: {report.quarantine.file}"
+    rows = f"3 of {len(lines) + 3} rows"
+    told = f"{rows} refused ({why}), with their places: {report.quarantine.file}"
     assert told in caplog.messages
     assert told in closing_words(outcome, seed=0), "a line among many is overlooked"
 
