@@ -1,5 +1,7 @@
 """One step's gradients: cached, chunked or plain, they are the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from torch import nn
 from sentemb_core.configs import TrainingConfig
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.padding import padded
+from sentemb_core.heads.projection import projection
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
@@ -58,6 +61,18 @@ def test_without_dropout_any_chunk_gives_the_plain_gradients(chunk):
     loss, cached = gradients_of(job, batch, chunk)
     assert loss == pytest.approx(plain_loss, abs=1e-6)
     assert largest_difference(plain, cached) < 5e-6  # other groups, other order of sums
+
+
+@pytest.mark.parametrize("chunk", [1, 5])
+def test_a_head_drops_the_same_whatever_the_chunk(chunk):
+    """What draws behind the passes does not hang on how many they were."""
+    job, batch = job_and_batch(tiny.bert(dropout=0.0), head=False)
+    job = replace(job, learner=Learner(job.learner.encoder, projection(16)))
+    plain_loss, plain = gradients_of(job, batch, None)
+    loss, cached = gradients_of(job, batch, chunk)
+    assert loss == pytest.approx(plain_loss, abs=1e-6)
+    assert largest_difference(plain, cached) < 5e-6
+    assert gradients_of(job, batch, None, step=6)[0] != pytest.approx(plain_loss, abs=1e-3)
 
 
 def encoding(job, batch, groups, *, replay):
