@@ -144,6 +144,14 @@ def test_a_batch_prefers_distinct_documents():
     assert np.mean(ours) > np.mean(plain) + 3
 
 
+def test_a_long_document_is_spread_over_the_whole_epoch():
+    """Of 80 pairs, 40 are of one document: about half of every batch."""
+    sampler = pair_batches(unique_corpus([41, *[2] * 40]), 8)
+    for step in range(sampler.batches_per_epoch):
+        documents = sampler.batch(step).views["anchor"].document
+        assert 1 <= (documents == 0).sum() <= 7
+
+
 def test_a_batch_prefers_labels_of_distinct_documents():
     """Eight documents of three labels each: in batches of eight all differ."""
     corpus = replace(unique_corpus([2] * 24), originals=np.repeat(np.arange(0, 24, 3), 3))
@@ -271,6 +279,7 @@ def test_documents_of_one_sentence_give_no_pair():
         pair_batches(unique_corpus([1] * 5), 4)
     with pytest.raises(EmptyPairsError, match="found 2 of 202"):
         pair_batches(unique_corpus([1] * 200 + [2, 2]), 2)
+    assert pair_batches(unique_corpus([2, 2] + [1] * 200, range(60, 202)), 2), "2 of 60 are enough"
 
 
 def test_a_batch_larger_than_the_data_shrinks_with_a_warning(caplog):
