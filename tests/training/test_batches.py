@@ -279,6 +279,8 @@ def test_documents_of_one_sentence_give_no_pair():
         pair_batches(unique_corpus([1] * 5), 4)
     with pytest.raises(EmptyPairsError, match="found 2 of 202"):
         pair_batches(unique_corpus([1] * 200 + [2, 2]), 2)
+    with pytest.raises(EmptyPairsError, match="found 0 of 0"):
+        pair_batches(unique_corpus([3, 3], held_out=(0, 1)), 2)
     assert pair_batches(unique_corpus([2, 2] + [1] * 200, range(60, 202)), 2), "2 of 60 are enough"
 
 

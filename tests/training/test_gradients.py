@@ -124,6 +124,7 @@ def test_the_loop_replays_dropout_by_itself():
     assert largest_difference(first, second) == 0
     other_loss, _ = gradients_of(job, batch, 4, step=6)
     assert other_loss != first_loss
+    assert gradients_of(replace(job, seed=8), batch, 4)[0] != first_loss
 
 
 def test_bfloat16_is_used_in_both_passes_of_a_gradient_cache():
