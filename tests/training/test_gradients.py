@@ -196,6 +196,16 @@ def test_an_adversarial_view_takes_its_step_under_the_dropout_of_its_gradient(se
     assert (done.vectors["anchor"] - done.vectors["positive"]).norm(dim=1).min() > 1e-2
 
 
+def test_in_bfloat16_the_loss_that_moves_an_adversarial_view_is_float32_too():
+    settings = {"name": "consert", "first": ("adversarial",)}
+    job, batch = job_and_batch(tiny.bert(), head=False, method=settings, bfloat16=True)
+    seen = []
+    job.learner.head.register_forward_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
+    job.run(batch, 0, None)
+    assert len(seen) > 1
+    assert not any(seen)
+
+
 @given(
     st.lists(st.integers(1, 32), min_size=1, max_size=60),
     st.integers(0, 200),
