@@ -1,5 +1,9 @@
 """All networks together under the loop: chunked, interrupted, and dropped at the end."""
 
+import math
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -23,6 +27,7 @@ from sentemb_core.pairs import sources
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of, train
+from sentemb_core.views.batch import IGNORED
 from sentemb_core.views.masked import Masking, with_masked_inputs
 from sentemb_core.views.sentences import first, second
 from tests import tiny
@@ -121,21 +126,39 @@ def test_chunks_give_the_gradients_of_the_whole(chunk, head):
     method = everything(head=head)
     learner = learner_of(method, made.encoder(pooling="mean"), seed=1)
     batch = sampler_of(method).batch(0)
-    found = []
+    weighted = {**method.terms, **method.sample_terms}
+    found, told = [], []
     for size in (None, chunk):
         for module in learner.modules:
             module.zero_grad()
-        loss = GradientJob(learner, method, False, seed=7).run(batch, 0, size).loss
+        done = GradientJob(learner, method, False, seed=7).run(batch, 0, size)
+        terms = {name: done.metrics[name] for name in weighted}
+        added_up = sum(weighted[name][0] * value for name, value in terms.items())
+        assert done.loss == pytest.approx(added_up, rel=1e-6)
+        told.append(terms)
         weights = [weight for module in learner.modules for weight in module.parameters()]
-        found.append((loss, [None if w.grad is None else w.grad.clone() for w in weights]))
+        found.append((done.loss, [None if w.grad is None else w.grad.clone() for w in weights]))
     (plain, whole), (cached, parts) = found
     assert cached == pytest.approx(plain, rel=1e-6)
+    assert told[1] == pytest.approx(told[0], rel=1e-5)
     largest = max(gradient.abs().max() for gradient in whole if gradient is not None)
     for one, other in zip(whole, parts, strict=True):
         if one is None or other is None:
             assert one is other
         else:
             assert (one - other).abs().max() < 1e-5 * largest
+
+
+def test_a_batch_in_which_nothing_is_hidden_has_no_loss_of_hidden_tokens():
+    method = everything()
+    learner = learner_of(method, made.encoder(pooling="mean"), seed=1)
+    batch = sampler_of(method).batch(0)
+    anchor = batch.views["anchor"]
+    nothing = [np.full_like(row, IGNORED) for row in anchor.targets]
+    batch = replace(batch, views={**batch.views, "anchor": replace(anchor, targets=nothing)})
+    done = GradientJob(learner, method, False, seed=7).run(batch, 0, None)
+    assert math.isfinite(done.loss)
+    assert done.metrics["late"] == 0
 
 
 def trained(work, *, stop=None):
