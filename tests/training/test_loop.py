@@ -19,6 +19,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
+from torch import nn
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -268,6 +269,17 @@ def test_two_runs_of_one_seed_are_equal_and_of_two_seeds_are_not(tmp_path):
         for k, seed in enumerate([1, 1, 2])
     ]
     assert runs[0] == runs[1] != runs[2]
+
+
+def test_a_fresh_head_is_drawn_by_the_seed_alone():
+    method = method_for(config_of(method="esimcse").method, tiny.bert())
+    heads = []
+    for seed in (1, 1, 2):
+        torch.rand(1)
+        weights = learner_of(method, tiny.bert(), seed).head.parameters()
+        heads.append(nn.utils.parameters_to_vector(weights))
+    assert heads[0].equal(heads[1])
+    assert not heads[0].equal(heads[2])
 
 
 def test_a_run_leaves_the_random_state_and_the_threads_of_its_caller_alone(tmp_path):
@@ -530,6 +542,7 @@ def test_an_encoder_drops_out_in_training_where_its_method_wants_it_also_after_a
     )
     assert 0 < passes[0] < passes[1], "each step reads its batch"
     assert {*modes} == {drops}
+    assert not any(module.training for module in encoder.modules()), "it is served without"
 
 
 def test_the_gradient_is_clipped_to_the_norm_and_reported_before(tmp_path):
