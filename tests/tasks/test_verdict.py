@@ -1,5 +1,7 @@
 """What a run says of itself: on which split, against what, and what it did not learn."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,15 @@ def test_an_initialiser_that_cost_more_than_was_gained_is_named(monkeypatch: pyt
     assert f"{words} began after conpono: without it" in said(2, monkeypatch, start=0.6)
     assert "judged higher" not in said(2, monkeypatch)
     assert "judged higher" not in said(1, monkeypatch, [ROWS[0], ROWS[2]], start=0.6)
+    rounds = [ROWS[0], row("round", "round 1"), row("round", "tuned", before="round 1")]
+    assert "judged higher" not in said(2, monkeypatch, rounds, start=0.6), "a round is none"
+
+
+def test_recall_is_that_of_documents_for_their_counterparts(monkeypatch: pytest.MonkeyPatch):
+    there, back = SimpleNamespace(recall_at_5=0.4), SimpleNamespace(recall_at_5=0.2)
+    split = SimpleNamespace(document_to_counterpart=there, counterpart_to_document=back)
+    monkeypatch.setattr(verdict, "scores_of", lambda _: {"validation": None, "test": split})
+    assert verdict.recall(ref("scores"), "test") == 0.4
 
 
 def test_a_condenser_stage_that_cost_something_is_no_initialiser_that_may_be_left_out(
