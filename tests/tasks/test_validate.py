@@ -37,6 +37,10 @@ def test_validation_alone_decides(monkeypatch: pytest.MonkeyPatch):
         ({}, "halves of documents"),
         ({"corpus.counterpart_column": "title"}, "the texts of column 'title'"),
         ({"training.method": "fine_tune"}, ""),
+        (
+            {"training.method": "fine_tune", "corpus.counterpart_column": "title"},
+            "the texts of column 'title'",
+        ),
         ({"labels.source": None}, ""),
     ],
 )
