@@ -459,6 +459,15 @@ def test_the_head_is_in_the_checkpoint_and_not_in_the_encoder(tmp_path):
     assert not encoder.training
 
 
+def test_what_a_method_holds_still_does_not_move_and_may_learn_again_afterwards(tmp_path):
+    encoder, fresh = tiny.bert(), tiny.bert()
+    trained(config_of(method="sg_opt", steps=2), tmp_path, encoder=encoder)
+    pairs = zip(encoder.named_parameters(), fresh.parameters(), strict=True)
+    still = {name for (name, weight), before in pairs if weight.equal(before)}
+    assert still == {name for name, _ in fresh.named_parameters() if "embeddings." in name}
+    assert all(weight.requires_grad for weight in encoder.parameters())
+
+
 def test_the_best_weights_come_back_and_patience_ends_the_run(tmp_path):
     told = iter([0.1, 0.5, 0.4, 0.5, 0.9])
     kept = []
