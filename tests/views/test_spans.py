@@ -53,6 +53,17 @@ def test_spans_lie_in_the_document_and_positives_near_their_anchor(sampling, spa
             }[sampling.where]
 
 
+@pytest.mark.parametrize(
+    ("anchor", "starts"),
+    [((8, 12), range(5, 13)), ((1, 4), range(5)), ((16, 20), range(13, 18))],
+    ids=["in the middle", "at the beginning", "at the end"],
+)
+def test_any_place_is_drawn_at_which_a_positive_touches_its_anchor(anchor, starts):
+    sampling = SpanSampling(anchors=1, positives=200, shortest=3, longest=3)
+    drawn = positives_of(anchor, 20, sampling, np.random.default_rng(0))
+    assert {*drawn[:, 0].tolist()} == {*starts}
+
+
 @given(samplings(), st.integers(0, 30), st.integers(0, 999))
 @settings(deadline=None, max_examples=80)
 def test_anchors_are_as_far_apart_as_the_longest_span(sampling, spare, seed):
