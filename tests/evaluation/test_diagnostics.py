@@ -83,6 +83,14 @@ def test_a_handful_of_hundreds_of_dimensions_is_a_collapse_and_a_tenth_is_none(u
     assert shape.collapsed == collapsed
 
 
+def test_vectors_near_one_line_are_a_collapse_however_few_their_dimensions():
+    """They point both ways, so that their cosine tells nothing."""
+    shape = shape_of(gaussian(500, 8) @ np.diag([1, 0.1] + 6 * [0]).astype(np.float32), seed=0)
+    assert shape.mean_cosine == pytest.approx(0, abs=0.05)
+    assert shape.effective_rank == pytest.approx(1.7, abs=0.2)
+    assert shape.collapsed
+
+
 def test_the_alarm_is_silent_for_a_common_direction_beside_which_texts_still_differ():
     assert not shape_of(0.5 + gaussian(500, 64), seed=0).collapsed
 

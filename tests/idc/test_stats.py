@@ -35,6 +35,7 @@ def test_the_numbers_of_a_small_annotation():
 def test_held_out_documents_are_not_counted():
     found = cluster_statistics(LABELS, OFFSETS, np.array([True, False, False, True]))
     assert found.document_sizes == {2: 1, 1: 1}
+    assert found.giving_documents == 1
     assert found.kept_share == 1
 
 
