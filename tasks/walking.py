@@ -12,13 +12,13 @@ from pydantic import BaseModel
 from sentemb_core.configs import RunConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
-from sentemb_core.store.stages import Stage
+from sentemb_core.store.stages import Stage, StageKey
 from sentemb_core.store.status import Earlier, Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
 PENDING = "0" * 32
-"""How the digest of an artifact begins that a plan does not know yet; the rest is its origin."""
+"""How the digest begins of an artifact that a plan does not know yet; the rest is its own."""
 
 
 def is_pending(ref: ArtifactRef) -> bool:
@@ -45,7 +45,7 @@ class Plan:
         self.next_key = ""
         """Digest of the first stage's key that misses."""
         self._first: dict[str, tuple[str, Record | None]] = {}
-        """Origin of a stage's result -> the part that has it first, and its record on a hit."""
+        """Digest of a stage's key -> the part that has it first, and its record on a hit."""
 
     def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
         """The recorded result on a hit; else a stand-in, by which later stages know their place.
@@ -53,22 +53,21 @@ class Plan:
         Raises:
             Undecided: the stage misses and gives out more than references.
         """
-        origin = sha256(f"{stage.name}{sorted(arguments.items())}".encode()).hexdigest()
-        if origin in self._first:
-            where, record = self._first[origin]
+        key = stage.key(arguments)
+        if key.digest in self._first:
+            where, record = self._first[key.digest]
             self.told.append(Status(stage.name, "SAME", where or "above", _part.get()))
         else:
-            record = self._looked_up(stage, arguments)
-            self._first[origin] = _part.get(), record
-        return stage.result(record) if record else _pending(stage, origin)
+            record = self._looked_up(stage, arguments, key)
+            self._first[key.digest] = _part.get(), record
+        return stage.result(record) if record else _pending(stage, key)
 
-    def _looked_up(self, stage: Stage, arguments: dict[str, Any]) -> Record | None:
+    def _looked_up(self, stage: Stage, arguments: dict[str, Any], key: StageKey) -> Record | None:
         """The record on a hit; told is what the stage would do."""
         waiting_for = [ref.kind for ref in refs_in(arguments) if is_pending(ref)]
         if waiting_for:
             self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
             return None
-        key = stage.key(arguments)
         found = stage.look_up(self.store, key)
         told = status_of(stage.name, key, found, self.earlier)
         why = in_settings(told.why, stage.name, arguments, self.config)
@@ -91,11 +90,11 @@ def step_kept(store: Store, stage: str, key: str) -> int:
     return last_step(folder)
 
 
-def _pending(stage: Stage, origin: str) -> Any:
+def _pending(stage: Stage, key: StageKey) -> Any:
     """What a stage would give out, each artifact told from all others of the plan."""
 
     def ref(field: str = "") -> ArtifactRef:
-        rest = sha256(f"{origin}{field}".encode()).hexdigest()[len(PENDING) :]
+        rest = sha256(f"{key.digest}{field}".encode()).hexdigest()[len(PENDING) :]
         return ArtifactRef(kind=stage.name[:40], digest=PENDING + rest, size=0)
 
     if stage.returns is ArtifactRef:

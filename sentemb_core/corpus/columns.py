@@ -105,9 +105,13 @@ def used_columns(config: CorpusConfig, found: Iterable[str]) -> Columns:
 
 def _as_found(name: str, found: list[str]) -> str:
     """The name, or the first column that differs from it in nothing but composed letters."""
-    composed = unicodedata.normalize("NFC", name)
-    alike = [column for column in found if unicodedata.normalize("NFC", column) == composed]
+    alike = [column for column in found if composed(column) == composed(name)]
     return name if name in found or not alike else alike[0]
+
+
+def composed(text: str) -> str:
+    """With composed letters (NFC): equal for names that look alike however they are written."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _told(columns: Columns, name: str, found: list[str]) -> str:

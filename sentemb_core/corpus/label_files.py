@@ -6,7 +6,6 @@ item.
 
 import logging
 import shutil
-import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import COUNTED, unit_hash
 from sentemb_core.corpus.checks import usable_counterpart
-from sentemb_core.corpus.columns import Row, row_id
+from sentemb_core.corpus.columns import Row, composed, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
@@ -259,7 +258,7 @@ def _way_to_ids(unknown: list[str], known: list[str]) -> str:
     """Row numbers for ids mean a corpus without an id column; else the labels' may be wrong."""
     if known[:2] == [row_id(number) for number in range(len(known[:2]))]:
         return "Name the corpus's id column with --id-column."
-    if set(map(_composed, unknown)).intersection(map(_composed, known)):
+    if set(map(composed, unknown)).intersection(map(composed, known)):
         return (
             "They look like ids of the corpus, which has their accents composed otherwise (NFC, "
             "NFD): write both in one form."
@@ -268,10 +267,6 @@ def _way_to_ids(unknown: list[str], known: list[str]) -> str:
         "The ids of the corpus are those of --id-column, the ones of the labels those of --set "
         "labels.id_column=...: check both, or repair the file."
     )
-
-
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
 
 
 def _as_corpus(config: LabelsConfig) -> CorpusConfig:

@@ -1,6 +1,7 @@
 """Documents with titles, as labels are made of."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,11 @@ def written(folder: Path, rows: list[Document]) -> Path:
     return folder
 
 
-def labelled(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """A corpus without counterparts, given those of a file."""
-    bare = [row._replace(counterpart=None) for row in documents(200)]
+def labelled(
+    folder: Path, rows: list[dict[str, Any]], corpus: Sequence[Document] | None = None
+) -> Path:
+    """A corpus (else 200 documents), whatever its counterparts were, given those of a file."""
+    bare = [row._replace(counterpart=None) for row in corpus or documents(200)]
     file = folder / "labels.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (folder / "out").mkdir()

@@ -271,32 +271,16 @@ def test_of_a_folder_every_file_has_its_id_whatever_is_in_it(tmp_path: Path):
 
 
 def test_ids_that_only_look_like_those_of_the_corpus_are_told(tmp_path: Path):
-    (tmp_path / "out").mkdir()
     rows = [row._replace(doc_id=f"Süd {row.source_row}") for row in documents(9)]
-    file = tmp_path / "labels.jsonl"
-    apart = unicodedata.normalize("NFD", "Süd 5")
-    file.write_text(json.dumps({"doc_id": apart, "counterpart": "text"}), encoding="utf-8")
+    apart = {"doc_id": unicodedata.normalize("NFD", "Süd 5"), "counterpart": "text"}
     with pytest.raises(UnknownLabelsError, match=r"look like ids of the corpus.* in one form\.$"):
-        write_with_labels(
-            written(tmp_path / "corpus", rows),
-            WHOLE,
-            LabelsConfig(source=str(file)),
-            tmp_path / "out",
-        )
+        labelled(tmp_path, [apart], rows)
 
 
 def test_a_corpus_whose_ids_are_row_numbers_is_told_to_name_its_ids(tmp_path: Path):
-    (tmp_path / "out").mkdir()
     rows = [row._replace(doc_id=f"row-{row.source_row}") for row in documents(3)]
-    file = tmp_path / "labels.jsonl"
-    file.write_text(json.dumps(pair(1, "text")))
     with pytest.raises(UnknownLabelsError, match=r"Name the corpus's id column with --id-column"):
-        write_with_labels(
-            written(tmp_path / "corpus", rows),
-            WHOLE,
-            LabelsConfig(source=str(file)),
-            tmp_path / "out",
-        )
+        labelled(tmp_path, [pair(1, "text")], rows)
 
 
 def test_an_empty_file_is_refused(tmp_path: Path):
