@@ -76,7 +76,9 @@ def own_vectors(
     with torch.inference_mode():
         for first in range(0, len(tokens), AT_ONCE):
             part = tokens[first : first + AT_ONCE]
-            pooled = reader(learner, *padded(part, learner.encoder.pad_id), False).pooled
+            ids, mask = padded(part, learner.encoder.pad_id)
+            mask = mask if mask is None else mask.to(learner.encoder.device)
+            pooled = reader(learner, ids.to(learner.encoder.device), mask, False).pooled.cpu()
             if pooled.ndim == 3:  # of every token, with zeros behind a text
                 pooled = pooled.sum(dim=1) / torch.tensor([len(row) for row in part])[:, None]
             found.append(pooled.float())
