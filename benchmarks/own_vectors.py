@@ -1,6 +1,6 @@
 """SNCSE and IS-BERT by the vectors that they train, beside the one that is saved: RESULTS.md.
 
-    python -m benchmarks.own_vectors minilm --write    # half an hour of one thread
+    python -m benchmarks.own_vectors minilm --write    # an hour of one thread
 
 SNCSE trains the state at [MASK] in a prompt, IS-BERT the mean of what its convolutions make of the
 tokens. A saved encoder has neither, prompt or convolutions: its vector is the mean of its tokens.
@@ -21,14 +21,12 @@ from jaxtyping import Float32, Int64
 from benchmarks.main_job import RESULTS
 from flows.environment import prepare
 from flows.method_table import STS, MethodTable, Start
-from flows.reproduce import Block, block_of
+from flows.reproduce import block_of
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
-from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.padding import padded
 from sentemb_core.evaluation.sts import StsPairs, cosines, read_sts, similarities, spearman
 from sentemb_core.experiments import Train
-from sentemb_core.method_settings import AnyMethod
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, Method, Reader
 from sentemb_core.pairs.documents import Tokens
@@ -71,60 +69,55 @@ def own_vectors(
     rows = judged.document_of
     draw = Draw(rows, rows, rows)
     tokens = method.views[view](judged, draw, np.random.default_rng(0)).tokens
-    reader = cast(Reader, method.readers[view])
+    reader, device = cast(Reader, method.readers[view]), learner.encoder.device
     found: list[torch.Tensor] = []
     with torch.inference_mode():
         for first in range(0, len(tokens), AT_ONCE):
             part = tokens[first : first + AT_ONCE]
             ids, mask = padded(part, learner.encoder.pad_id)
-            mask = mask if mask is None else mask.to(learner.encoder.device)
-            pooled = reader(learner, ids.to(learner.encoder.device), mask, False).pooled.cpu()
+            mask = None if mask is None else mask.to(device)
+            pooled = reader(learner, ids.to(device), mask, False).pooled.cpu()
             if pooled.ndim == 3:  # of every token, with zeros behind a text
                 pooled = pooled.sum(dim=1) / torch.tensor([len(row) for row in part])[:, None]
             found.append(pooled.float())
     return torch.cat(found).numpy()
 
 
-def own_similarities(
+def correlations(
     learner: Learner, method: Method, view: str, pairs: StsPairs
-) -> Float32[np.ndarray, " pairs"]:
-    vectors = own_vectors(learner, method, view, [*pairs.first, *pairs.second])
-    return cosines(vectors[: len(pairs)], vectors[len(pairs) :])
+) -> tuple[float, float]:
+    """Spearman 'all' of the mean of the tokens, and of the method's own vectors."""
+    for module in learner.modules:
+        module.eval()
+    own = own_vectors(learner, method, view, [*pairs.first, *pairs.second])
+    both = similarities(learner.encoder, pairs), cosines(own[: len(pairs)], own[len(pairs) :])
+    mean, trained = (spearman(similarity, pairs.gold) for similarity in both)
+    return mean, trained
 
 
-def scores(data: str, start: Start, seed: int) -> Iterator[tuple[str, list[float]]]:
+def scores(data: str, start: Start, seed: int) -> Iterator[tuple[str, tuple[float, ...]]]:
     """Row -> Spearman 'all' on each set, before a training and after it."""
     judges = [read_sts(*(Path(data) / file for file in task.files)) for task in STS.values()]
     for row, (view, told) in OWN.items():
         table = MethodTable(data=data, corpora=("plain_sentences",), methods=(row,))
         config = table.training_of(Train(method=table.method_of(row)), start, seed)
         block = block_of(table, "plain_sentences", start, seed)
-        learner, method = fresh(block, config.method, seed)
-        for when in (f"start of {row}", row):
-            if when == row:
-                corpus = TokenCorpus.open(opened(block.sentences))
-                with tempfile.TemporaryDirectory() as work:
-                    train(
-                        learner, method, corpus_sampler(config, method, corpus), config, Path(work)
-                    )
-            learner.encoder.eval()
-            learner.networks.eval()
-            mean = [spearman(similarities(learner.encoder, one), one.gold) for one in judges]
-            own = [
-                spearman(own_similarities(learner, method, view, one), one.gold) for one in judges
-            ]
+        encoder = load_encoder(opened(block.start))
+        method = method_for(config.method, encoder)
+        learner = learner_of(method, encoder, seed)
+        before = [correlations(learner, method, view, pairs) for pairs in judges]
+        sampler = corpus_sampler(config, method, TokenCorpus.open(opened(block.sentences)))
+        with tempfile.TemporaryDirectory() as work:
+            train(learner, method, sampler, config, Path(work))
+        after = [correlations(learner, method, view, pairs) for pairs in judges]
+        for when, found in ((f"start of {row}", before), (row, after)):
+            mean, own = zip(*found, strict=True)
             yield f"{when}, mean of its tokens", mean
             yield f"{when}, {told}", own
 
 
-def fresh(block: Block, settings: AnyMethod, seed: int) -> tuple[Learner, Method]:
-    encoder: Encoder = load_encoder(opened(block.start))
-    method = method_for(settings, encoder)
-    return learner_of(method, encoder, seed), method
-
-
 def table(data: str, start: Start, seeds: list[int]) -> str:
-    found: dict[str, list[list[float]]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     with without_prefect(Store.default()):
         for seed in seeds:
             for row, values in scores(data, start, seed):

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from benchmarks.own_vectors import OWN, own_vectors
-from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.method_settings import ISBERT, SNCSE
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner
@@ -16,11 +15,11 @@ TEXTS = ["w5 w6 w7", "w8", "w9 w10 w11 w12"]
 PROMPT = {"before": "w20", "before_positive": "w21", "behind": "w22", "end": "w23"}
 
 
-def at_mask(encoder: Encoder, text: str) -> torch.Tensor:
+def at_mask(learner: Learner, text: str) -> torch.Tensor:
     """The last state at [MASK] of `w20 TEXT w22 [MASK] w23`."""
-    (content,) = encoder.tokenise([text])
+    (content,) = learner.encoder.tokenise([text])
     row = [content[0], 20, *content[1:-1], 22, MASK, 23, content[-1]]
-    states = encoder.read(torch.tensor([row]), None, layers=True).layers[-1]
+    states = learner.encoder.read(torch.tensor([row]), None, layers=True).layers[-1]
     return states[0, row.index(MASK)]
 
 
@@ -31,14 +30,15 @@ def by_convolutions(learner: Learner, text: str) -> torch.Tensor:
     return learner.networks["cnn"](states, torch.ones_like(ids))[0].mean(dim=0)
 
 
-@pytest.mark.parametrize("settings", [SNCSE(**PROMPT), ISBERT()], ids=list(OWN))
-def test_own_vectors_are_those_of_a_slow_loop_over_texts(settings):
+@pytest.mark.parametrize(
+    ("settings", "slow"), [(SNCSE(**PROMPT), at_mask), (ISBERT(), by_convolutions)], ids=list(OWN)
+)
+def test_own_vectors_are_those_of_a_slow_loop_over_texts(settings, slow):
     encoder = bert()
     method = method_for(settings, encoder)
     learner = learner_of(method, encoder, 0)
     encoder.eval()
     found = own_vectors(learner, method, OWN[settings.name][0], TEXTS)
     with torch.no_grad():
-        one = at_mask if settings.name == "sncse" else None
-        slow = [one(encoder, text) if one else by_convolutions(learner, text) for text in TEXTS]
-    np.testing.assert_allclose(found, torch.stack(slow).numpy(), atol=1e-6)
+        expected = torch.stack([slow(learner, text) for text in TEXTS])
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
