@@ -105,6 +105,11 @@ def serve_lock(home: Path) -> Path:
     return home / "locks" / "serve.lock"
 
 
+def users(logs: Path) -> Path:
+    """What runs share while they go to one short-lived server, which has it alone when it ends."""
+    return logs / "server.users"
+
+
 def live_server(home: Path) -> str | None:
     """The API of the server that `serve` started on this home, if it still answers.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from sentemb_core.idc.faiss_wheels import installed_faiss
+from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import fast_precision, installed
 
 PINS = {
@@ -122,18 +123,23 @@ def offline() -> Finding:
 def server(home: Path) -> Finding:
     from tasks.artifacts import live_server
 
-    return Finding("Prefect server", live_server(home) or "none: runs start a short-lived one")
+    known = redacted(os.environ.get("PREFECT_API_URL", "")) or live_server(home)
+    return Finding("Prefect server", known or "none: runs start a short-lived one")
 
 
 def orphans(home: Path, processes: Path = Path("/proc")) -> list[Finding]:
     """Short-lived servers of this home while none of its runs goes on: they hold its database.
 
-    A run files itself when its server answers, so a server whose starter lives is none of them.
+    A run files itself when its server answers, so a server whose starter lives is none of them; nor
+    is one that another run has joined.
     """
+    from sentemb_core.store.locks import is_shared
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
+    from tasks.artifacts import users
 
-    if any(run.state == "running" for run in last_runs(Store(home))):
+    going_on = any(run.state == "running" for run in last_runs(Store(home)))
+    if going_on or is_shared(users(home / "logs")):
         return []
     wanted = {f"SENTEMB_HOME={home}".encode(), EPHEMERAL}
     left = [

@@ -30,6 +30,37 @@ def file_lock(path: Path) -> Generator[None, None, None]:
         os.close(descriptor)
 
 
+def shared_lock(path: Path) -> int | None:
+    """Hold `path` together with others, once nobody has it alone; None where nothing locks.
+
+    Returns the descriptor that holds it; the end of the process closes it, too.
+    """
+    descriptor = _made(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def held_note(path: Path, text: str) -> int:
+    """Put a note in place that is locked from its first moment, whoever holds the one before.
+
+    Returns the descriptor that holds it, which another process may inherit.
+    """
+    draft = path.with_name(disk.unique(path.name))
+    descriptor = _open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        _locked(descriptor)
+        os.write(descriptor, text.encode())
+        disk.replace(draft, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 @contextmanager
 def lock_if_free(path: Path) -> Generator[bool, None, None]:
     """Whether nobody else holds `path`; if so, it is held as by `file_lock`, without a wait."""
@@ -83,6 +114,12 @@ def is_locked(path: Path) -> bool:
     """
     with _existing(path, os.O_RDONLY) as descriptor:  # a home may be read-only
         return descriptor is not None and not _locked(descriptor, fcntl.LOCK_SH, unknown=False)
+
+
+def is_shared(path: Path) -> bool:
+    """Whether somebody holds `path` as by `shared_lock`, or alone."""
+    with _existing(path, os.O_RDONLY) as descriptor:
+        return descriptor is not None and not _locked(descriptor)
 
 
 @contextmanager

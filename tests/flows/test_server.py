@@ -3,11 +3,14 @@
 Run: pytest tests/flows/test_server.py; the slow ones start servers.
 """
 
+import errno
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from unittest import mock
 from urllib import request
@@ -21,11 +24,11 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows import server
 from flows.environment import prepare
 from flows.logs import server_lost
-from flows.server import served, wait_for
+from flows.server import address, joined_server, served, wait_for
 from sentemb_core.errors import ServerLostError
-from sentemb_core.store.locks import is_locked
+from sentemb_core.store.locks import held_note, is_locked, is_shared, shared_lock
 from tasks import doctor
-from tasks.artifacts import answers
+from tasks.artifacts import answers, users
 from tests.flows.corpora import tiny_run
 from tests.waiting import LONG, awake, soon
 
@@ -33,15 +36,23 @@ ROOT = Path(__file__).parents[2]
 
 REQUEST = Request("GET", "http://127.0.0.1:9/api")
 
-ENDS_WITH_ITS_PIPE = "from flows.server import end_with_the_run; end_with_the_run()"
+ENDS_WITH_ITS_RUNS = """
+import sys
+from pathlib import Path
+from flows.server import end_with_the_runs
+end_with_the_runs(Path(sys.argv[1]))
+"""
 
-STARTS_A_SERVER = """
+STARTS_A_SERVER, JOINS_ONE = (
+    f"""
 import sys, time
 from pathlib import Path
-from flows.server import start_server
-print(start_server(Path(sys.argv[1])), flush=True)
+from flows.server import joined_server, start_server
+print({call}(Path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
+    for call in ("start_server", "joined_server")
+)
 
 
 def python(*arguments: str, home: Path, **options: object) -> "subprocess.Popen[str]":
@@ -108,12 +119,59 @@ def test_fonts_are_noted_in_the_home_of_the_runs_where_a_users_is_not_writable(t
         assert "MPLCONFIGDIR" not in os.environ
 
 
-def test_a_server_ends_when_the_pipe_does(tmp_path: Path):
-    process = python("-c", ENDS_WITH_ITS_PIPE, home=tmp_path, stdin=subprocess.PIPE)
-    with process:
-        assert process.poll() is None
+def test_a_server_ends_when_the_pipe_does_and_all_who_joined(tmp_path: Path):
+    joined = shared_lock(users(tmp_path))
+    with python(
+        "-c", ENDS_WITH_ITS_RUNS, str(tmp_path), home=tmp_path, stdin=subprocess.PIPE
+    ) as process:
         process.stdin.close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
+        os.close(joined)
         assert process.wait(timeout=LONG) == -signal.SIGTERM
+
+
+URL = "http://127.0.0.1:9/api"
+
+
+@pytest.fixture
+def only_url_answers(monkeypatch):
+    monkeypatch.setattr(server, "_held", [])
+    monkeypatch.setattr("tasks.artifacts.answers", lambda asked: asked == URL)
+
+
+@pytest.mark.usefixtures("only_url_answers")
+def test_a_run_goes_to_the_server_of_another_run(tmp_path: Path):
+    log = tmp_path / "server.log"
+    assert joined_server(log) is None, "no server was ever started here"
+    living = held_note(address(log), URL)
+    assert joined_server(log) == URL
+    assert is_shared(users(tmp_path)), "or the server would end with who started it"
+    os.close(living)
+    assert joined_server(log) is None, "the one that noted this is gone: anybody may answer there"
+
+
+@pytest.mark.usefixtures("only_url_answers")
+def test_a_server_that_hangs_is_joined_by_nobody_and_the_next_one_is(tmp_path: Path):
+    log = tmp_path / "server.log"
+    hangs = held_note(address(log), "http://127.0.0.1:10/api")
+    assert joined_server(log) is None
+    assert not is_shared(users(tmp_path)), "a server that nobody joined is kept by nobody"
+    answering = held_note(address(log), URL)
+    assert joined_server(log) == URL
+    for descriptor in (hangs, answering):
+        os.close(descriptor)
+
+
+@pytest.mark.usefixtures("only_url_answers")
+def test_where_nothing_locks_every_run_has_a_server_of_its_own(tmp_path: Path, monkeypatch):
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    log = tmp_path / "server.log"
+    os.close(held_note(address(log), URL))
+    assert joined_server(log) is None
 
 
 def test_a_server_notes_who_started_it_where_doctor_looks(tmp_path: Path, monkeypatch):
@@ -132,11 +190,12 @@ def test_a_server_that_does_not_come_up_is_told_with_its_log(tmp_path: Path):
 
 def test_servers_of_one_home_come_up_one_after_the_other(tmp_path: Path, monkeypatch):
     """Two that start at once in a new home would both make its database, and one would fail."""
-    log, url = tmp_path / "server.log", "http://127.0.0.1:9/api"
+    log = tmp_path / "server.log"
     held: list[bool] = []
+    monkeypatch.setattr(server, "_held", [])
     monkeypatch.setenv(PREFECT_API_URL.name, "")
     monkeypatch.setattr("prefect.context.refresh_global_settings_context", lambda: None)
-    monkeypatch.setattr(server, "start_server", lambda log: url)
+    monkeypatch.setattr(server, "start_server", lambda log: URL)
     monkeypatch.setattr(
         server, "wait_for", lambda *_: held.append(is_locked(log.with_suffix(".lock")))
     )
@@ -180,6 +239,21 @@ def test_a_run_that_is_killed_leaves_no_server(tmp_path: Path):
             request.urlopen(foreign, timeout=LONG)
         process.kill()
     assert soon(lambda: not answers(url)), "the server outlived the run"
+
+
+@pytest.mark.slow
+def test_a_server_outlives_the_run_that_started_it_by_one_that_joined(tmp_path: Path):
+    log = str(tmp_path / "server.log")
+    with python("-c", STARTS_A_SERVER, log, home=tmp_path) as first:
+        url = first.stdout.readline().strip()
+        assert soon(lambda: answers(url))
+        with python("-c", JOINS_ONE, log, home=tmp_path) as second:
+            assert second.stdout.readline().strip() == url
+            first.kill()
+            time.sleep(server.GRACE + 1)
+            assert answers(url), "it ended with the run that started it"
+            second.kill()
+    assert soon(lambda: not answers(url)), "it outlived both"
 
 
 @pytest.mark.slow

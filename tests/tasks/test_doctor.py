@@ -8,9 +8,11 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from sentemb_core.idc import faiss_wheels
+from sentemb_core.store.locks import shared_lock
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks import doctor
+from tasks.artifacts import users
 from tasks.doctor import STARTED_BY, findings, orphans, parent_of
 from tests.repository import ROOT
 
@@ -86,6 +88,22 @@ def test_a_server_of_a_run_that_just_starts_is_left_alone(home, tmp_path):
     assert orphans(home, listed) == []
     process(listed, 32, *marks, parent=7)
     assert [left.found for left in orphans(home, listed)] == ["end it: kill 32"]
+
+
+def test_the_server_that_runs_would_take_is_told(home, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://me:word@prefect:4200/api")
+    assert doctor.server(home).found == "http://***@prefect:4200/api"
+    monkeypatch.setenv("PREFECT_API_URL", "")
+    assert doctor.server(home).found.startswith("none: runs start a short-lived one")
+
+
+def test_a_server_that_another_run_joined_is_left_alone(home, tmp_path):
+    listed = tmp_path / "proc"
+    process(listed, 31, "PREFECT__SERVER_EPHEMERAL=1", f"SENTEMB_HOME={home}")
+    joined = shared_lock(users(home / "logs"))
+    assert orphans(home, listed) == []
+    os.close(joined)
+    assert len(orphans(home, listed)) == 1
 
 
 def test_a_process_knows_its_parent():
