@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
-from sentemb_core.console import Terminated, debugging, remark
+from sentemb_core.console import Terminated, debugging, remark, visible
 from sentemb_core.errors import ServerLostError
-from sentemb_core.redaction import redacted
+from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.store.locks import file_lock
 
 LOG_BYTES = 4 << 20
@@ -36,7 +36,7 @@ def logged(file: Path) -> Generator[None, None, None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     put_aside(file)
     handler = WatchedFileHandler(file, encoding="utf-8")  # follows when another run puts it aside
-    handler.setFormatter(WithoutSecrets(LINE))
+    handler.setFormatter(WithoutSecrets(logging.Formatter(LINE)))
     logging.getLogger().addHandler(handler)
     if not debugging():
         shorten_console()
@@ -105,6 +105,7 @@ def shorten_console() -> None:
 
 
 REPEATS = (
+    "Finished in state Completed",  # the next line tells what runs now; `Cached` is told
     "Finished in state Failed",
     "Finished in state Crashed",
     "Crash detected! Execution was aborted by an interrupt signal",
@@ -130,21 +131,10 @@ class Once(logging.Filter):
         return error is None or vars(error).setdefault(TOLD, record.created) == record.created
 
 
-class WithoutSecrets(logging.Formatter):
-    """Lines and tracebacks: an address in an error may hold a password."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
-
-
-class OneLine(logging.Formatter):
-    """Another formatter's line, without secrets and without the traceback behind it."""
-
-    def __init__(self, line: logging.Formatter) -> None:
-        super().__init__()
-        self._line = line
+class OneLine(WithoutSecrets):
+    """Without the traceback behind it, and without what a terminal would obey."""
 
     def format(self, record: logging.LogRecord) -> str:
         short = copy.copy(record)  # the next handler wants the traceback
         short.exc_info = short.exc_text = None
-        return redacted(self._line.format(short))
+        return visible(super().format(short))

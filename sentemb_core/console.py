@@ -258,10 +258,17 @@ class StderrOfTheMoment(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
+class Visible(logging.Formatter):
+    """Lines that no terminal obeys: a column's name may be anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
 def log_to_stderr() -> None:
     """Our own lines, plainly, on stderr; third parties stay quiet."""
     handler = StderrOfTheMoment()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    handler.setFormatter(Visible("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     logger = logging.getLogger("sentemb_core")
     logger.setLevel(logging.INFO)
     logger.handlers = [handler]

@@ -1,5 +1,6 @@
 """Text as it may be written down: without secrets."""
 
+import logging
 import os
 import re
 
@@ -26,6 +27,17 @@ def redacted(text: str) -> str:
     for value in sorted(secrets(), key=len, reverse=True):  # one may begin another
         text = text.replace(value, "***")
     return USERINFO.sub("***@", text)
+
+
+class WithoutSecrets(logging.Formatter):
+    """Another formatter's lines and tracebacks, redacted: an address in an error has a password."""
+
+    def __init__(self, line: logging.Formatter) -> None:
+        super().__init__()
+        self._line = line
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(self._line.format(record))
 
 
 def first_line(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from sentemb_core.configs import RunConfig
+from sentemb_core.redaction import WithoutSecrets
 from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
@@ -99,9 +100,22 @@ def resuming(run_id: str) -> Generator[None, None, None]:
         _resumed.reset(token)
 
 
+def redact_prefect_logs() -> None:
+    """What Prefect prints and what it sends to its server is without secrets from here on.
+
+    Its engine logs an error with all that the error came of, a tracker's address among it.
+    """
+    for name in (None, *logging.root.manager.loggerDict):
+        for handler in logging.getLogger(name).handlers:
+            ours = isinstance(handler.formatter, WithoutSecrets)
+            if type(handler).__module__.startswith("prefect.") and not ours:
+                handler.setFormatter(WithoutSecrets(handler.formatter or logging.Formatter()))
+
+
 @contextmanager
 def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
     """Record the run of this block under the id that is resumed, else under a fresh one."""
+    redact_prefect_logs()
     resumed = _resumed.get()
     run_id = resumed or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
     command = ["python", "-m", "flows", "resume", run_id]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import sys
 
 import pytest
@@ -9,7 +10,14 @@ from cyclopts import App
 from rich.console import Console
 
 from sentemb_core import console
-from sentemb_core.console import complain, emit, remark, show, terminal_table
+from sentemb_core.console import (
+    complain,
+    emit,
+    log_to_stderr,
+    remark,
+    show,
+    terminal_table,
+)
 
 STEERS = "\x1b]0;title\x07\x9b2J\x08\r\u202eback\u2066 end"
 """Escape sequences, a bell, a step back, and text that is shown from right to left."""
@@ -44,6 +52,12 @@ def test_no_text_of_a_corpus_steers_the_terminal(capsys):
     for told in capsys.readouterr():
         assert told.count("␛]0;title␇�2J␈␍�back� end") >= 2
         assert not set(told) & set(STEERS) - set("]0;title2J back end")
+
+
+def test_no_name_of_a_column_steers_the_terminal(capsys):
+    log_to_stderr()
+    logging.getLogger("sentemb_core.test").info("unused columns: %s", STEERS)
+    assert "unused columns: ␛]0;title␇" in capsys.readouterr().err
 
 
 def test_line_ends_and_tabs_of_a_text_stay(capsys):

@@ -52,6 +52,13 @@ def test_an_error_is_told_where_it_happened_and_not_again_on_its_way_up(console,
     assert "Finished in state Failed" in written
 
 
+def test_of_stages_the_console_tells_what_runs_and_what_was_there(console):
+    logger, out = console
+    for line in ("encode runs", "Finished in state Completed()", "Finished in state Cached()"):
+        logger.info(line)
+    assert out.getvalue() == "INFO encode runs\nINFO Finished in state Cached()\n"
+
+
 def test_runs_side_by_side_put_a_long_log_aside_once_and_lose_no_line(
     console, tmp_path: Path, monkeypatch
 ):

@@ -1,19 +1,40 @@
 """What is said of every encoder of a run while the run goes on."""
 
+import io
 import logging
 from pathlib import Path
 
 import pytest
+from prefect.logging.handlers import PrefectConsoleHandler
 
 from flows.infocse_idc import self_train
 from sentemb_core.configs import InfoCSEIDC
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
-from tasks.following import Following
+from tasks.following import Following, redact_prefect_logs
 from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_no_traceback_that_prefect_prints_or_sends_has_a_password():
+    """Its engine logs an error with all that it came of."""
+    logger, out = logging.getLogger("prefect.flow_runs.test"), io.StringIO()
+    handler = PrefectConsoleHandler(stream=out)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.addHandler(handler)
+    try:
+        redact_prefect_logs()
+        redact_prefect_logs()
+        try:
+            raise ConnectionError("http://me:word@tracker:5000 refused")
+        except ConnectionError:
+            logger.exception("the run failed")
+    finally:
+        logger.removeHandler(handler)
+    assert "http://***@tracker:5000 refused" in out.getvalue()
+    assert "me:word" not in out.getvalue()
 
 
 class Tracker:
