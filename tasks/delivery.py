@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sentemb_core.redaction import first_line
 from sentemb_core.store.locks import file_lock, is_locked
-from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.spool import Event, Kind, Point, Spool
+from tasks.mlflow_client import address_of, experiment_id, mlflow_client
+from tasks.spool import Event, Kind, Point, Sent, Spool
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -132,6 +132,7 @@ def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> No
     if not spool.events.exists():
         return
     with file_lock(spool.teller_lock):
+        begin_with(spool, address_of(home))
         for offset, events in batches(spool.after(spool.sent.offset)):
             if late and late.is_set():
                 return
@@ -144,6 +145,17 @@ def deliver(spool: Spool, home: Path, late: threading.Event | None = None) -> No
                     raise
                 tell_one_by_one(spool, home, events)
             spool.mark(spool.sent.model_copy(update={"offset": offset}))
+
+
+def begin_with(spool: Spool, tracker: str) -> None:
+    """Go on where this tracker was told to; from the first event on where another one was."""
+    sent = spool.sent
+    if sent.tracker and sent.tracker != tracker:
+        log.warning("A run was begun in %s; %s is told all of it.", sent.tracker, tracker)
+        spool.told.clear()
+        sent = Sent()
+    if sent.tracker != tracker:
+        spool.mark(sent.model_copy(update={"tracker": tracker}))
 
 
 def batches(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, list[Event]]]:

@@ -38,6 +38,7 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # the default 7 blocked 247 s on a closed port
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # else each run's, with a password in it
     "DISABLE_MLFLOW_INTEGRATION": "TRUE",
 }
 
@@ -146,6 +147,12 @@ def experiment_id(home: Path) -> str:
             return found.experiment_id
         place = _files(home).as_uri() if local else None
         return client.create_experiment(EXPERIMENT, artifact_location=place)
+
+
+def address_of(home: Path) -> str:
+    """The tracker of today, without any password; a home's own has no path, for a home moves."""
+    own = tracking_uri(home) == own_uri(home)
+    return "the home's own mlflow.db" if own else redacted(tracking_uri(home)).rstrip("/")
 
 
 def server_address(home: Path) -> str | None:

@@ -17,7 +17,7 @@ from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store.disk import storage_errors
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef, Value
-from tasks.mlflow_client import mlflow_client, own_uri, set_environment, tracking_uri
+from tasks.mlflow_client import address_of, mlflow_client, set_environment, tracking_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -124,12 +124,6 @@ def noted(home: Path) -> list[str]:
 
 def registries(home: Path) -> Path:
     return home / "registries.txt"
-
-
-def address_of(home: Path) -> str:
-    """The registry of today, without any password; a home's own has no path, for a home moves."""
-    own = tracking_uri(home) == own_uri(home)
-    return "the home's own mlflow.db" if own else redacted(tracking_uri(home)).rstrip("/")
 
 
 def has_registry(home: Path) -> bool:

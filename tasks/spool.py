@@ -47,6 +47,7 @@ class Event(Value):
 class Sent(Value):
     """How far the tracker has been told."""
 
+    tracker: str = Field(default="", description="Which: its ids mean nothing to another.")
     offset: int = 0
     experiment: str = ""
     ids: dict[str, str] = Field(
@@ -83,9 +84,14 @@ class Spool:
                 raise
 
     def mend(self) -> None:
-        """Cut off the half line that a killed writer may have left."""
+        """Cut off the half line that a killed writer may have left.
+
+        What was told before a power cut that took it is told again, with what comes in its place.
+        """
         if self.events.exists():
             os.truncate(self.events, self.events.read_bytes().rfind(b"\n") + 1)
+            if (sent := self.sent).offset > self.size:
+                self.mark(sent.model_copy(update={"offset": 0}))
 
     def sync(self) -> None:
         """Bring all events to the disk itself, if it takes them."""

@@ -275,6 +275,37 @@ def test_a_run_that_is_resumed_while_another_delivers_its_spool_loses_nothing(
     assert points(home, found, "loss") == [(1, 1.0)]
 
 
+def spooled(home, name, steps):
+    """A spool that no process writes to any more."""
+    spool = Spool(home / "spool" / name)
+    spool.folder.mkdir(parents=True)
+    spool.append(Event(run="", kind="start", values={"name": name}))
+    for step in range(steps):
+        spool.append(Event(run="", kind="metrics", values={"loss": 1.0}, step=step))
+    return spool
+
+
+def test_what_one_tracker_began_is_told_to_another_from_the_start(home, tmp_path, monkeypatch):
+    spool = spooled(home, "moved", 3)
+    deliver(spool, home)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
+    assert not runs(home), "this is the other one"
+    spool.append(Event(run="", kind="metrics", values={"loss": 1.0}, step=3))
+    deliver(spool, home)
+    assert len(points(home, runs(home)["moved"], "loss")) == 4
+    assert not (home / "spool" / "rejected.txt").exists()
+
+
+def test_events_that_a_power_cut_took_after_they_were_told_leave_no_run_open(home):
+    spool = spooled(home, "cut", 3)
+    deliver(spool, home)
+    os.truncate(spool.events, spool.size // 2)
+    sync(home)
+    assert not spool.folder.exists()
+    assert runs(home)["cut"].info.status == "KILLED"
+    assert len(points(home, runs(home)["cut"], "loss")) == 3
+
+
 def test_what_mlflow_refuses_is_set_aside_and_blocks_nothing(home, caplog):
     with tracked_run("contrary", params={"rate": 1}) as run:
         run.log_params({"rate": 2})  # MLflow: a parameter never changes
@@ -345,6 +376,13 @@ def test_a_file_that_mlflow_can_never_take_blocks_nothing(home, monkeypatch, fai
 def test_a_file_that_mlflow_may_take_later_waits(failure: Exception):
     assert not is_refusal(failure, "artifact")
     assert not is_refusal(answered(413), "metrics"), "of these MLflow says what it refuses"
+
+
+def test_nothing_is_printed_of_a_tracker_with_a_password(home, monkeypatch, capsys):
+    """MLflow prints where each run that ends is seen, by the address that it was given."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:word-of-it@127.0.0.1:9")
+    mlflow_client(home)._tracking_client._log_url("a run")
+    assert capsys.readouterr().out == ""
 
 
 def test_names_and_sizes_that_mlflow_does_not_take_are_made_to_fit(home):
