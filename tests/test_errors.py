@@ -18,7 +18,7 @@ from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import SentembError
 from sentemb_core.evaluation.retrieval import rank_benchmark
 from sentemb_core.evaluation.words import bm25_scorers
-from sentemb_core.store.disk import replacing, require_free
+from sentemb_core.store.disk import replacing, replacing_in, require_free
 from tests import tiny
 from tests.repository import ROOT
 
@@ -141,6 +141,30 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_alone(tmp_path: Path):
         fill_the_disk(kept)
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.bin"]
     assert kept.read_bytes() == b"old"
+
+
+def test_files_of_a_folder_take_their_places_together(tmp_path: Path):
+    (tmp_path / "page.html").write_text("old")
+    with replacing_in(tmp_path) as draft:
+        (draft / "figures").mkdir()
+        for name in ("page.html", "figures/loss.png"):
+            (draft / name).write_text("new")
+    found = {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"page.html": "new", "loss.png": "new"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figures", "page.html"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyError()])
+def test_a_folder_that_cannot_be_written_keeps_its_old_files(tmp_path: Path, error: Exception):
+    def fill(folder: Path) -> None:
+        with replacing_in(folder) as draft:
+            (draft / "page.html").write_text("half of the n")
+            raise error
+
+    (tmp_path / "page.html").write_text("old")
+    with pytest.raises(errors.StorageError if isinstance(error, OSError) else KeyError):
+        fill(tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("page.html", "old")]
 
 
 def test_every_error_has_a_code_of_its_own_and_a_known_exit_code():

@@ -78,6 +78,12 @@ def _error_number(error: Exception) -> int:
 
 
 @operation
+def size(path: Path) -> int:
+    """Bytes of a file."""
+    return path.stat().st_size
+
+
+@operation
 def make_folder(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
 
@@ -171,6 +177,26 @@ def replacing(path: Path) -> Generator[Path, None, None]:
         ) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_in(folder: Path) -> Generator[Path, None, None]:
+    """A scratch folder in `folder`, whose files take their places there if the block ends well.
+
+    Raises:
+        StorageError: the disk refuses; whole files are there, of before or new.
+    """
+    draft = folder / unique(".new")
+    make_folder(draft)
+    try:
+        with storage_errors(folder):
+            yield draft
+        for file in sorted(path for path in draft.rglob("*") if path.is_file()):
+            place = folder / file.relative_to(draft)
+            make_folder(place.parent)
+            replace(file, place)
+    finally:
+        remove(draft)
 
 
 def require_free(folder: Path, size: int, what: str) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sentemb_core.store import disk, records, runs
@@ -42,6 +42,9 @@ def collect(
     a record all of whose artifacts are. A record goes whose results are gone, or in quarantine.
     What may be in use stays: a draft that is locked or younger than an hour, an artifact younger
     than an hour or than the oldest run that goes on, and what a run begins to use meanwhile.
+
+    Raises:
+        StorageError: a record or a run cannot be read, so what it names is not known.
     """
     began = time.time()
     found = unreached(store, roots, keep_runs)
@@ -49,7 +52,7 @@ def collect(
     sizes = {path: size(path) for paths in found.values() for path in paths}
     gone = found
     if not dry_run:
-        unused = still_unused(store, found.pop("objects"), began)
+        unused = list(still_unused(store, found.pop("objects"), began))
         digests = {path.name for path in unused}
         named = (path for path in found.pop("records") if is_useless(store, path, digests))
         gone = {"records": removed(store, named)}  # no run finds what they name now
@@ -75,12 +78,14 @@ def removed(store: Store, paths: Iterable[Path]) -> list[Path]:
     ]
 
 
-def still_unused(store: Store, folders: Iterable[Path], since: float) -> list[Path]:
-    """Those of these artifacts that nobody made anew since then, and no run took up."""
+def still_unused(store: Store, folders: Iterable[Path], since: float) -> Iterator[Path]:
+    """Those of these artifacts that no run took up since then, nor, when it is asked, made anew."""
     known = runs.last_runs(store)
     later = [run for run in known if run.finished and run.finished >= since]
     taken = {ref.digest for run in (*going_on(known), *later) for ref in run.refs}
-    return [path for path in folders if path.name not in taken and changed(path) < since - SECOND]
+    for path in folders:
+        if path.name not in taken and changed(path) < since - SECOND:
+            yield path
 
 
 def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
@@ -160,7 +165,7 @@ def is_useless(store: Store, path: Path, going: set[str]) -> bool:
     """Whether a record names one of these artifacts, or a result that is gone, or is none."""
     try:
         record = records.read(path)
-    except (OSError, ValueError):
+    except (*disk.ABSENCE, ValueError):
         return True
     gone = any(not store.folder(ref.digest).exists() for ref in record.outputs)
     return gone or any(ref.digest in going for ref in (*record.inputs, *record.outputs))

@@ -222,13 +222,12 @@ class Store:
         """Rename a complete draft, unless an intact artifact of that name is there already."""
         target = self.folder(ref.digest)
         disk.make_folder(target.parent)
-        while not self._is_in_place(ref, home):
+        while not (self._is_in_place(ref, home) and is_made_new(target)):
             try:
                 disk.rename_to(home, target)
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-        disk.touch(target)  # also one that was there already is new again for gc
         disk.sync(target.parent)
         disk.sync(target.parent.parent)
 
@@ -251,6 +250,15 @@ class Store:
         except FileNotFoundError:
             return  # another process was quicker
         log.warning("Artifact moved to quarantine, its stage will rebuild it. %s", reason)
+
+
+def is_made_new(folder: Path) -> bool:
+    """Whether it is there, and as if made now: `gc` leaves what is young, and may be quicker."""
+    try:
+        disk.touch(folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def verified(folder: Path, *, deep: bool) -> Manifest:

@@ -119,7 +119,7 @@ def read(path: Path) -> Record:
         ValueError: another form, another serializer, a broken seal, or filed under a wrong name.
         OSError: it cannot be read.
     """
-    if path.stat().st_size > LIMIT:
+    if disk.size(path) > LIMIT:
         raise ValueError(f"larger than {LIMIT} bytes")
     envelope = Envelope.model_validate_json(disk.read(path))
     if hashlib.sha256(canonical(envelope.record)).hexdigest() != envelope.sha256:

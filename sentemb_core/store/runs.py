@@ -216,15 +216,29 @@ def used_later(store: Store, run_id: str) -> list[Used]:
 
 
 def read_run(store: Store, run_id: str) -> Run | None:
-    """The run of this id, if it is filed; a broken file is no run."""
+    """The run of this id, if it is filed; `killed` if it says `running` and nobody holds its lock.
+
+    Raises:
+        StorageError: the disk does not give it.
+    """
+    run = filed(store, run_id)
+    if run and run.state == "running" and not is_locked(run_lock(store, run_id)):
+        run = filed(store, run_id)  # it lets go behind its last word, which may just have come
+        if run and run.state == "running":
+            return run.model_copy(update={"state": "killed"})
+    return run
+
+
+def filed(store: Store, run_id: str) -> Run | None:
+    """A run as its files say; a broken file is no run."""
     try:
         later = used_later(store, run_id)  # first: they go when the whole run is written
         run = Run.model_validate_json(disk.read(store.root / "runs" / f"{run_id}.json"))
-    except (OSError, ValidationError):
+    except (*disk.ABSENCE, ValidationError):
         return None
     known = {used.work for used in run.stages}
     stages = [*run.stages, *(used for used in later if used.work not in known)]
-    return as_it_is(store, run.model_copy(update={"stages": stages}))
+    return run.model_copy(update={"stages": stages})
 
 
 def last_runs(store: Store) -> list[Run]:
@@ -232,9 +246,3 @@ def last_runs(store: Store) -> list[Run]:
     ids = [path.stem for path in (store.root / "runs").glob("*.json")]
     found = [run for run_id in ids if (run := read_run(store, run_id))]
     return sorted(found, key=lambda run: (run.began, run.id), reverse=True)
-
-
-def as_it_is(store: Store, run: Run) -> Run:
-    """The run, `killed` if it says that it is running and nobody holds its lock."""
-    alive = run.state != "running" or is_locked(run_lock(store, run.id))
-    return run if alive else run.model_copy(update={"state": "killed"})

@@ -490,6 +490,38 @@ def test_what_nobodys_run_makes_anew_while_garbage_is_looked_for_stays(store, pu
     assert store.holds(ref)
 
 
+def test_what_is_made_anew_while_others_are_removed_stays(store, put, monkeypatch):
+    texts = {put(text=text).digest: text for text in ("one", "two")}
+    grow_old(store)
+    remove = gc.remove
+
+    def remove_and_make_the_other_anew(store, path):
+        (other,) = texts.keys() - {path.name}
+        put(text=texts[other])
+        return remove(store, path)
+
+    monkeypatch.setattr(gc, "remove", remove_and_make_the_other_anew)
+    assert collect(store, [], keep_runs=0).counts["objects"] == 1
+    (left,) = store.objects.glob(gc.ARTIFACTS)
+    assert left.name in texts
+
+
+def test_what_gc_removes_just_as_it_is_met_is_put_in_place_again(store, put, monkeypatch):
+    ref, touch = put(), disk.touch
+
+    def remove_first(path):
+        if path == store.folder(ref.digest) and not removed:
+            removed.append(path)
+            shutil.rmtree(path)
+        touch(path)
+
+    removed: list[object] = []
+    monkeypatch.setattr(disk, "touch", remove_first)
+    assert put() == ref
+    assert removed
+    assert store.holds(ref)
+
+
 def test_what_is_made_anew_stays_though_the_file_systems_clock_lags(store, put, monkeypatch):
     ref = put()
     grow_old(store)
@@ -550,6 +582,35 @@ def test_a_broken_record_goes(chain, store):
     (path,) = store.root.glob("records/train/*.json")
     path.write_text("{")
     assert collect(store, [], keep_runs=0).counts["records"] == 1
+
+
+@pytest.mark.parametrize("folder", ["records", "runs"])
+def test_gc_removes_nothing_while_it_cannot_read_what_is_needed(chain, store, monkeypatch, folder):
+    recorded_run(chain, store, "one")
+    grow_old(store)
+    before = sorted(store.root.rglob("*"))
+
+    def perform(operation, path, *args):
+        if operation.__name__ == "read" and folder in path.parts:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    with pytest.raises(StorageError, match="Input/output error"):
+        collect(store, [], keep_runs=0)
+    assert sorted(store.root.rglob("*")) == before
+
+
+def test_a_run_that_ends_while_it_is_read_was_not_killed(store, monkeypatch):
+    ended = contextlib.ExitStack()
+    ended.enter_context(runs.recording(store, "one", [], {}))
+
+    def ends_now(path):
+        ended.close()
+        return is_locked(path)
+
+    monkeypatch.setattr(runs, "is_locked", ends_now)
+    assert runs.read_run(store, "one").state == "completed"
 
 
 def test_a_record_of_what_lies_in_quarantine_goes_and_the_store_is_whole_again(chain, store):
