@@ -94,7 +94,7 @@ def write_tokens(
         tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
         max_length: Tokens kept of a sentence, special ones included.
         out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
-        add_special_tokens: True for transformers, False for static encoders.
+        add_special_tokens: Those of the tokenizer, if it has any: for transformers.
         unknown: Token that a sentence becomes of which the tokenizer leaves nothing, as to the
             encoder (`Encoder.unknown_id`).
 
@@ -122,7 +122,7 @@ def write_tokens(
         tokens=encode.n_tokens,
         truncated=encode.n_truncated,
         unknown=encode.n_unknown,
-        special_tokens=add_special_tokens,
+        special_tokens=encode.adds_special_tokens,
         token_type=str(encode.token_type),
         max_length=max_length,
         tokenizer=hashlib.sha256(tokenizer_json.read_bytes()).hexdigest(),
@@ -171,22 +171,26 @@ class _Encode:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length)
         self._max_length = max_length
-        self._special = add_special_tokens
+        added = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        self.adds_special_tokens = add_special_tokens and added > 0
         self._unknown = unknown
-        self._counted = unknown_id(self._tokenizer)
+        told = unknown_id(self._tokenizer)  # where the model drops what it lacks: whole sentences
+        self._counted = unknown if told is None else told
         largest = max(self._tokenizer.get_vocab().values())
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self.n_tokens = self.n_truncated = self.n_unknown = 0
 
     def __call__(self, texts: list[str]) -> _Encoded:
         """All texts, of at least one token each."""
-        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=self._special)
+        encodings = self._tokenizer.encode_batch_fast(
+            texts, add_special_tokens=self.adds_special_tokens
+        )
         tokens, lengths = self._flat([one.ids or [self._unknown] for one in encodings])
         rest: list[list[int]] = [[]] * len(texts)
         for full in np.flatnonzero(lengths == self._max_length).tolist():
             rest[full] = list(_cut_off(encodings[full]))
         self.n_tokens += len(tokens)
-        self.n_unknown += 0 if self._counted is None else int((tokens == self._counted).sum())
+        self.n_unknown += int((tokens == self._counted).sum())
         self.n_truncated += sum(map(bool, rest))
         return _Encoded(tokens, lengths, *self._flat(rest))
 

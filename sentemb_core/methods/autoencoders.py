@@ -1,6 +1,7 @@
 """Autoencoders (seed 002): a small decoder has to tell the sentence from its vector."""
 
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
 from sentemb_core.heads.causal_decoder import CausalDecoder, require_decodable
 from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mask_filler import MaskFiller
@@ -26,6 +27,12 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     require_transformer(encoder, "clm_autoencoder")
     require_decodable(encoder, tied=settings.tied)
     special = encoder.framed
+    if settings.noise and not special:
+        raise RecipeError(
+            "Where words are deleted, a decoder begins with the token that every text begins with; "
+            f"the tokenizer of this encoder ({type(encoder.backbone).__name__}) adds none: start "
+            "from one such as 'minilm', or set method.noise to 0"
+        )
     text = (
         deleted(first, settings.noise, special_tokens=special, begins_word=begins_word(encoder))
         if settings.noise

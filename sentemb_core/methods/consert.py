@@ -8,7 +8,7 @@ from sentemb_core.methods.method import AtOnce, Method, Reader
 from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.methods.words import (
     require_embedding_layer,
-    require_positions,
+    require_movable_positions,
     require_transformer,
 )
 from sentemb_core.pairs import sources
@@ -34,7 +34,7 @@ def consert(settings: ConSERT, encoder: Encoder) -> Method:
     if settings.first or settings.second:
         require_embedding_layer(encoder, "consert")
     if "shuffle" in (*settings.first, *settings.second):
-        require_positions(encoder, "consert's shuffle")
+        require_movable_positions(encoder, "consert's shuffle")
     if "adversarial" in settings.first and "adversarial" in settings.second:
         require_two_adversaries(settings, encoder)
     term = all_pairs("anchor", "positive", settings.temperature, encoder.similarity)

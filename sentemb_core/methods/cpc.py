@@ -7,8 +7,8 @@ from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.ict import context_tokens
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources
+from sentemb_core.views.joining import alone
 from sentemb_core.views.preceding import preceding
-from sentemb_core.views.sentences import first
 
 
 def cpc(settings: CPC, encoder: Encoder) -> Method:
@@ -26,7 +26,7 @@ def cpc(settings: CPC, encoder: Encoder) -> Method:
     return Method(
         name="cpc",
         pairs=sources.with_past,
-        views={"anchor": first, "positive": past},
+        views={"anchor": alone, "positive": past},
         terms={"contrast": (1.0, term)},
         networks=(lambda encoder: {"bilinear": bilinear(encoder.dim)})
         if settings.bilinear

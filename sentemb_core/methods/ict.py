@@ -12,6 +12,7 @@ from sentemb_core.methods.fine_tune import compared
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources
 from sentemb_core.views.context import context, surroundings
+from sentemb_core.views.joining import alone
 from sentemb_core.views.sentences import first
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def ict(settings: ICT, encoder: Encoder) -> Method:
     if settings.context_as == "text":
         limit = context_tokens(settings.context_tokens, encoder)
         rest = context(settings.removal, limit, special_tokens=special)
-        return method.joined(views={"positive": rest})
+        return replace(method, views={"anchor": alone, "positive": rest})
     around = surroundings(settings.removal, settings.context_tokens, special_tokens=special)
     return replace(
         method.joined(views={"sentences": around}, readers={"sentences": compared}),

@@ -1,6 +1,7 @@
 """What recipes ask of a tokenizer: masks, prompts, texts back from tokens."""
 
 from collections.abc import Callable
+from inspect import signature
 
 import numpy as np
 from jaxtyping import Bool
@@ -47,14 +48,34 @@ def require_positions(encoder: Encoder, method: str) -> None:
     """That the layer of embeddings adds positions, which tell the order of what it hands on.
 
     Raises:
-        RecipeError: they lie in the attention, as DeBERTa's.
+        RecipeError: they lie in the attention, as DeBERTa's and ModernBERT's.
     """
-    if not getattr(encoder.backbone.config, "position_biased_input", True):
-        raise RecipeError(
-            f"{method} works on positions that the layer of embeddings adds; this encoder "
-            f"({type(encoder.backbone).__name__}) has them in its attention: start from one such "
-            "as 'minilm', or take simcse or infocse_idc"
-        )
+    added = getattr(encoder.backbone.config, "position_biased_input", True)
+    if encoder.positions is None or not added:
+        raise _without_positions(encoder, method, "that the layer of embeddings adds")
+
+
+def require_movable_positions(encoder: Encoder, method: str) -> None:
+    """That position ids alone tell the order of a text: whoever permutes them makes another one.
+
+    Raises:
+        RecipeError: the attention knows it, too, as DeBERTa's and MPNet's, or nobody asks for ids.
+    """
+    config = encoder.backbone.config
+    told = getattr(config, "position_biased_input", True) and not (
+        getattr(config, "relative_attention", False)
+        or hasattr(config, "relative_attention_num_buckets")
+    )
+    asked = "position_ids" in signature(encoder.backbone.forward).parameters
+    if not (told and asked):
+        raise _without_positions(encoder, method, "that can be given another order")
+
+
+def _without_positions(encoder: Encoder, method: str, which: str) -> RecipeError:
+    return RecipeError(
+        f"{method} works on positions {which}; this encoder ({type(encoder.backbone).__name__}) "
+        "has them in its attention: start from one such as 'minilm', or take simcse or infocse_idc"
+    )
 
 
 def mask_id(encoder: Encoder) -> int:

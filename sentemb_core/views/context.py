@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int, Int64
 
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import Draw, View, ViewMaker
@@ -26,7 +26,8 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         removed = rng.random(len(draw.second)) < removal
-        around = _surroundings(corpus, draw.second, removed, budget, special_tokens)
+        lengths = corpus.uncut_lengths - 2 * special_tokens
+        around = _surroundings(corpus, draw.second, removed, budget, lengths)
         tokens = [
             joined(sentences, slice(budget), special_tokens=special_tokens)
             for sentences in sentences_of(corpus, around)
@@ -38,17 +39,18 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
 
 
 def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """The sentences of that `context`, each by itself: parts of one sequence, all of one weight.
+    """The sentences of such a `context`, each by itself: parts of one sequence, all of one weight.
 
     Args:
         removal: As there.
-        max_tokens: Of them together.
+        max_tokens: Of them together, each as far as the encoder reads it.
         special_tokens: Every sentence begins and ends with one, which does not count.
     """
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         removed = rng.random(len(draw.second)) < removal
-        around = _surroundings(corpus, draw.second, removed, max_tokens, special_tokens)
+        lengths = corpus.lengths - 2 * special_tokens
+        around = _surroundings(corpus, draw.second, removed, max_tokens, lengths)
         sizes = np.array([len(sentences) for sentences in around])
         owner = np.repeat(np.arange(len(around)), sizes)
         sentences = np.concatenate(around)
@@ -64,7 +66,7 @@ def _surroundings(
     centres: Int64[np.ndarray, " rows"],
     removed: Bool[np.ndarray, " rows"],
     budget: int,
-    special_tokens: bool,
+    lengths: Int[np.ndarray, " sentences"],
 ) -> list[Int64[np.ndarray, " _"]]:
     """Per row the sentences of its context, in the document's order."""
     document = corpus.document_of[centres]
@@ -75,6 +77,6 @@ def _surroundings(
         if removed[row]:
             others = others[others != centre]
         nearest = others[np.argsort(np.abs(others - centre), kind="stable")]
-        used = np.cumsum(corpus.uncut_lengths[nearest] - 2 * special_tokens)
+        used = np.cumsum(lengths[nearest])
         found.append(np.sort(nearest[: max(1, int((used <= budget).sum()))]))
     return found

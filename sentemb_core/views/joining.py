@@ -1,11 +1,14 @@
 """Sentences of a document as one text."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Int, Int64
 
 from sentemb_core.pairs.documents import Documents, Tokens
+from sentemb_core.views.batch import Draw, View
+from sentemb_core.views.sentences import first
 
 
 def extents(corpus: Documents, documents: Int64[np.ndarray, " rows"]) -> list[tuple[int, int]]:
@@ -33,9 +36,15 @@ def joined(sentences: list[Tokens], kept: slice, *, special_tokens: bool) -> Tok
 
 
 def text_hashes(rows: list[Tokens]) -> Int64[np.ndarray, " rows"]:
-    """Equal for equal texts, as the corpus has it for sentences."""
+    """Equal for equal texts; the corpus's own hashes of sentences are others."""
     digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
     return np.frombuffer(digests, dtype="<i8").astype(np.int64, copy=False)
+
+
+def alone(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+    """The first sentence by itself; its wording is that of a joined text of just this sentence."""
+    wording = text_hashes(corpus.uncut_tokens(draw.first))
+    return replace(first(corpus, draw, rng), wording=wording)
 
 
 def enough(lengths: Int[np.ndarray, " sentences"], budget: int) -> int:

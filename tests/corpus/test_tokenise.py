@@ -1,5 +1,6 @@
 """What a token cache is written of: counts, widths, memory, the same bytes each time."""
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,6 +115,23 @@ def test_the_cache_is_the_same_bytes_each_time_and_has_its_schemas(tmp_path: Pat
     assert index.equals(schemas.DOCUMENT_INDEX)
 
 
+def test_of_a_tokenizer_without_special_tokens_a_long_sentence_is_whole_again(
+    tmp_path: Path,
+) -> None:
+    told = json.loads(tokenizer_json(tmp_path).read_text()) | {"post_processor": None}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(told))
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        writer.write(Document("d", ["A B C one two three A B C one"], None, 0))
+    (tmp_path / "cache").mkdir()
+    report = write_tokens(
+        tmp_path / "documents.parquet", None, tmp_path / "tokenizer.json", 8, tmp_path / "cache",
+        add_special_tokens=True, unknown=0,
+    )  # fmt: skip
+    assert not report.special_tokens
+    (whole,) = TokenCorpus.open(tmp_path / "cache").uncut_tokens([0])
+    assert [WORDS[k] for k in whole] == ["A", "B", "C", "one", "two", "three", "A", "B", "C", "one"]
+
+
 @pytest.mark.parametrize("told", [{}, {"unk_token": "<unk>"}])
 @pytest.mark.parametrize("unknown", ["<unk>", "[UNK]", None])
 def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(
@@ -130,7 +148,7 @@ def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(
         StaticTable.random(4, 8, 0), tokenizer, pooling="mean", similarity="cosine",
         max_length=8, tokenizer_config=told,
     )  # fmt: skip
-    write_tokens(
+    report = write_tokens(
         tmp_path / "documents.parquet",
         None,
         tmp_path / "tokenizer.json",
@@ -140,5 +158,7 @@ def test_an_empty_text_is_to_the_cache_what_it_is_to_a_static_encoder(
         unknown=encoder.unknown_id,
     )
     cached = TokenCorpus.open(tmp_path / "cache").tokens([0, 1])
+    if unknown is None:  # a table of words drops those that it lacks: this one lacks all
+        assert report.unknown == 1
     for ids, own in zip(cached, encoder.tokenise(["\u2003", "a"]), strict=True):
         np.testing.assert_array_equal(ids, own)

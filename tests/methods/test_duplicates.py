@@ -59,8 +59,8 @@ CASES = (
 )
 
 
-def batch_of(case: Case) -> Batch:
-    config = config_of(case.name, case.settings, batch_size=4)
+def batch_of(case: Case, size: int = 4) -> Batch:
+    config = config_of(case.name, case.settings, batch_size=size)
     method, _ = made(case.name, **case.settings)
     corpus = tiny.corpus([len(document) for document in case.documents])
     corpus.sentences = [np.array([2, *row, 3]) for document in case.documents for row in document]
@@ -126,6 +126,23 @@ def test_what_a_text_repeats_of_a_sibling_is_no_more_wrong_than_the_sibling(monk
     begins_alike = np.repeat(common[::2], 2)
     assert not wrong[begins_alike][:, common].any()
     assert wrong[~begins_alike][:, common].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "size"), [("cpc", {}, 4), ("ict", {"removal": 1.0}, 8)]
+)
+def test_a_sentence_that_is_all_of_anothers_context_is_not_pushed_away_from_it(
+    name, settings, size, monkeypatch
+):
+    documents = tuple([own(d), COMMON] if d % 2 else [COMMON, own(d)] for d in range(4))
+    case = Case(name, settings, documents)
+    batch = batch_of(case, size)
+    wrong = wrong_of(case, batch, monkeypatch)
+    anchors, contexts = read(batch, "anchor"), read(batch, "positive")
+    twins = np.array([[one == other for other in contexts] for one in anchors])
+    assert twins.any()
+    assert not (wrong & twins).any()
+    assert wrong.any()
 
 
 def test_equal_sentences_have_several_right_contexts(monkeypatch):

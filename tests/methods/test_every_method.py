@@ -1,5 +1,6 @@
 """What holds for every method, whatever it learns by; and what ties one method to another."""
 
+import json
 import re
 from copy import deepcopy
 from dataclasses import replace
@@ -13,13 +14,20 @@ import torch
 import torch.nn.functional as F
 from pydantic import ValidationError
 from safetensors.torch import load, save
+from tokenizers import Tokenizer
 from transformers import (
+    DebertaV2Config,
+    DebertaV2Model,
     DistilBertConfig,
     DistilBertModel,
     ElectraConfig,
     ElectraModel,
+    ModernBertConfig,
+    ModernBertModel,
     MPNetConfig,
     MPNetModel,
+    RoFormerConfig,
+    RoFormerModel,
     T5Config,
     T5EncoderModel,
 )
@@ -750,15 +758,47 @@ def test_sg_opt_tells_an_encoder_that_starts_as_one_of_its_own_positives(caplog)
     assert "little is left to learn" in caplog.text
 
 
+SMALL = {
+    "vocab_size": 81, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "intermediate_size": 64,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("name", "settings"), [("consert", {"second": ["shuffle"]}), ("mlm_autoencoder", {})]
-)
-def test_positions_in_the_attention_cannot_be_shuffled_nor_tell_a_decoder_the_order(name, settings):
+    ("backbone", "is_moved", "is_added"),
+    [
+        (DebertaV2Model(DebertaV2Config(**SMALL, position_biased_input=False)), False, False),
+        (DebertaV2Model(DebertaV2Config(**SMALL, relative_attention=True)), False, True),
+        (MPNetModel(MPNetConfig(**SMALL)), False, True),
+        (RoFormerModel(RoFormerConfig(**SMALL)), False, False),
+        (ModernBertModel(ModernBertConfig(**SMALL, pad_token_id=0)), True, False),
+    ],
+)  # fmt: skip
+def test_positions_in_the_attention_cannot_be_shuffled_nor_tell_a_decoder_the_order(
+    backbone, is_moved, is_added
+):
     encoder = tiny.bert()
-    encoder.backbone.config.position_biased_input = False  # DeBERTa's
-    with pytest.raises(RecipeError, match=r"E303 .* positions that the layer of embeddings adds"):
+    encoder.backbone = backbone
+    assert_made_if(is_moved, "consert", encoder, "can be given another order", second=["shuffle"])
+    assert_made_if(is_added, "mlm_autoencoder", encoder, "that the layer of embeddings adds")
+
+
+def assert_made_if(wanted, name, encoder, told, **settings):
+    if wanted:
+        assert made(name, encoder, **settings)
+        return
+    with pytest.raises(RecipeError, match=rf"E303 .* positions {told}"):
         made(name, encoder, **settings)
-    assert made("consert", encoder, first=["token_cutoff"], second=["feature_cutoff"])
+
+
+def test_a_decoder_of_texts_without_a_first_token_in_common_deletes_nothing():
+    encoder = tiny.bert()
+    told = json.loads(encoder.tokenizer.to_str()) | {"post_processor": None}
+    encoder.tokenizer = Tokenizer.from_str(json.dumps(told))
+    assert not encoder.framed
+    with pytest.raises(RecipeError, match=r"E303 .* adds none: .* or set method.noise to 0"):
+        made("clm_autoencoder", encoder, noise=0.6)
+    assert made("clm_autoencoder", encoder)
 
 
 def test_heads_that_nobody_knows_to_silence_are_refused_with_the_recipe():
