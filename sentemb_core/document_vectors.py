@@ -29,8 +29,9 @@ Vectors = Float32[np.ndarray, "_ dim"]
 
 DOCUMENTS_AT_ONCE = 1_000
 SENTENCES_AT_ONCE = 65_536
-"""Bound memory: a corpus is encoded and written in pieces, which end at either. Of books a thousand
-are millions of sentences."""
+LETTERS_AT_ONCE = 4 << 20
+"""Bound memory: a corpus is encoded and written in pieces, which end at any of them. Of books a
+thousand are millions of sentences, and tokenising takes 50 bytes a byte of text."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,18 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
 def pieces_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Documents in their order, as many as are encoded at once."""
     some: list[Document] = []
-    sentences = 0
+    sentences = letters = 0
     for document in documents:
         some.append(document)
         sentences += len(document.sentences)
-        if len(some) >= DOCUMENTS_AT_ONCE or sentences >= SENTENCES_AT_ONCE:
+        letters += sum(map(len, document.sentences))
+        if (
+            len(some) >= DOCUMENTS_AT_ONCE
+            or sentences >= SENTENCES_AT_ONCE
+            or letters >= LETTERS_AT_ONCE
+        ):
             yield some
-            some, sentences = [], 0
+            some, sentences, letters = [], 0, 0
     if some:
         yield some
 
@@ -185,7 +191,7 @@ def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
     if not query.strip():
         raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
     vector = embed_texts(encoder, [query])[0]
-    pieces = encoder.tokenizer.encode(query, add_special_tokens=False)
+    pieces = encoder.tokenizer.encode(query, add_special_tokens=encoder.add_special_tokens)
     unknown, tokens = unknown_tokens(encoder.tokenizer, [query])
     if unknown == tokens or not vector.any():
         log.warning("The encoder knows no word of the query: what it finds is as good as chance.")

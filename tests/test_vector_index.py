@@ -207,6 +207,14 @@ def test_a_piece_ends_where_it_has_sentences_enough(corpus: Path, monkeypatch):
     assert pieces == [10] * 10
 
 
+def test_a_piece_ends_where_its_sentences_are_long_enough(corpus: Path, monkeypatch):
+    whole = [piece.vectors for piece in encoded(static(), corpus)]
+    monkeypatch.setattr(document_vectors, "LETTERS_AT_ONCE", 1)
+    pieces = [piece.vectors for piece in encoded(static(), corpus)]
+    assert len(pieces) > len(whole) == 1
+    assert (np.concatenate(pieces) == whole[0]).all()
+
+
 def test_a_row_group_within_a_document_is_refused(corpus: Path):
     index = index_of(static(), corpus)
     pq.write_table(pq.read_table(index), index, row_group_size=5)

@@ -54,8 +54,12 @@ def _below_title(row: Row, title: str) -> str | None:
     if ready or not isinstance(text, str):
         return None
     line, _, body = text.lstrip().partition("\n")
-    is_title = same_text(line).rstrip(END_MARKS) == same_text(title).rstrip(END_MARKS)
-    return body if is_title and body.strip() else None
+    return body if title_key(line) == title_key(title) and body.strip() else None
+
+
+def title_key(text: str) -> str:
+    """Equal for what says the same, with an end mark or without."""
+    return same_text(text).rstrip(END_MARKS)
 
 
 def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:

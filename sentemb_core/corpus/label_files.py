@@ -15,12 +15,11 @@ import pyarrow.parquet as pq
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import COUNTED, unit_hash
-from sentemb_core.corpus.checks import usable_counterpart
+from sentemb_core.corpus.checks import title_key, usable_counterpart
 from sentemb_core.corpus.columns import Row, composed, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
-from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
 from sentemb_core.errors import (
     BadDataError,
@@ -281,8 +280,8 @@ def _as_corpus(config: LabelsConfig) -> CorpusConfig:
 
 
 def _with_counterparts(document: Document, texts: list[str]) -> Document:
-    same = {same_text(text) for text in texts}
-    kept = [sentence for sentence in document.sentences if same_text(sentence) not in same]
+    same = {title_key(text) for text in texts}
+    kept = [sentence for sentence in document.sentences if title_key(sentence) not in same]
     return document._replace(
         counterpart=texts[0] if texts else None, sentences=kept or document.sentences
     )

@@ -46,6 +46,9 @@ def neighbours(
     Sentences nearer than `min_distance` in the document are no neighbours: 2 leaves out adjacent
     ones, 1 none.
 
+    A zero vector (of a sentence without a word that a static table knows) is nobody's neighbour and
+    has none: it would tie with all.
+
     The weight is the inner product in fp32 (seed 000, Eq. 2): the cosine when the vectors are
     normalised. Ranked by (weight down, index up). Memory beyond the result does not grow with the
     corpus; a document of n sentences costs n * dim, not n * n.
@@ -63,6 +66,7 @@ def neighbours(
         real = own < torch.from_numpy(offsets[documents + 1] - first)[:, None]
         flat = own.clamp(max=len(rows) - 1).flatten()
         batch = rows.index_select(0, flat).view(*own.shape, -1)
+        real &= batch.any(dim=-1)
         for block in _row_blocks(width, len(documents)):
             weights = torch.bmm(batch[:, block], batch.transpose(1, 2))
             kept = real[:, block].numpy()

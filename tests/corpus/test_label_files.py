@@ -26,6 +26,7 @@ from tests.corpus.label_rows import SHARE, WHOLE, documents, labelled, pair, wri
 
 def test_a_file_gives_the_counterparts(tmp_path: Path):
     labels = [(3, "rain in spring"), (7, "It snows. 7"), (8, "one"), (8, "IT RAINS. 8")]
+    labels.append((9, "It snows. 9!"))
     out = labelled(tmp_path, [pair(*label) for label in labels])
     found = {document.doc_id: document for document in read_documents(out / "documents.parquet")}
     assert len(found) == 200
@@ -33,6 +34,7 @@ def test_a_file_gives_the_counterparts(tmp_path: Path):
     assert found["d4"].counterpart is None
     assert found["d7"].sentences == ["It rains. 7"], "the counterpart leaves the training text"
     assert found["d8"].sentences == ["It snows. 8"], "and so does a second one"
+    assert found["d9"].sentences == ["It rains. 9"], "with an end mark or without"
 
 
 def test_documents_of_no_label_are_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFixture):

@@ -112,6 +112,24 @@ def test_a_vector_that_is_not_finite_is_named(broken: float):
         neighbours(vectors, offsets + 100, 2)
 
 
+def test_a_zero_vector_is_nobodys_neighbour_and_has_none(monkeypatch: pytest.MonkeyPatch):
+    """A sentence of which a static table knows no word ties with all others."""
+    vectors, offsets = drawn([40, 7, 1, 2])
+    unknown = np.array([0, 3, 4, 39, 41, 47, 48, 49])
+    vectors[unknown] = 0
+    monkeypatch.setattr(similarity, "BUDGET", 2_000)  # the long one in blocks
+    near = neighbours(vectors, offsets, 5)
+    assert (near.index[unknown] == -1).all()
+    assert not near.weight[unknown].any()
+    for start, stop in pairwise(offsets):
+        weights = vectors[start:stop] @ vectors[start:stop].T
+        np.fill_diagonal(weights, -np.inf)
+        weights[:, ~vectors[start:stop].any(axis=1)] = -np.inf
+        for row in np.flatnonzero(vectors[start:stop].any(axis=1)):
+            expected = [start + j for j in sorted_row(weights[row], 5)]
+            assert near.index[start + row].tolist() == expected + [-1] * (5 - len(expected))
+
+
 def test_no_documents_have_no_neighbours():
     assert neighbours(np.zeros((0, 3), np.float32), np.array([7]), 2).index.shape == (0, 2)
 
