@@ -173,7 +173,7 @@ def annotate(
     from sentemb_core.encoder.unknown import unknown_tokens
     from sentemb_core.report.drawing import lacks_letters
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
-    from sentemb_core.store.disk import storage_errors
+    from sentemb_core.store.disk import replacing_in
 
     with opened_encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
@@ -185,8 +185,8 @@ def annotate(
         )
     graph, clusters = annotated_document(vectors, top_k, mutual=mutual)
     if picture:
-        with storage_errors(picture.parent):
-            draw_document(graph, clusters, sentences, picture)
+        with replacing_in(picture.parent) as draft:
+            draw_document(graph, clusters, sentences, draft / picture.name)
     if json:
         console.emit({"document": document, "sentences": sentences, "clusters": clusters})
     else:
@@ -231,18 +231,19 @@ def export(
     more (`--max-length`).
     """
     require_places("MODEL", model)
-    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.card import CardFacts, base_of, model_card
+    from sentemb_core.encoder.modules import written_by_us
     from sentemb_core.encoder.start import given_folder
 
-    source = Path(model) / "README.md"
     with opened_encoder(model, max_length) as encoder:
-        length = encoder.max_length
+        given, length = given_folder(model), encoder.max_length
+        source = given / "README.md" if given and written_by_us(given) else None
         card = (
             source.read_text("utf-8")
-            if source.is_file() and max_length is None  # it tells the length
-            else model_card(CardFacts(name=model, base=model, max_length=length))
+            if source and source.is_file() and max_length is None  # it tells the length
+            else model_card(CardFacts(name=base_of(model), base=base_of(model), max_length=length))
         )
-        _save(encoder, folder, card, given=given_folder(model))
+        _save(encoder, folder, card, given=given)
     if json:
         console.emit({"folder": str(folder), "max_length": length})
     else:
@@ -279,7 +280,7 @@ def postprocess(
     checked, named = checked_source(source, corpus), in_words(by)
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.batching import pooled_vectors
-    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.card import CardFacts, base_of, model_card
     from sentemb_core.postprocess.finished import behind_map
     from sentemb_core.progress import progress
 
@@ -289,7 +290,8 @@ def postprocess(
             vectors = pooled_vectors(encoder, encoder.tokenise(read), progress=update)
         with progress(f"fit the {named}", len(read)) as update:
             made = behind_map(encoder, vectors, by, keep=keep, progress=update)
-        card = model_card(CardFacts(name=f"{Path(model).name} behind a {named}", base=model))
+        base = base_of(model)
+        card = model_card(CardFacts(name=f"{Path(model).name} behind a {named}", base=base))
         _save(made, folder, card)
     if json:
         console.emit({"folder": str(folder), "sentences": len(read), "dim": made.dim})

@@ -31,11 +31,12 @@ def loaded(model: str, max_length: int | None = None) -> Any:
     from sentemb_core.configs import EncoderConfig
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.encoder.devices import compute_device
+    from sentemb_core.encoder.modules import written_by_us
     from sentemb_core.encoder.start import start_encoder
     from sentemb_core.places import is_folder
 
     console.log_to_stderr()
-    own = is_folder(model) and (Path(model) / "modules.json").is_file()
+    own = is_folder(model) and written_by_us(Path(model))
     if own and max_length is None:
         return load_encoder(Path(model))
     config = EncoderConfig(name=model, max_length=max_length)

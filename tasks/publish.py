@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.configs import RunConfig
+from sentemb_core.encoder.card import base_of
 from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import canonical
 from sentemb_core.types import ArtifactRef, Json, Value
@@ -60,11 +61,6 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
         | beside(training),
     )
     return publish_encoder(best.encoder, config.name, taught, scored)
-
-
-def base_of(source: str) -> str:
-    """A Hugging Face name as it is; of a file or folder its name alone, for cards travel."""
-    return Path(source).name if Path(source).exists() else source
 
 
 def beside(training: SelfTraining) -> dict[str, ArtifactRef]:

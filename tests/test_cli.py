@@ -299,6 +299,22 @@ def test_an_exported_encoder_is_the_same_and_never_lands_on_another(call, model,
     assert (code, "is not empty" in told) == (2, True)
 
 
+def test_a_card_that_travels_says_what_the_copy_reads_and_no_place_of_this_machine(
+    call, model, tmp_path
+):
+    """Of a foreign folder the length is stated in another card, and here it is 32."""
+    foreign, folder = tmp_path / "foreign", tmp_path / "copy"
+    shutil.copytree(model, foreign)
+    stated = foreign / "config_sentence_transformers.json"
+    stated.write_text(json.dumps(json.loads(stated.read_text()) | {"creator": "somebody"}))
+    (foreign / "README.md").write_bytes(b"It reads 512 tokens. \xff")
+    assert call("export", str(foreign), str(folder))[0] == 0
+    card = (folder / "README.md").read_text()
+    assert "It reads 32 tokens" in card
+    assert str(tmp_path) not in card
+    assert load_encoder(folder).max_length == 32
+
+
 def test_an_exported_encoder_keeps_the_head_of_its_condenser_stage(call, model, tmp_path):
     shutil.copytree(model, tmp_path / "model")
     (tmp_path / "model" / HEAD_FILE).write_bytes(b"weights")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -50,6 +51,11 @@ class CardFacts(Value):
         default_factory=dict[str, Mapping[str, float]],
         description="Row (start, round 1, ...) -> metric -> value.",
     )
+
+
+def base_of(source: str) -> str:
+    """A Hugging Face name as it is; of a file or folder its name alone, for cards travel."""
+    return Path(source).name if Path(source).exists() else source
 
 
 def model_card(facts: CardFacts) -> str:

@@ -115,9 +115,15 @@ def settings_of(folder: Path) -> Settings:
     """Pooling, similarity and maximum length, as the module list and its files say them.
 
     Raises:
-        UsageError: The folder has modules that an `Encoder` has not.
+        UsageError: The folder has modules or settings that an `Encoder` has not.
     """
     stated = read_json(folder / "config_sentence_transformers.json")
+    if told := _not_kept(stated):
+        raise UsageError(
+            "An encoder here reads a text as it is, gives its vector whole and compares vectors by "
+            f"cosine or inner product; {folder} asks for {told}: take that out of its "
+            "config_sentence_transformers.json to use it without"
+        )
     normalised = "Normalize" in dict(module_paths(folder))  # inner products of these are cosines
     dot = stated.get("similarity_fn_name") in ("dot", "dot_product") and not normalised
     return Settings(
@@ -125,6 +131,17 @@ def settings_of(folder: Path) -> Settings:
         similarity="dot" if dot else "cosine",
         max_length=_max_length_of(folder),
     )
+
+
+def _not_kept(stated: Mapping[str, Any]) -> str:
+    """Which setting of sentence-transformers an `Encoder` does not have, if there is one."""
+    prompt = stated.get("default_prompt_name")
+    if prompt and (stated.get("prompts") or {}).get(prompt):
+        return f"the prompt {prompt!r} before every text"
+    if stated.get("truncate_dim"):
+        return f"the first {stated['truncate_dim']} dimensions"
+    similarity = stated.get("similarity_fn_name")
+    return f"{similarity} distances" if similarity in ("euclidean", "manhattan") else ""
 
 
 def written_by_us(folder: Path) -> bool:

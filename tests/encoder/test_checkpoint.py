@@ -200,6 +200,26 @@ def test_a_module_of_foreign_code_is_refused(tmp_path):
         load_encoder(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"truncate_dim": 8}, "the first 8 dimensions"),
+        ({"prompts": {"query": "find: "}, "default_prompt_name": "query"}, "prompt 'query'"),
+        ({"similarity_fn_name": "euclidean"}, "euclidean distances"),
+    ],
+)
+def test_what_a_folder_asks_for_and_an_encoder_has_not_is_refused(tmp_path, stated, told):
+    """Its vectors would not be those of sentence-transformers."""
+    save_encoder(start("transformer"), tmp_path, "card")
+    file = tmp_path / "config_sentence_transformers.json"
+    before = json.loads(file.read_text())
+    file.write_text(json.dumps(before | stated))
+    with pytest.raises(UsageError, match=f"asks for .*{told}"):
+        load_encoder(tmp_path)
+    file.write_text(json.dumps(before | {"prompts": {"query": "find: "}}))
+    assert load_encoder(tmp_path).kind == "transformer", "a prompt that nobody asks for"
+
+
 def test_a_config_that_names_remote_code_is_refused(tmp_path):
     save_encoder(start("transformer"), tmp_path, "card")
     config = json.loads((tmp_path / "config.json").read_text())
