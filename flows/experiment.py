@@ -71,13 +71,16 @@ def experiment(asked: Reproduction) -> FindingsTable:
 
 
 def walked(asked: Reproduction) -> None:
-    """`experiment` for a plan: of the claims those of which all results are there."""
-    found = [one for some in all_findings(asked, base_of(asked)) for one in some if one.result]
+    """`experiment` for a plan: of the claims those of which all results are known."""
+    made = [one for some in all_findings(asked, base_of(asked)) for one in some]
     overlaps_with(asked)
     pools_of(asked)
+    judged = {one.label for one in asked.what.columns if one.judge not in OF_TRAINING}
+    to_come = {one.arm for one in made if one.column in judged and not (one.result or one.error)}
     for claim in asked.what.claims:
-        with each_undecided():
-            fate_of(claim, asked.what, cells_of(found))
+        if to_come.isdisjoint({claim.better, *claim.than}):
+            with each_undecided():
+                fate_of(claim, asked.what, cells_of([one for one in made if one.result]))
 
 
 def all_findings(asked: Reproduction, base: ArtifactRef) -> Iterator[list[Finding]]:
@@ -117,17 +120,19 @@ def arm_findings(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list
     """Train step by step, then judge."""
     arm, seed = errand.arm, errand.seed
     system = system_of(asked, base, arm, errand.corpus, seed)
-    judges = [
-        None
-        if column.judge in OF_TRAINING
-        else column_result(asked, base, arm, system, column, seed)
-        for column in errand.columns
-    ]
     less = less_than_asked(asked, base, arm, errand.corpus)
-    return [
-        Finding(arm=arm.label, column=column.label, seed=seed, result=result, less=less)
-        for column, result in zip(errand.columns, judges, strict=True)
-    ]
+
+    def finding(column: Column) -> Finding:
+        """A judge that refuses is the error of its own column."""
+        result, error = None, ""
+        if column.judge not in OF_TRAINING:
+            judge = partial(column_result, asked, base, arm, system, column, seed)
+            result, error = attempted(f"{errand.label}: {column.label}", judge)
+        return Finding(
+            arm=arm.label, column=column.label, seed=seed, result=result, less=less, error=error
+        )
+
+    return [finding(column) for column in errand.columns]
 
 
 def system_of(

@@ -80,7 +80,7 @@ def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
 
 @stage("literal_bm25_scores", version=1, libraries=("bm25s",))
 def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
-    """The row of BM25 as seed 002 prints it, without the same stop words."""
+    """The row of BM25 by the formula that seed 002 prints, without the same stop words."""
     from sentemb_core.retrieval.bm25 import SEED_002
 
     return word_scores(documents, benchmark, SEED_002)

@@ -47,6 +47,9 @@ MEASURES: dict[Measure, tuple[Metric, int]] = {
     "R_cap@10": (capped_recall, 10),
 }
 
+DIGITS = 12
+"""Two means of the same values may differ in the last of 16, by the order of the queries."""
+
 Places = Int64[np.ndarray, " _"]
 """Of queries in their collection, ascending; two halves need not be alike in size."""
 
@@ -103,9 +106,8 @@ def fused_results(
 ) -> FusedResults:
     """BM25's first 1,000 rescored by BM25 + alpha x cosine, and reciprocal rank fusion.
 
-    Fused are the ranks by the encoder's own similarity. A hash of its id puts each query into the
-    half that chooses alpha, the smallest among equals, or into the half that is reported (erratum
-    E28).
+    Fused are the ranks by the encoder's own similarity. `query_halves` says which
+    queries choose alpha, the smallest among equals, and which are reported (erratum E28).
 
     Raises:
         NoQueriesError: E502, a half has no query.
@@ -117,7 +119,7 @@ def fused_results(
     products = without(inner_products(vectors.queries, vectors.documents), collection.hidden)
     cosines = inner_products(directions(vectors.queries), directions(vectors.documents))
     curve = {
-        alpha: result_of(collection, rescored(words, cosines, alpha), choosing).value
+        alpha: round(result_of(collection, rescored(words, cosines, alpha), choosing).value, DIGITS)
         for alpha in alphas
     }
     alpha = max(curve, key=lambda one: (curve[one], -one))
@@ -134,10 +136,16 @@ def fused_results(
 def query_halves(collection: Collection) -> tuple[Places, Places]:
     """Places of the queries that choose alpha, and of those that are reported.
 
+    Queries that answer each other (`Collection.tied`) are of one half: by the hash of the first id.
+
     Raises:
         NoQueriesError: E502, one of them has no query with a relevant document.
     """
-    chooses = np.array([unit_hash("fusion", key) < 0.5 for key in collection.query_ids])
+    first: dict[int, str] = {}
+    groups = collection.tied.tolist()
+    for group, key in zip(groups, collection.query_ids, strict=True):
+        first[group] = min(key, first.get(group, key))
+    chooses = np.array([unit_hash("fusion", first[group]) < 0.5 for group in groups])
     answered = chooses[collection.relevant.query]
     if answered.all() or not answered.any():
         raise NoQueriesError(
@@ -161,8 +169,7 @@ def result_of(
     places = np.arange(len(collection.query_ids)) if places is None else places
     relevant = collection.relevant.of(np.flatnonzero(np.isin(collection.relevant.query, places)))
     answered = np.isin(places, relevant.query)
-    by_id = np.argsort(np.argsort(collection.document_ids, kind="stable"), kind="stable")
-    ranks = counted_ranks(without(scores, collection.hidden), relevant, by_id)
+    ranks = counted_ranks(without(scores, collection.hidden), relevant, collection.place_by_id)
     values = {
         name: found if metric is capped_recall else _zero_elsewhere(found, answered)
         for name, (metric, k) in MEASURES.items()

@@ -21,7 +21,7 @@ from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.beir import Text, beir_judgements, beir_texts
 from sentemb_core.evaluation.judgements import LARGEST_GRADE, Judgement, judged
 from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
-from sentemb_core.evaluation.ranking import Relevant
+from sentemb_core.evaluation.ranking import ABSENT, Relevant
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +75,19 @@ class Collection:
             same = [place for place in own if self.texts[place] == self.queries[query]]
             asking[same] = query
         one = np.repeat(self.relevant.query, np.diff(self.relevant.offsets))
-        other = asking[self.relevant.item]
+        other = np.where(self.relevant.item == ABSENT, -1, asking[self.relevant.item])
         one, other = one[other >= 0], other[other >= 0]
         shape = (len(self.query_ids),) * 2
         found = connected_components(coo_array((np.ones(len(one)), (one, other)), shape))[1]
         return found.astype(np.int64)
+
+    @cached_property
+    def place_by_id(self) -> Int64[np.ndarray, " documents"]:
+        """Of each document among all ids in ascending order."""
+        order = sorted(range(len(self.document_ids)), key=self.document_ids.__getitem__)
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return place
 
     @property
     def documents(self) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from sentemb_core.errors import DuplicateIdError, NoQueriesError, UnknownLabelsError
-from sentemb_core.evaluation.ranking import Relevant
+from sentemb_core.evaluation.ranking import ABSENT, Relevant
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,8 @@ def judged(
 ) -> Judged:
     """Judgements by place; of several of one query and document the last counts, and is told.
 
+    A relevant document that is not there counts as one that is never found, as in trec_eval.
+
     Raises:
         DuplicateIdError: E105, two queries or two documents have one id.
         UnknownLabelsError: E501, more than 1 % name a query or a document that is not there.
@@ -65,14 +67,12 @@ def judged(
         pair for pair in grades if pair[0] not in query_place or pair[1] not in document_place
     ]
     _few(name, unknown, len(grades))
-    for pair in unknown:
-        del grades[pair]
     pairs = [
-        (query_place[query], document_place[document], grade)
+        (query_place[query], document_place.get(document, ABSENT), grade)
         for (query, document), grade in grades.items()
-        if grade > 0
+        if grade > 0 and query in query_place
     ]
-    if not pairs:
+    if all(document == ABSENT for _, document, _ in pairs):
         raise NoQueriesError(
             f"Somebody must find something: none of {len(query_ids)} queries of {name} has a "
             f"relevant document ({len(grades)} judgements). Check the grades and the split."

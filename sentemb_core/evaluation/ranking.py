@@ -18,13 +18,17 @@ from sentemb_core.evaluation.metrics import UNRANKED, Ranks
 CELLS = 1 << 23
 """Scores held at once: 33 MB as float32."""
 
+ABSENT = -1
+"""A relevant item that is no candidate at all: no query finds it, and each should have (trec_eval
+counts what is judged, wherever it is)."""
+
 ScoreRows = Callable[[Int64[np.ndarray, " n"]], Float[np.ndarray, "n candidates"]]
 """Scores of all candidates for the queries at these places, in a fresh array."""
 
 
 @dataclass(frozen=True)
 class Relevant:
-    """What each query should find: `item[offsets[q]:offsets[q + 1]]`, at least one candidate.
+    """What each query should find: `item[offsets[q]:offsets[q + 1]]`, at least one (or `ABSENT`).
 
     `grade` says how relevant each is, 1 or more; none where all are alike.
     """
@@ -95,12 +99,12 @@ def _ranks(
     item: Int64[np.ndarray, " pairs"],
     ids: Int64[np.ndarray, " candidates"],
 ) -> Int64[np.ndarray, " pairs"]:
-    """Rank of one candidate in each row of scores."""
+    """Rank of one candidate, or of none, in each row of scores."""
     own = scores[np.arange(len(item)), item][:, None]
     ahead: Bool[np.ndarray, "pairs candidates"] = scores > own
     ahead |= (scores == own) & (ids > ids[item][:, None])
     ranks = 1 + np.count_nonzero(ahead, axis=1).astype(np.int64)
-    return np.where(np.isneginf(own[:, 0]), UNRANKED, ranks)
+    return np.where((item == ABSENT) | np.isneginf(own[:, 0]), UNRANKED, ranks)
 
 
 def inner_products(

@@ -14,10 +14,15 @@ from sentemb_core.evaluation.transfer_files import (
 )
 from sentemb_core.suite import DOMAINS, ProbeTask
 
+UNDECIDED = ("-", -1)
+"""Of SNLI's pairs on which its annotators did not agree, in its own release and on the hub: no
+class, as in SentEval."""
+
 READERS: Mapping[str, Callable[..., TransferTask]] = {
     "mrpc": partial(read_labelled, pairs=True),
     "sst2_phrases": read_phrases,
     "sick_entailment": partial(read_labelled, target="entailment", pairs=True),
+    "snli": partial(read_labelled, pairs=True, no_class=UNDECIDED),
     "sick_regression": read_relatedness,
     "stsb_regression": read_relatedness,
     "imdb": read_reviews,

@@ -3,7 +3,8 @@
 Texts are taken as they stand in the file. Which reader a task of the suite has: `suite_probes`.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from sentemb_core.evaluation.parquet import (
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.transfer import TransferTask
 
+log = logging.getLogger(__name__)
+
 WHAT = "This transfer task"
 
 TEXTS = ("text", "sentence1", "sentence2", "domain")
@@ -29,7 +32,11 @@ PROBING_PARTS = {"tr": "train", "va": "dev", "te": "test"}
 
 
 def read_labelled(
-    name: str, *paths: Path, target: str = "label", pairs: bool = False
+    name: str,
+    *paths: Path,
+    target: str = "label",
+    pairs: bool = False,
+    no_class: Collection[object] = (),
 ) -> TransferTask:
     """Classes of Parquet files with the columns text, or sentence1 and sentence2, and `target`.
 
@@ -40,6 +47,7 @@ def read_labelled(
         target: The column with the classes, whole numbers or words; in ascending order they are
             counted from 0.
         pairs: Whether an example must be two texts: one of them alone would be another task.
+        no_class: Values of `target` of examples that have none, which are left out and told.
 
     Raises:
         UnreadableSourceError: A file is not there or not Parquet.
@@ -49,9 +57,13 @@ def read_labelled(
     tables = [table_of(path, WHAT) for path in paths]
     pair = pairs or "sentence1" in tables[0].column_names
     sides = ("sentence1", "sentence2") if pair else ("text",)
-    first, *others, label = _joined(paths, tables, (*sides, target))
-    second = others[0] if pair else None
-    return TransferTask(name, first, _numbered(label), second, _parts(paths, tables))
+    columns, parts = _joined(paths, tables, (*sides, target)), _parts(paths, tables)
+    kept = [row for row, value in enumerate(columns[-1]) if value not in no_class]
+    if left := len(columns[-1]) - len(kept):
+        log.warning("%s: %d examples without a class are left out", name, left)
+    first, *others, label = ([column[row] for row in kept] for column in columns)
+    split = [parts[row] for row in kept] if parts else None
+    return TransferTask(name, first, _numbered(label), others[0] if pair else None, split)
 
 
 def read_phrases(name: str, sentences: Path, phrases: Path) -> TransferTask:
@@ -144,6 +156,11 @@ def read_probing(name: str, path: Path) -> TransferTask:
         raise BadDataError(
             f"A probing line is tr, va or te, a class and a text, with tabs between; {len(bad)} of "
             f"{len(rows)} lines of {path} are not, first {bad[0]}."
+        )
+    if absent := PROBING_PARTS.keys() - {row[0] for row in rows}:
+        raise BadDataError(
+            f"A probing file has lines of tr, va and te; {path} has none of "
+            f"{' and '.join(sorted(absent))}: fetch it again."
         )
     split, label, texts = (list(column) for column in zip(*rows, strict=True))
     parts = [PROBING_PARTS[part] for part in split]

@@ -15,7 +15,7 @@ from torch import nn
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
-from sentemb_core.postprocess.whitening import SOFT, Whitening, fitted_whitening
+from sentemb_core.postprocess.whitening import BLOCK, SOFT, Whitening, fitted_whitening
 from sentemb_core.types import Map
 
 if TYPE_CHECKING:
@@ -101,8 +101,12 @@ def behind_map(
 
 def _whitened_table(table: StaticTable, whitening: Whitening) -> StaticTable:
     rows = table.embedding.weight.detach().cpu().numpy()
-    white = np.where(rows.any(axis=1, keepdims=True), whitening.transformed(rows), 0)
-    return StaticTable(torch.from_numpy(white.astype(np.float32)))
+    white = np.zeros((len(rows), whitening.weights.shape[1]), np.float32)
+    for begin in range(0, len(rows), BLOCK):
+        block = slice(begin, begin + BLOCK)
+        known = rows[block].any(axis=1)
+        white[block][known] = whitening.transformed(rows[block][known])
+    return StaticTable(torch.from_numpy(white))
 
 
 def _with_layers(encoder: Encoder, *layers: nn.Module) -> Encoder:

@@ -89,7 +89,8 @@ class Form:
 LUCENE = Form()
 
 SEED_002 = Form(tf="relative", idf="log")
-"""The thesis to the letter (erratum E25): lengths count twice, a word of all texts not at all."""
+"""The thesis's own (erratum E25): lengths count twice, a word of all texts not at all. Words of a
+query count as in Lucene's form."""
 
 
 class BM25:

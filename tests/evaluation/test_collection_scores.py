@@ -30,6 +30,7 @@ from sentemb_core.evaluation.collection_vectors import (
 )
 from sentemb_core.evaluation.collections import (
     Collection,
+    product_clusters,
     read_beir,
     sts_retrieval,
 )
@@ -37,6 +38,7 @@ from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.suite_collections import read_collection
 from tests import tiny
 from tests.evaluation.made import beir_folder, judged_run, task_of
+from tests.parquet import write
 
 WIDE = 60
 
@@ -171,6 +173,22 @@ def test_halves_of_queries_are_drawn_by_a_hash_of_their_ids(collection: Collecti
     assert min(len(choosing), len(reported)) > WIDE // 4
     turned = replace(collection, query_ids=collection.query_ids[::-1])
     assert query_halves(turned)[0].tolist() == sorted(WIDE - 1 - choosing)
+
+
+def test_titles_of_one_product_choose_together_or_are_reported_together(tmp_path: Path):
+    """Each finds the other: alpha would be chosen on what is reported."""
+    products = [k for k in range(40) for _ in range(2)]
+    path = write(
+        tmp_path / "product_wdc_clusters.parquet",
+        cluster_id=products,
+        title=[f"title {k}" for k in range(80)],
+    )
+    collection = product_clusters(path)
+    halves = query_halves(collection)
+    chosen, reported = ({products[int(k)] for k in half} for half in halves)
+    assert len(chosen) > 10
+    assert len(reported) > 10
+    assert not chosen & reported
 
 
 def test_a_single_query_cannot_both_choose_and_report(collection: Collection):

@@ -14,6 +14,7 @@ from sentemb_core.errors import (
     UnknownLabelsError,
     UnreadableSourceError,
 )
+from sentemb_core.evaluation.collection_scores import result_of
 from sentemb_core.evaluation.collections import (
     Collection,
     product_clusters,
@@ -202,8 +203,10 @@ def many(folder: Path, unknown: int) -> Path:
 
 def test_one_in_a_hundred_judgements_may_name_unknown_ids_and_is_counted(tmp_path: Path, caplog):
     found = read_beir(many(tmp_path / "set", 2))
-    assert len(found.relevant.item) == 198
+    assert (len(found.relevant.item), len(found.query_ids)) == (199, 1)
     assert "2 of 200 judgements name unknown ids" in caplog.text
+    best_first = result_of(found, lambda rows: -np.tile(np.arange(200.0), (len(rows), 1)))
+    assert best_first.measures["R@100"] == 100 / 199, "what is not there is not found, as trec_eval"
 
 
 def test_more_unknown_ids_mean_another_corpus(tmp_path: Path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sentemb_core.evaluation import random_encoder
 from sentemb_core.evaluation.diagnostics import shape_of
 from sentemb_core.evaluation.random_encoder import random_vectors, text_hashes
 from sentemb_core.evaluation.ranking import Relevant, ranks_of_relevant
@@ -13,6 +14,12 @@ def test_equal_texts_get_equal_directions_wherever_they_stand():
     vectors = random_vectors(hashes, 16, seed=0)
     assert (vectors[0] == vectors[3]).all()
     assert (random_vectors(hashes[[2, 1]], 16, seed=0) == vectors[[2, 1]]).all()
+
+
+def test_directions_are_made_block_by_block(monkeypatch):
+    whole = random_vectors(np.arange(10), 16, seed=0)
+    monkeypatch.setattr(random_encoder, "BLOCK", 3)
+    assert (random_vectors(np.arange(10), 16, seed=0) == whole).all()
 
 
 def test_another_seed_gives_other_directions():

@@ -38,6 +38,22 @@ def test_pairs_keep_the_parts_of_their_file(tmp_path: Path):
     assert (found.split, found.gold.tolist()) == (["train", "test"], [1, 0])
 
 
+@pytest.mark.parametrize("label", [["a", "-", "b"], [1, -1, 2]])
+def test_pairs_of_snli_without_a_class_are_left_out(tmp_path: Path, label: list[object], caplog):
+    parts = ["train", "dev", "test"]
+    write(
+        tmp_path / "transfer_snli.parquet",
+        sentence1=["p", "q", "r", "s", "t"],
+        sentence2=["u", "v", "w", "x", "y"],
+        label=[*label, label[0], label[2]],
+        split=[*parts, "dev", "train"],
+    )
+    found = read_probe(probe("SNLI"), tmp_path)
+    assert (found.first, found.second) == (["p", "r", "s", "t"], ["u", "w", "x", "y"])
+    assert (found.gold.tolist(), found.split) == ([0, 1, 0, 1], ["train", "test", "dev", "train"])
+    assert "SNLI: 1 examples without a class" in caplog.text
+
+
 def test_snli_is_read_from_the_file_that_the_suite_asks_for(tmp_path: Path):
     task = probe("SNLI")
     sides = {"sentence1": list("abc"), "sentence2": list("def"), "split": ["train", "dev", "test"]}
@@ -133,9 +149,12 @@ def test_an_empty_probing_file_is_told(tmp_path: Path):
         read_probing("bad", tmp_path / "bad.txt")
 
 
-def test_a_part_that_a_probing_file_lacks_is_told(tmp_path: Path):
-    (tmp_path / "bad.txt").write_text("tr\tA\tit .\nva\tA\tit .\n")
-    with pytest.raises(BadDataError, match=r"bad has dev, train: check which part each example"):
+@pytest.mark.parametrize(("parts", "absent"), [(("tr", "va"), "te"), (("tr", "te"), "va")])
+def test_a_part_that_a_probing_file_lacks_is_told(tmp_path: Path, parts: tuple[str], absent: str):
+    (tmp_path / "bad.txt").write_text("".join(f"{part}\tA\tit .\n" for part in parts))
+    with pytest.raises(
+        BadDataError, match=rf"E100 .*bad\.txt has none of {absent}: fetch it again"
+    ):
         read_probing("bad", tmp_path / "bad.txt")
 
 

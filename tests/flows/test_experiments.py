@@ -41,7 +41,12 @@ from flows.fine_tune import by_epochs
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE
-from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError, UsageError
+from sentemb_core.errors import (
+    EmptyCorpusError,
+    NoQueriesError,
+    UnreadableSourceError,
+    UsageError,
+)
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.experiments import (
@@ -118,6 +123,9 @@ WHOLE = Experiment(
     paper=TINY,
     differs="Everything.",
 )
+
+
+LABELS = [column.label for column in WHOLE.columns]
 
 
 @pytest.fixture(scope="module")
@@ -380,6 +388,31 @@ def test_a_corpus_that_cannot_be_read_for_its_overlap_is_told(
     assert set(told.unmeasured) == {"blog_usgov", "plain_sentences"}
     assert any("plain_sentences is not known: E101 no text" in note for note in told.notes())
     assert set(told.json()["overlap_errors"]) == set(told.unmeasured)
+
+
+def test_a_judge_that_refuses_leaves_the_other_columns_alone(
+    asked: Reproduction, monkeypatch: pytest.MonkeyPatch
+):
+    judge = running.column_result
+
+    def refusing(asked, base, arm, system, column, seed):
+        if column.label == "dev":
+            raise NoQueriesError("nobody asks")
+        return judge(asked, base, arm, system, column, seed)
+
+    monkeypatch.setattr(running, "column_result", refusing)
+    errors = {
+        column: {one.error for one in made(asked) if one.column == column} for column in LABELS
+    }
+    assert errors == {"Web": {""}, "dev": {"E502 nobody asks"}, "took": {""}}
+
+
+def test_a_plan_holds_no_claim_whose_results_are_not_all_known(asked: Reproduction):
+    """Some of its seeds would be those of another claim."""
+    tabled(asked.model_copy(update={"seeds": (1,)}))
+    with making_plan(Store.default()) as plan:
+        running.walked(asked)
+    assert "claim_interval" not in {one.stage for one in plan.told}
 
 
 def test_a_base_that_is_taken_as_it_is_reads_no_corpus(
