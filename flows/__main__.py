@@ -283,7 +283,7 @@ def canary(
 ) -> int:
     """Whether an index (or a folder) is of this version, by the vectors kept with it (else exit 3).
 
-    Nothing is encoded for an index, and no encoder is loaded.
+    For an index nothing is encoded, and no encoder loaded, unless it has none of those sentences.
     """
     from flows.command_line.store_commands import canary_command
 

@@ -18,6 +18,7 @@ from flows.subflow import sub_flow
 from sentemb_core.configs import EncoderConfig
 from sentemb_core.errors import UsageError
 from sentemb_core.places import is_checkpoint
+from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
@@ -48,7 +49,7 @@ from tasks.tables.scoreboard import (
     cells_of,
     not_run,
 )
-from tasks.tables.scoreboard_tables import write_board
+from tasks.tables.scoreboard_tables import FILES, write_board
 from tasks.tracking import tracked_run
 from tasks.walking import is_pending, part
 
@@ -67,7 +68,12 @@ def benchmark(config: BenchmarkSettings) -> Scoreboard:
         run_id = record.run.id
         with tracked_run("benchmark", params=settings, tags={"run": run_id}, key=run_id) as run:
             board = scoreboard(config, run_id)
-            for file in write_board(board, folder_of(config, run_id)):
+            folder = folder_of(config, run_id)
+            with replacing_in(folder) as draft:
+                files = [folder / file.name for file in write_board(board, draft)]
+            for earlier in {folder / name for name in FILES}.difference(files):
+                remove(earlier)
+            for file in files:
                 run.log_artifact(file)
             for cell in cells_of(board):
                 told = {f"{cell.group}/{cell.task}/{k}": v for k, v in cell.measures.items()}

@@ -22,7 +22,7 @@ from sentemb_core.stopping import Verdict
 from tasks.corpus import tokenise_sentences
 from tasks.publish import Outcome
 from tasks.rows import Row, SelfTraining, Texts
-from tasks.train import train_encoder
+from tasks.train import steps_of, train_encoder
 from tasks.validate import diagnose_round, recall_at_5
 from tasks.walking import in_plan
 
@@ -136,12 +136,20 @@ def controls_of(
             "rounds had on neighbours alone, to tell what self-annotation itself is worth; "
             "--set control=false leaves them out"
         )
-    for number in range(1, len(rounds) + 1) if config.control else ():
+    for number, round_ in enumerate(rounds, 1) if config.control else ():
         label = f"control {number}: neighbours only"
-        training = neighbours_only(config, number)
+        training = as_long_as(round_, neighbours_only(config, number))
         controls.append(row_after_training("control", label, controls[-1], training, texts, config))
         watch(controls[-1])
     return controls[1:]
+
+
+def as_long_as(round_: Row, training: TrainingConfig) -> TrainingConfig:
+    """With the steps that the round took, where patience may have ended it, and none of its own."""
+    if training.patience is None:
+        return training
+    assert round_.log, "a round keeps the log of its training"
+    return training.model_copy(update={"steps": steps_of(round_.log), "patience": None})
 
 
 def neighbours_only(config: InfoCSEIDC, number: int) -> TrainingConfig:

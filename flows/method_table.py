@@ -226,6 +226,11 @@ class MethodTable(DataTable):
         """Of a row: its steps, and their batch."""
         return {"steps": self.steps or STEPS[start], "batch_size": self.batch_size}
 
+    def steps_taken(self, row: str, start: Start) -> int:
+        """From the start encoder on, those of a Condenser stage before its own training too."""
+        trainings = (one for one in self.steps_of(row, start) if isinstance(one, Train | SelfTrain))
+        return sum(self.training_of(one, start, seed=0).steps for one in trainings)
+
     def training_of(
         self, step: Train | SelfTrain | Label, start: Start, seed: int
     ) -> TrainingConfig:

@@ -117,7 +117,8 @@ def cells(table: MethodTable) -> Iterator[MethodCell]:
             if method not in METHODS:
                 yield cell_or_error(label, cell, tried, partial(untrained_cell, label, cell))
                 continue
-            cell = cell.model_copy(update=table.budget(start))
+            steps = {"steps": table.steps_taken(method, start)}
+            cell = cell.model_copy(update=table.budget(start) | steps)
             own = tried_row(method, tried, table, corpus, start, seed)
             yield cell_or_error(label, cell, own, partial(trained_cell, label, cell, table, start))
 

@@ -14,6 +14,7 @@ from sentemb_core.configs import CorpusConfig, RunConfig
 from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport
+from sentemb_core.store.disk import replacing_in
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import flat
 from tasks.publish import Outcome
@@ -35,10 +36,11 @@ def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
 
     folder = report_folder(outcome.run)
     log.info("writing the report to %s", folder)
-    page = write_report(full_report(outcome, config, *notes), folder)
     settings = json.dumps(config.model_dump(mode="json"), indent=1)
-    (folder / "config.json").write_text(settings, encoding="utf-8")
-    return page
+    with replacing_in(folder) as draft:
+        page = write_report(full_report(outcome, config, *notes), draft)
+        (draft / "config.json").write_text(settings, encoding="utf-8")
+    return folder / page.name
 
 
 def report_folder(run: str) -> Path:

@@ -91,6 +91,14 @@ def train_encoder(
     return Trained(model=stored_model(learner, config.method, facts), log=journal.ref)
 
 
+def steps_of(training_log: ArtifactRef) -> int:
+    """How many a training took."""
+    from sentemb_core.training.state import TrainingReport
+
+    report = (opened(training_log) / "report.json").read_bytes()
+    return TrainingReport.model_validate_json(report).steps
+
+
 def told_steps(advance: Update) -> OnStep:
     """A step is tracked and shown, with the mean loss of the last ones."""
     from tasks.following import step_logger

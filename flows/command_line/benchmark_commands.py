@@ -131,11 +131,14 @@ def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
 
 
 def make_folder(out: str) -> None:
-    """For a table, before it is made.
+    """For a table, before it is made; that of an earlier benchmark may be there.
 
     Raises:
-        UsageError: There cannot be one.
+        UsageError: There cannot be one, or it has files of these names that no benchmark wrote.
     """
+    from tasks.tables.evaluations import is_table
+    from tasks.tables.scoreboard_tables import FILES
+
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -143,6 +146,12 @@ def make_folder(out: str) -> None:
             f"A table and its figure lie in a folder, and {out} cannot be one: {error.strerror}. "
             "Name another by --out."
         ) from error
+    there = [name for name in FILES if Path(out, name).exists()]
+    if there and not is_table(Path(out, "table.json")):
+        raise UsageError(
+            f"A table takes the place of an earlier one alone; {out} has {', '.join(there)} of "
+            "something else. Name another folder by --out."
+        )
 
 
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:

@@ -94,6 +94,9 @@ def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[
         refuse_of_none(asked.keys() | own.keys())
     require_initialiser(tree, given, name)
     tree = placed(tree)
+    if "seed" not in {**asked, **own}:  # then it is the file's, and so are those of its parts
+        stated = [f"{part}.seed" for part in written if "seed" in table_at(written, part)]
+        own |= dict.fromkeys(stated)
     run = checked(called(tree if seed is None else seeded(tree, seed, own)))
     require_effect(run, asked.keys() | own.keys())
     return run

@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.command_line.records import outcome_of
 from flows.command_line.settings import checked, place_of
 from flows.environment import prepare
-from sentemb_core.console import emit, remark, show, terminal_table
+from sentemb_core.console import debugging, emit, remark, show, terminal_table
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import are, counted
 from sentemb_core.types import ArtifactRef
@@ -137,7 +137,8 @@ def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
     remark(f"Starting Prefect's server and its worker{pages}: up to a minute.")
     command = [sys.executable, "-m", "deployments", "--port", str(port)]
     command += ["--for", str(seconds)] if seconds is not None else []
-    os.execv(sys.executable, [*command, *(["--mlflow"] if mlflow else [])])
+    flags = {"--mlflow": mlflow, "--debug": debugging()}
+    os.execv(sys.executable, [*command, *(flag for flag, given in flags.items() if given)])
 
 
 def doctor_command(as_json: bool) -> int:

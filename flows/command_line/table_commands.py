@@ -120,6 +120,7 @@ def experiments_in(folder: str | None) -> list[Json]:
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
     """The table beside the paper's, what becomes of the claims, and the files."""
     from flows.experiment import experiment
+    from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
     from tasks.tables.findings_page import write_findings
     from tasks.tables.markdown import write_between_marks
@@ -128,7 +129,9 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
         told = experiment(asked)
     if markdown:
         write_between_marks(markdown, asked.marks, told.markdown())
-    folder = write_findings(told, Store.default().root / "reports" / asked.name)
+    folder = Store.default().root / "reports" / asked.name
+    with replacing_in(folder) as draft:
+        write_findings(told, draft)
     if as_json:
         emit(told.json())
     else:
@@ -183,12 +186,15 @@ def run_table(
 
 def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
     """Draw them, in a folder of these settings alone, and say where."""
+    from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store, canonical
     from tasks.tables.curves import write_curves
 
-    folder = f"few-shot-{sha256(canonical(settings)).hexdigest()[:8]}"
-    files = write_curves(cells, settings, Store.default().root / "reports" / folder)
-    remark(f"Figures: {', '.join(map(str, files))}")
+    name = f"few-shot-{sha256(canonical(settings)).hexdigest()[:8]}"
+    folder = Store.default().root / "reports" / name
+    with replacing_in(folder) as draft:
+        files = write_curves(cells, settings, draft)
+    remark(f"Figures: {', '.join(str(folder / file.name) for file in files)}")
 
 
 def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:

@@ -35,6 +35,7 @@ class BenchmarkTable(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    run: str
     models: dict[str, Judged]
     scores: list[ScoreCell]
 
@@ -47,14 +48,23 @@ class BenchmarkTable(BaseModel):
 def evaluation_of(encoder: ArtifactRef) -> "Evaluation | None":
     """Its scores in the last benchmark that it was part of, beside those of all other systems.
 
-    A benchmark whose table is gone, or was written by an older version, is passed over.
+    A benchmark whose table is gone, or made way for a later one's, or was written by an older
+    version, is passed over.
     """
     for run, folder in benchmarks():
         table = table_in(folder)
-        own = table.label_of(encoder) if table else None
+        own = table.label_of(encoder) if table and table.run == run else None
         if table and own:
             return evaluation(run, folder, table, own)
     return None
+
+
+def is_table(file: Path) -> bool:
+    """Whether a benchmark wrote it."""
+    try:
+        return bool(BenchmarkTable.model_validate_json(file.read_bytes()))
+    except (OSError, ValueError):
+        return False
 
 
 def table_in(folder: Path) -> BenchmarkTable | None:

@@ -67,6 +67,18 @@ COLUMNS = (
 )
 
 
+FILES = (
+    "page.html",
+    "table.csv",
+    "table.json",
+    "scores.json",
+    "scores.png",
+    "alpha.json",
+    "alpha.png",
+)
+"""All that a benchmark may write into its folder."""
+
+
 def write_board(board: Scoreboard, folder: Path) -> list[Path]:
     """page.html, table.csv, table.json, scores.json with the figure's data, scores.png if any.
 

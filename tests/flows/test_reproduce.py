@@ -92,6 +92,13 @@ SELF_ANNOTATED = {"infocse_idc", "infocse_idc_kmeans", "infocse_idc_dot"}
 OF_DOCUMENTS = {"ict", "cpc", "conpono", "declutr", *SELF_ANNOTATED}
 
 
+def test_steps_of_a_row_are_all_from_the_start_encoder_on():
+    table = MethodTable(data="")
+    rows = {"simcse": 1_000, "infocse_idc": 1_000, "condenser": 1_000, "infocse_aux": 4_000}
+    assert {row: table.steps_taken(row, "transformer") for row in rows} == rows
+    assert {table.steps_taken(row, "minilm") for row in rows} == {200}
+
+
 @pytest.mark.parametrize(
     ("corpus", "start", "refused"),
     [

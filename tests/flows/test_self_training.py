@@ -25,6 +25,7 @@ from sentemb_core.store.runs import recording
 from tasks.checks import check_run
 from tasks.rows import SelfTraining
 from tasks.storing import opened
+from tasks.train import steps_of
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
 from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import tiny_run, told_starts, write_corpus
@@ -193,6 +194,17 @@ def test_a_control_of_cluster_batches_reads_as_many_sentences(corpus_file: Path)
     settings = tiny_run(corpus_file).training.model_dump()
     settings |= {"method": by_cluster, "batch_size": 48}
     assert neighbours_only(tiny_run(corpus_file, training=settings), 1).batch_size == 24
+
+
+def test_a_control_takes_the_steps_that_its_round_took(corpus_file: Path):
+    """Patience ends a round, and would end its control elsewhere."""
+    settings = tiny_run(corpus_file).training.model_dump()
+    settings |= {"steps": 12, "evaluate_every": 2, "patience": 1, "learning_rate": 1e-9}
+    config = tiny_run(corpus_file, training=settings)
+    found = trained(config)
+    rounds = [steps_of(row.log) for row in found.rows if row.kind == "round"]
+    assert [steps_of(row.log) for row in found.controls] == rounds
+    assert max(rounds) < 12
 
 
 def test_no_control_sees_the_batches_of_another_again(corpus_file: Path):

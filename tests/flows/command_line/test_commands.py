@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from flows.command_line.benchmark_commands import make_folder
 from flows.command_line.commands import plan_of
 from flows.command_line.run_options import RunOptions
 from flows.command_line.setting_paths import PATHS
@@ -59,6 +60,15 @@ def _own_environment(tmp_path: Path):
             logger.removeHandler(handler)  # Prefect's console, on another test's stderr
     with mock.patch.dict(os.environ, {"SENTEMB_HOME": str(tmp_path / "home")}):
         yield
+
+
+def test_a_table_takes_the_place_of_an_earlier_one_alone(tmp_path: Path):
+    (tmp_path / "table.csv").write_text("mine")
+    with pytest.raises(UsageError, match=r"E001 .*has table\.csv of something else"):
+        make_folder(str(tmp_path))
+    table = {"run": "benchmark-1", "models": {}, "scores": []}
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    make_folder(str(tmp_path))
 
 
 def test_every_option_of_a_run_stands_for_a_setting():

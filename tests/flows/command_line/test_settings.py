@@ -92,6 +92,15 @@ def test_one_seed_is_that_of_every_part_there_is(tmp_path: Path):
     assert set(seeds_of(settings(file, by_path({"seed": 8}), [])).values()) == {8}
 
 
+def test_a_part_of_a_file_keeps_its_own_seed_beside_the_files_one(tmp_path: Path):
+    file = tmp_path / "run.toml"
+    file.write_text("seed = 7\n[training]\nseed = 1\n")
+    told = seeds_of(made(file=file))
+    assert told.pop("training.seed") == 1
+    assert set(told.values()) == {7}
+    assert set(seeds_of(made(file=file, **by_path({"seed": 8}))).values()) == {8}
+
+
 @pytest.mark.parametrize("settings_", [{"encoder.name": "minilm"}, {"training.method": "ict"}])
 def test_a_seed_alone_is_no_initialiser(settings_: dict[str, str]):
     config = made(**settings_, **by_path({"seed": 7}))

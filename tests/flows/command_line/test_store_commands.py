@@ -33,7 +33,11 @@ def test_who_serves_is_told_at_once_that_it_takes_a_while(call, monkeypatch):
     begun = []
     monkeypatch.setattr("os.execv", lambda program, command: begun.append(command[1:]))
     _, _, told = call("serve", "--port", "0", "--mlflow")
-    assert begun == [["-m", "deployments", "--port", "0", "--mlflow"]]
+    call("serve", "--debug")
+    assert begun == [
+        ["-m", "deployments", "--port", "0", "--mlflow"],
+        ["-m", "deployments", "--port", "4200", "--debug"],
+    ]
     assert told.endswith(
         "Starting Prefect's server and its worker, and MLflow's pages: up to a minute.\n"
     )

@@ -15,7 +15,7 @@ from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import kept_encoder
 from tasks.sources import digest_of_encoder
 from tasks.tables import evaluations
-from tasks.tables.evaluations import evaluation_of
+from tasks.tables.evaluations import evaluation_of, is_table
 from tasks.tables.scoreboard import ScoreCell
 from tests import tiny
 
@@ -55,6 +55,7 @@ def benchmark_of(
     folder = out or Store.default().root / "benchmarks" / run
     folder.mkdir(parents=True)
     table = {
+        "run": run,
         "models": {"other": {"encoder": "0" * 64}, "mine": {"encoder": encoder.digest}},
         "scores": [
             cell("BM25", 0.3),
@@ -119,6 +120,14 @@ def test_a_benchmark_whose_table_is_gone_is_passed_over_with_a_warning(encoder, 
     table.unlink()
     assert evaluation_of(encoder) is None
     assert f"passes over a benchmark whose {table} cannot be read: [Errno 2]" in caplog.text
+
+
+def test_a_table_that_made_way_for_a_later_ones_is_not_told_as_the_earlier_ones(encoder, tmp_path):
+    benchmark_of(encoder, "benchmark-1", tmp_path / "out")
+    table = tmp_path / "out" / "table.json"
+    assert is_table(table)
+    table.write_text(json.dumps(json.loads(table.read_text()) | {"run": "benchmark-2"}))
+    assert evaluation_of(encoder) is None
 
 
 @pytest.mark.parametrize("fault", [LookupError, ValueError])
