@@ -25,7 +25,7 @@ _SNCSE_OF_HICL: Json = {
     "name": "sncse",
     "before": "The sentence of",
     "before_positive": "The sentence of",
-    "behind": " means",  # byte-level vocabularies would glue it to the text
+    "behind": "means",
     "end": "",
 }
 """The prompt as seed 004 quotes it (erratum E37): the same in all views, the mask at its end."""

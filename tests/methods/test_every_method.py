@@ -660,6 +660,9 @@ def test_networks_that_do_not_fit_an_encoder_are_refused_with_the_recipe(recipe,
         method = method_for(config_of(recipe.name, recipe.settings).method, encoder)
     except RecipeError as told:
         unaware, _ = made(recipe.name, **recipe.settings)
+        if unaware.networks is None:  # MPNet's order, which no shuffle moves, is no network's fault
+            assert recipe.name == "consert"
+            return
         with pytest.raises(RecipeError, match=re.escape(str(told)[:60])):
             unaware.networks(encoder)
     else:
@@ -779,7 +782,9 @@ def test_positions_in_the_attention_cannot_be_shuffled_nor_tell_a_decoder_the_or
 ):
     encoder = tiny.bert()
     encoder.backbone = backbone
-    assert_made_if(is_moved, "consert", encoder, "can be given another order", second=["shuffle"])
+    assert_made_if(
+        is_moved, "consert", encoder, "that can be given another order", second=["shuffle"]
+    )
     assert_made_if(is_added, "mlm_autoencoder", encoder, "that the layer of embeddings adds")
 
 
