@@ -1,10 +1,12 @@
 """The evaluation suite's stages: results on a task and without labels, and two compared."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sentemb_core.errors import BadDataError
 from sentemb_core.store.objects import file_digest
 from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, SuiteTask, Task
 from sentemb_core.types import ArtifactRef, Value
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from sentemb_core.evaluation.label_free import Diagnosis
     from sentemb_core.evaluation.overlap import Overlap
     from sentemb_core.evaluation.results import TaskResult
+
+log = logging.getLogger("sentemb_core.run")
 
 Fixed = Literal["BM25", "random", "constant"]
 """Rows that no model moves: words alone, a random vector for every text, one vector for all."""
@@ -225,16 +229,20 @@ def measure_overlap(
     folders: list[str],
     beir_documents: bool,
 ) -> ArtifactRef:
-    """What a training corpus has of the tasks' texts, of BEIR's documents if asked."""
+    """What a training corpus has of the tasks' texts, of BEIR's documents if asked.
+
+    A task whose files cannot be read is left out: its scores say why.
+    """
     from sentemb_core.corpus.table import read_documents
     from sentemb_core.evaluation.overlap import overlaps
     from sentemb_core.evaluation.suite_texts import task_texts
 
-    texts = {
-        name: found
-        for task, folder in zip(tasks, folders, strict=True)
-        for name, found in task_texts(task, Path(folder), beir_documents=beir_documents).items()
-    }
+    texts: dict[str, list[str]] = {}
+    for task, folder in zip(tasks, folders, strict=True):
+        try:
+            texts |= task_texts(task, Path(folder), beir_documents=beir_documents)
+        except BadDataError as error:
+            log.warning("What was read of %s is not known: %s", task.name, error)
     for task, folder, known in zip(tasks, folders, digests, strict=True):
         require_same_bytes(files_of(task, folder), known)
     corpus = read_documents(opened(documents) / "documents.parquet")

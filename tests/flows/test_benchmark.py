@@ -530,7 +530,7 @@ def test_pairs_that_cannot_be_read_leave_the_table(files: Path, tmp_path: Path, 
     assert exit_code(board) == 3
 
 
-def test_an_overlap_that_is_refused_leaves_the_table(files: Path, tmp_path: Path):
+def test_a_set_that_cannot_be_read_leaves_the_overlap_of_the_others(files: Path, tmp_path: Path):
     write_data(tmp_path)
     (tmp_path / "sts_sts12.parquet").write_text("no parquet")
     source = tmp_path / "corpus.jsonl"
@@ -540,11 +540,8 @@ def test_an_overlap_that_is_refused_leaves_the_table(files: Path, tmp_path: Path
     board = board_of(asked(files, "one", data=str(tmp_path), tasks=tasks, corpus=corpus))
     assert [cell.task for cell in cells_of(board)] == ["tree_depth"]
     told = board_json(board)
-    assert list(told["refused"]) == [
-        *(f"STS12, {name}" for name in (*FIXED, "one")),
-        "overlap, corpus",
-    ]
-    assert told["overlap"] == {}
+    assert list(told["refused"]) == [f"STS12, {name}" for name in (*FIXED, "one")]
+    assert list(told["overlap"]) == ["tree_depth"]
     assert exit_code(board) == 3
 
 
