@@ -22,12 +22,13 @@ def context(removal: float, max_tokens: int, *, special_tokens: bool) -> ViewMak
         max_tokens: Limit of the whole text (ORQA's code: 288), special tokens included.
         special_tokens: Every sentence begins and ends with one: the text keeps one of each.
     """
-    budget = max_tokens - 2 * special_tokens
+    frame = 2 * special_tokens
+    budget = max_tokens - frame
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         removed = rng.random(len(draw.second)) < removal
-        lengths = corpus.uncut_lengths - 2 * special_tokens
-        around = _surroundings(corpus, draw.second, removed, budget, lengths)
+        lengths = corpus.uncut_lengths
+        around = _surroundings(corpus, draw.second, removed, budget, lengths, frame)
         tokens = [
             joined(sentences, slice(budget), special_tokens=special_tokens)
             for sentences in sentences_of(corpus, around)
@@ -49,8 +50,8 @@ def surroundings(removal: float, max_tokens: int, *, special_tokens: bool) -> Vi
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         removed = rng.random(len(draw.second)) < removal
-        lengths = corpus.lengths - 2 * special_tokens
-        around = _surroundings(corpus, draw.second, removed, max_tokens, lengths)
+        lengths, frame = corpus.lengths, 2 * special_tokens
+        around = _surroundings(corpus, draw.second, removed, max_tokens, lengths, frame)
         sizes = np.array([len(sentences) for sentences in around])
         owner = np.repeat(np.arange(len(around)), sizes)
         sentences = np.concatenate(around)
@@ -67,6 +68,7 @@ def _surroundings(
     removed: Bool[np.ndarray, " rows"],
     budget: int,
     lengths: Int[np.ndarray, " sentences"],
+    frame: int,
 ) -> list[Int64[np.ndarray, " _"]]:
     """Per row the sentences of its context, in the document's order."""
     document = corpus.document_of[centres]
@@ -77,6 +79,6 @@ def _surroundings(
         if removed[row]:
             others = others[others != centre]
         nearest = others[np.argsort(np.abs(others - centre), kind="stable")]
-        used = np.cumsum(lengths[nearest])
+        used = np.cumsum(lengths[nearest] - frame)
         found.append(np.sort(nearest[: max(1, int((used <= budget).sum()))]))
     return found
