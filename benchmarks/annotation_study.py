@@ -30,6 +30,7 @@ import torch
 from jaxtyping import Float32, Float64, Int64
 
 from benchmarks.annotation_variants import (
+    ASKED,
     PAPER,
     SCHEDULES,
     VARIANTS,
@@ -47,6 +48,7 @@ from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
+from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.evaluation.bootstrap import paired_difference
@@ -63,6 +65,8 @@ from sentemb_core.types import Json, Precision
 from tasks.tables.markdown import across, markdown_table, write_between_marks
 
 NEIGHBOURS = next(iter(VARIANTS))
+LONGER = " times the steps"
+"""Ends the name of a row that trains for longer than a round."""
 
 TITLED = {"id_column": "doc_id", "sentences_column": "sentences", "counterpart_column": "title"}
 SESSIONS = {"id_column": "session_id", "sentences_column": "titles"}
@@ -152,7 +156,8 @@ class Ground:
     def random_start(self) -> Encoder:
         """With the vocabulary of the corpus, which no seed changes."""
         config = EncoderConfig(name=self.encoder)
-        return start_encoder(config, sentences(self.folder / "documents" / "documents.parquet"))
+        documents = self.folder / "documents" / "documents.parquet"
+        return start_encoder(config, sentences(documents)).to(compute_device())
 
 
 def source(name: str) -> str:
@@ -200,11 +205,12 @@ def initialised(ground: Ground, seed: int) -> Encoder:
         encoder.load_state_dict({name: torch.from_numpy(stored[name]) for name in stored})
         return encoder
     documents = ground.folder / "documents" / "documents.parquet"
-    encoder = start_encoder(EncoderConfig(name=ground.encoder, seed=seed), sentences(documents))
+    named = EncoderConfig(name=ground.encoder, seed=seed)
+    encoder = start_encoder(named, sentences(documents)).to(compute_device())
     config = TrainingConfig(**settings["initialiser"] | {"seed": seed})
     method = method_for(config.method, encoder)
     learn(encoder, method, method.pairs(ground.corpus, None), config, ground)
-    np.savez(file, **{name: value.numpy() for name, value in encoder.state_dict().items()})
+    np.savez(file, **{name: value.cpu().numpy() for name, value in encoder.state_dict().items()})
     return encoder
 
 
@@ -220,7 +226,8 @@ def learn(
 def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
     """Ranks of all queries both ways, and how pure the pairs of its rounds were; none: the start.
 
-    `seconds` are of the processor, from the start encoder on: annotation and training.
+    `seconds` are of the processor, from the start encoder on: annotation and training. None where
+    another device computes.
     """
     corpus, topics = ground.corpus, ground.topics()
     encoder, picked = initialised(ground, seed), list[PairTable]()
@@ -229,13 +236,15 @@ def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
     for part, name in enumerate(parts_of(variant, ground.budget.rounds)):
         training = ground.budget.settings(ground.encoder)["training"]
         config = TrainingConfig(**training | {"seed": 100 + seed + part})
-        config = config.model_copy(update={"steps": config.steps // parts_a_round(name)})
-        if name != NEIGHBOURS and part == 0:
+        way, longer = way_of(name)
+        steps = round(config.steps * longer) // parts_a_round(way)
+        config = config.model_copy(update={"steps": steps})
+        if way != NEIGHBOURS and part == 0:
             began -= spent
-        elif name != NEIGHBOURS:
+        elif way != NEIGHBOURS:
             vectors = vectors_of(encoder, corpus)
         seen = Seen(corpus, vectors, config.steps * config.batch_size, rng)
-        picked.append(VARIANTS[name](seen))
+        picked.append((VARIANTS | ASKED)[way](seen))
         learn(encoder, method_of(name, encoder, seen), picked[-1], config, ground)
     seconds = time.process_time() - began
     dtype = precision(encoder)
@@ -244,7 +253,7 @@ def cell(ground: Ground, variant: str | None, seed: int) -> dict[str, object]:
     told: dict[str, object] = {
         "there": ranks.document_to_counterpart.rank.tolist(),
         "back": ranks.counterpart_to_document.best.tolist(),
-        "seconds": seconds,
+        "seconds": seconds if encoder.device.type == "cpu" else None,
     }
     if variant is None:
         after = Seen(corpus, vectors, 0, rng)
@@ -268,6 +277,12 @@ def parts_of(variant: str | None, rounds: int) -> list[str]:
         for name in [schedule[min(place, len(schedule) - 1)]]
         for _ in range(parts_a_round(name))
     ]
+
+
+def way_of(variant: str) -> tuple[str, float]:
+    """How it picks its pairs, and how many times a round's steps it trains."""
+    way, _, times = variant.removesuffix(LONGER).rpartition(", ")
+    return (way, float(times)) if variant.endswith(LONGER) else (variant, 1.0)
 
 
 def parts_a_round(variant: str) -> int:
@@ -312,10 +327,11 @@ def computed(folder: Path, ground: Ground, variant: str | None, seed: int) -> di
     name = f"{variant or 'start'}{ground.budget}-{seed}.json"
     file = folder / name.replace(" ", "_").replace("/", "_")
     if not file.exists():
+        began = time.monotonic()
         made = cell(ground, variant, seed)
         with replacing(file) as draft:
             draft.write_text(json.dumps(made))
-        print(f"{ground.name}: {variant or 'start'}, seed {seed}: {made['seconds']:.0f} CPU-s",
+        print(f"{ground.name}: {variant or 'start'}, seed {seed}: {time.monotonic() - began:.0f} s",
               flush=True)  # fmt: skip
     return json.loads(file.read_text())
 
@@ -344,9 +360,11 @@ def table(ground: Ground, cells: Cells) -> str:
     found = {variant: hits(told, k, ground.counterpart) for variant, told in cells.items()}
     better = max((NEIGHBOURS, PAPER), key=lambda variant: found[variant].mean())
     pure = "purity" in cells[None][0]
+    timed = all(cell["seconds"] is not None for told in cells.values() for cell in told)
     head = [
         "positives", f"document → counterpart R@{k}", f"counterpart → document R@{k}",
-        f"both, minus “{better}” (95 %)", "better in", "CPU-s", "neighbours among the pairs",
+        f"both, minus “{better}” (95 %)", "better in", *(["CPU-s"] if timed else []),
+        "neighbours among the pairs",
         *(["purity of the pairs", "of cluster pairs afterwards"] if pure else []),
     ]  # fmt: skip
     lines: list[list[str]] = []
@@ -355,7 +373,8 @@ def table(ground: Ground, cells: Cells) -> str:
         row += [across([share(cell[way], k) for cell in told]) for way in ("there", "back")]
         same = variant == better
         row += ["", ""] if same else compared(found[variant], found[better])
-        row += [f"{mean(cell['seconds'] for cell in told):.0f}" if variant else ""]
+        if timed:
+            row += [f"{mean(cell['seconds'] for cell in told):.0f}" if variant else ""]
         row += [", ".join(f"{mean(shares):.2f}" for shares in by_annotation(told, "adjacent"))]
         if pure:
             row += [", ".join(across(shares) for shares in by_annotation(told, "purity"))]
@@ -398,8 +417,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="Folder of finished cells.")
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=STUDIED)
-    known = [*VARIANTS, *SCHEDULES]
-    parser.add_argument("--variants", nargs="+", choices=known, default=list(VARIANTS))
+    known = [*VARIANTS, *ASKED, *SCHEDULES]
+    parser.add_argument("--variants", nargs="+", choices=known, help="Default: all rows.")
+    parser.add_argument("--longer", type=float, help="Neighbours for so many times the steps, too.")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--long", action="store_true", help="Static: all steps of its preset.")
     parser.add_argument("--initialiser", type=int, help="Its steps; none: those of the preset.")
@@ -409,10 +429,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="Into RESULTS.md, between its marks.")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    variants = list(dict.fromkeys([NEIGHBOURS, PAPER, *asked.variants]))
+    longer = [f"{NEIGHBOURS}, {asked.longer:g}{LONGER}"] if asked.longer else []
     if asked.initialiser and "initialiser" not in preset(asked.encoder):
         parser.error(f"{asked.encoder} has learnt already: it has no --initialiser")
     budget = Budget(asked.rounds, asked.long, asked.initialiser)
+    steps = budget.settings(asked.encoder)["training"]["steps"]
+    short = steps < 400  # no room for four annotations, 100 steps each
+    ways = asked.variants or [way for way in VARIANTS if not short or parts_a_round(way) == 1]
+    variants = list(dict.fromkeys([NEIGHBOURS, *longer, PAPER, *ways]))
     for name in asked.corpora:
         folder = asked.results / f"{name}-{asked.encoder}-{asked.documents}"
         ground = ground_of(name, asked.encoder, asked.documents, folder, budget)

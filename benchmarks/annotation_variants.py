@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float32, Int64
 from scipy import sparse
 from torch import Tensor
 
-from sentemb_core.annotation.related import SAMPLE
+from sentemb_core.annotation.related import SAMPLE, united
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.components import clusters
@@ -149,6 +149,14 @@ def related(seen: Seen) -> PairTable:
     )
 
 
+def each_once(seen: Seen) -> PairTable:
+    """Apart edges and as many draws of related pairs, each pair once, as `--preset auto`."""
+    edges = seen.edges(min_distance=2)
+    told = seen.relatedness
+    i, j = related_pairs(seen.vectors, seen.corpus.offsets, told, len(edges.i), seen.rng)
+    return of_edges(united(edges, Edges(i, j, seen.cosines(i, j))))
+
+
 def in_order(seen: Seen) -> PairTable:
     """Neighbours by the share that order explains of their words, apart edges for the rest."""
     return seen.mixed(seen.neighbours, apart_edge(seen), order_share(seen))
@@ -236,6 +244,11 @@ VARIANTS: Mapping[str, Variant] = {
     "cluster pairs, annotated every 100 steps": cluster,
     "edges apart, annotated every 100 steps": apart_edge,
 }
+
+ASKED: Mapping[str, Variant] = {
+    "edges apart and related pairs, each once (the preset's auto)": each_once,
+}
+"""Not among "all rows", whose tables were made before."""
 
 SCHEDULES: Mapping[str, tuple[str, ...]] = {
     "neighbours, then cluster pairs": ("neighbours only", PAPER),

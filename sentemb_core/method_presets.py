@@ -193,10 +193,14 @@ pooling is kept by the encoder.
 """
 
 RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
-    "infocse_idc": {"auto": {"annotation": {"min_distance": 2, "positives": "related"}}}
+    "infocse_idc": {
+        "auto": {"annotation": {"min_distance": 2, "positives": "related"}},
+        "edges": {"annotation": {"min_distance": 2, "positives": "edge"}},
+    }
 }
 """Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto):
-pairs are nearest or probably related, none are neighbours; RESULTS.md compares."""
+pairs are nearest or probably related, none are neighbours; `edges`: nearest alone. RESULTS.md
+compares: from nothing `auto` ends higher, from a pretrained encoder `edges` is never worse."""
 
 
 def preset_of(method: str, name: str) -> Json:

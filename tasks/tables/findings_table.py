@@ -132,8 +132,9 @@ class FindingsTable:
             bracketed = any("[" in cell for line in self.lines() for cell in line[1:])
             where = "In brackets" if bracketed else "The paper"
             source = f"{where}: {paper.source} ({paper.measure})."
+            depths = (self.printed.parts(), self.printed.of_another_depth())
             beside = (self.printed.elsewhere(), self.printed.other_rows())
-            told.append(" ".join(filter(None, (source, self.printed.parts(), *beside, paper.note))))
+            told.append(" ".join(filter(None, (source, *depths, *beside, paper.note))))
         told += [*self.of_average(), *self.words()]
         told += [f"What differs: {self.differs}", *self.less(), *self.absent()]
         told += [*overlap_notes(self.overlaps, self.unmeasured), *pool_notes(self.pools)]

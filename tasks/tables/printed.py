@@ -74,6 +74,23 @@ class Printed:
         told = [f"{column.heading}: {part.source} ({part.measure})." for column, part in found]
         return " ".join(told)
 
+    def of_another_depth(self) -> str:
+        """What the paper has of our arms where our column is at another depth than its table."""
+        told = list[str]()
+        for column in self.what.columns:
+            part = self.of_measure(column)
+            if not self.table or part is self.table:
+                continue
+            values = {
+                arm.label: number(self.table, arm, column.label)
+                for arm in self.what.arms
+                if number(part, arm, column.label) is None
+            }
+            listed = [f"{label} {value:g}" for label, value in values.items() if value is not None]
+            if listed:
+                told.append(f"{column.label} {self.table.measure}: {'; '.join(listed)}.")
+        return " ".join(told)
+
     def other_rows(self) -> str:
         """What the paper has of rows that are no arms of ours: they stand in no line."""
         rows = self.table.rows if self.table else {}

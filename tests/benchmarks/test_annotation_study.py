@@ -13,8 +13,9 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from tests import tiny
 
 with mock.patch.dict(os.environ):  # a study sets its own threads for the process
-    from benchmarks.annotation_study import Budget, compared, hits, parts_of, share
-    from benchmarks.annotation_variants import PAPER, SCHEDULES, VARIANTS, Seen
+    from benchmarks.annotation_study import Budget, compared, hits, parts_of, share, way_of
+    from benchmarks.annotation_summary import differences, summary
+    from benchmarks.annotation_variants import ASKED, PAPER, SCHEDULES, VARIANTS, Seen
 
 Cell = dict[str, list[int]]
 
@@ -25,6 +26,11 @@ def test_a_schedule_keeps_its_last_way():
     assert parts_of(PAPER, 2) == [PAPER, PAPER]
     assert parts_of(None, 2) == []
     assert len(parts_of("cluster pairs, annotated every 100 steps", 2)) == 8
+
+
+def test_a_row_may_train_for_longer():
+    assert way_of("neighbours only, 1.1 times the steps") == ("neighbours only", 1.1)
+    assert way_of("cluster pairs, temperature .1") == ("cluster pairs, temperature .1", 1.0)
 
 
 def test_every_way_of_a_schedule_is_known():
@@ -40,10 +46,10 @@ def seen_of_topics() -> Seen:
     return Seen(cast(TokenCorpus, tiny.corpus([8] * 60)), vectors, 200, rng)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [*VARIANTS, *ASKED])
 def test_a_variant_pairs_two_sentences_of_one_document_but_where_it_says_so(variant: str):
     seen = seen_of_topics()
-    pairs = VARIANTS[variant](seen)
+    pairs = (VARIANTS | ASKED)[variant](seen)
     document = seen.corpus.document_of
     assert len(pairs) > 0
     assert (pairs.i != pairs.j).all()
@@ -100,3 +106,18 @@ def test_their_mean_is_that_of_the_two_directions_recalls(drawn: list[int], seed
     found = cell(rng.integers(1, 11, len(drawn)), rng.integers(1, 11, counterpart.max() + 1))
     expected = np.mean([share(found[way], 5) for way in ("there", "back")])
     assert hits([found], 5, counterpart).mean() == pytest.approx(expected)
+
+
+def test_tables_stand_side_by_side():
+    """By hand: a way that is better once, worse once, and one that a corpus lacks."""
+    rule = "| positives | there | back | both |\n| --- | --- | --- | --- |\n"
+    blog = "| edges | .1 | .2 | **+0.010 (+0.001 to +0.019)** |\n| paper | .1 | .1 |  |"
+    arxiv = "| edges | .1 | .2 | **-0.010 (-0.019 to -0.001)** |\n| neighbours only | .1 | .1 |  |"
+    found = {("static", "blog_usgov"): rule + blog, ("minilm", "sci_arxiv_cs"): rule + arxiv}
+    made = summary({place: differences(table) for place, table in found.items()})
+    assert made.splitlines()[0] == "| positives | better | worse | static, blog | MiniLM, arXiv |"
+    assert made.splitlines()[2:] == [
+        "| neighbours only | 0 | 0 |  | baseline |",
+        "| edges | 1 | 1 | **+0.010** | **-0.010** |",
+        "| paper | 0 | 0 | baseline |  |",
+    ]

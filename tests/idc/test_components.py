@@ -91,6 +91,25 @@ def test_with_one_neighbour_clusters_are_as_many_as_mutually_nearest_pairs(corpu
 
 
 @checked
+@given(corpora)
+def test_with_one_neighbour_edges_reach_everyone_and_close_no_ring(corpus):
+    vectors, offsets = tie_free(*corpus)
+    kept = prune_to_top_k(neighbours(vectors, offsets, 1), 1)
+    for document in documents_of(offsets):
+        size = document.stop - document.start
+        edges = ((kept.i >= document.start) & (kept.i < document.stop)).sum()
+        assert -(-size // 2) <= edges <= size - 1 or size == 1
+
+
+@checked
+@given(corpora)
+def test_where_everyone_is_a_neighbour_a_document_is_one_cluster(corpus):
+    vectors, offsets = tie_free(*corpus)
+    labels = labels_of(vectors, offsets, max(3, int(np.diff(offsets).max()) - 1))
+    assert not labels.any()
+
+
+@checked
 @given(corpora, st.integers(1, 4), st.booleans())
 def test_one_more_neighbour_never_splits_a_cluster(corpus, top_k, mutual):
     vectors, offsets = tie_free(*corpus)

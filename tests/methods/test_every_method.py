@@ -387,6 +387,24 @@ def test_two_adversarial_views_want_an_encoder_with_dropout():
         made("consert", tiny.bert(dropout=0.0), **both)
 
 
+def test_ict_under_a_projection_that_is_the_identity_is_ict():
+    method, learner = made("ict", projection=8)
+    learner = replace(learner, head=torch.nn.Identity())
+    assert_alike((method, learner), made("ict"), batch_of("ict"), of="encoder.")
+
+
+def test_declutr_of_one_anchor_and_one_positive_is_nt_xent():
+    settings = {**SPANS, "positives": 1, "mlm": 0.0}
+    ours, batch = made("declutr", **settings), batch_of("declutr", settings)
+    without_dropout(ours[1])
+    loss, _, vectors = step_of(*ours, batch)
+    both = F.normalize(torch.cat([vectors["anchor"], vectors["positives"]]), dim=-1)
+    half = len(both) // 2
+    logits = (both @ both.T / 0.05).fill_diagonal_(-torch.inf)
+    expected = F.cross_entropy(logits, torch.arange(2 * half).roll(half))
+    assert loss == pytest.approx(expected.item(), abs=1e-5)
+
+
 def test_mirror_bert_without_a_span_is_simcse_over_all_pairs_and_without_a_head():
     method, learner = simcse_under(None)
     term = all_pairs("anchor", "positive", 0.04, "cosine")

@@ -330,6 +330,11 @@ def test_the_preset_auto_is_of_the_annotation():
     assert made("annotation.positives=cluster", preset="auto").annotation.min_distance == 2
 
 
+def test_the_preset_edges_is_auto_without_its_random_pairs():
+    apart = made("annotation.positives=edge", preset="auto")
+    assert made(preset="edges") == apart
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -34,3 +34,12 @@ def test_beside_an_average_stands_the_papers_own_or_none(
     printed = Printed(what, whole=whole)
     assert printed.beside_average(row) == beside
     assert bool(printed.elsewhere()) == (id in ("s001.t2", "s002.bce") and beside is None)
+
+
+def test_a_number_at_another_depth_than_our_column_is_told_beneath():
+    told = Printed(EXPERIMENTS["s000.t3c"]).of_another_depth()
+    assert told == "Browsing R@5: round 1 0.0646; round 2 0.0661; round 3 0.0656."  # its Table 3
+    zero_shot = Printed(EXPERIMENTS["s000.t1"]).of_another_depth()
+    assert "infocse_idc 0.0661" in zero_shot
+    assert "conpono" not in zero_shot  # whose R@20 is known and stands in the cell
+    assert not Printed(EXPERIMENTS["s001.t12"]).of_another_depth()
