@@ -302,6 +302,49 @@ def postprocess(
 
 
 @app.command
+def words(
+    source: Source,
+    folder: NewFolder,
+    *,
+    dim: Annotated[
+        int, Parameter(validator=validators.Number(gte=1), help="Dimensions of a vector.")
+    ] = 300,
+    seed: Annotated[
+        int, Parameter(validator=validators.Number(gte=0), help="Of all that is drawn.")
+    ] = 42,
+    corpus: CorpusOptions = DEFAULTS,
+    json: Json = False,
+) -> int:
+    """An encoder of word vectors that are learnt from a corpus: word2vec's skip-gram, by gensim.
+
+    A text is the mean of the vectors of its words. All sentences are read, those too that a run
+    would hold out to judge. What comes out is an encoder like any other.
+    """
+    from sentemb_core.encoder.word_training import EPOCHS, gensim_models, trained_word_vectors
+
+    gensim_models()
+    checked = checked_source(source, corpus)
+    from sentemb_core.corpus.table import read_documents
+    from sentemb_core.encoder.card import CardFacts, model_card
+    from sentemb_core.encoder.word_vectors import word_encoder
+    from sentemb_core.progress import progress
+
+    with documents_of(checked) as documents:
+        read = read_documents(documents / "documents.parquet")
+        texts = [sentence for document in read for sentence in document.sentences]
+    with progress("learn word vectors", (EPOCHS + 1) * len(texts)) as update:
+        vectors = trained_word_vectors(texts, seed, dim=dim, progress=update)
+    encoder = word_encoder(vectors, max_length=512)  # whole sentences
+    _save(encoder, folder, model_card(CardFacts(name=f"Word vectors of {Path(source).stem}")))
+    if json:
+        console.emit({"folder": str(folder), "words": len(vectors.words), "dim": dim})
+    else:
+        found, of = counted(len(vectors.words), "word"), counted(len(texts), "sentence")
+        console.show(f"Vectors of {found}, learnt from {of}: {folder}")
+    return 0
+
+
+@app.command
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
     from sentemb_core.method_presets import PRESETS, RUN_PRESETS

@@ -142,9 +142,12 @@ def misused(error: CycloptsError) -> str:
             f"`{verb}` takes {first.field_info.name.upper()} by its place, before what follows it, "
             f"and not by {first.tokens[0].keyword}: see `{verb} --help`."
         )
-    if isinstance(error, UnknownCommandError) and "Did you mean" not in str(error):
+    if isinstance(error, UnknownCommandError):
+        told = str(error).replace(", ...", " and more.")  # the parser names eight verbs at most
+        if "Did you mean" in told:
+            return told
         return (
-            f"{error} `--help` tells all; a verb that is not here may be the other door's: "
+            f"{told} `--help` tells all; a verb that is not here may be the other door's: "
             "`sentemb` (an encoder in a folder) or `python -m flows` (pipelines, registry)."
         )
     if isinstance(error, UnknownOptionError) and "Did you mean" not in str(error):

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from sentemb_core.cli import app
+from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
@@ -352,6 +353,29 @@ def test_a_whitened_encoder_is_an_encoder_of_fewer_dimensions_and_a_flow_keeps_a
     words = ("postprocess", model, corpus, str(tmp_path / "new"), "--by", "flow", "--keep", "4")
     code, _, refused = call(*words, *COLUMNS)
     assert (code, "A flow keeps every dimension" in refused) == (2, True)
+
+
+def test_word_vectors_of_a_corpus_are_an_encoder_of_its_words(call, tmp_path):
+    pytest.importorskip("gensim", reason="gensim is not installed: pip install 'sentemb[words]'")
+    source, folder = tmp_path / "toys.jsonl", tmp_path / "words"
+    rows = [
+        {"id": f"d{k}", "sentences": ["Lego bricks", "rare" * (k == 0) + "tax"]} for k in range(6)
+    ]
+    source.write_text("\n".join(map(json.dumps, rows)))
+    words = ("words", str(source), str(folder), "--dim", "8", *COLUMNS)
+    code, said, _ = call(*words, "--json")
+    assert (code, json.loads(said)) == (0, {"folder": str(folder), "words": 3, "dim": 8})
+    encoder = load_encoder(folder)
+    known, unknown = embed_texts(encoder, ["lego tax", "falcon"])
+    assert (known.any(), unknown.any()) == (True, False)
+    code, _, refused = call(*words)
+    assert (code, "name a new folder" in refused) == (2, True)
+
+
+def test_without_gensim_no_corpus_is_read_for_its_words(call, corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    code, _, refused = call("words", corpus, str(tmp_path / "words"), *COLUMNS)
+    assert (code, "E401" in refused, "sentemb[words]" in refused) == (2, True, True)
 
 
 @pytest.mark.parametrize("verb", ["encode MODEL CORPUS OUT", "search MODEL w5 CORPUS"])

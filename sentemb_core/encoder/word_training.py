@@ -58,7 +58,7 @@ def trained_word_vectors(
         BadDataError: No word is frequent enough.
     """
     cut = _Cut(texts, progress)
-    model = _gensim_models().Word2Vec(
+    model = gensim_models().Word2Vec(
         vector_size=dim,
         window=5,
         min_count=MIN_COUNT,
@@ -78,7 +78,12 @@ def trained_word_vectors(
     return WordVectors(list(model.wv.index_to_key), np.asarray(model.wv.vectors, np.float32))
 
 
-def _gensim_models() -> Any:
+def gensim_models() -> Any:
+    """The library that trains them.
+
+    Raises:
+        MissingEncoderError: it is not installed.
+    """
     try:
         return importlib.import_module("gensim.models")
     except ImportError as error:

@@ -89,8 +89,8 @@ LISTING = (
 UNTRAINED = {
     "first and last layers, [CLS]": "--encoder NAME --set encoder.pooling=first_last_mean "
     "(first_block_last_mean, cls_before_pooler, ...)",
-    "word vectors": "--encoder FILE of GloVe, word2vec or fastText; those of a corpus are a row, "
-    "word_vectors, of python -m flows reproduce methods-small",
+    "word vectors": "--encoder FILE of GloVe, word2vec or fastText; those of a corpus: sentemb "
+    "words SOURCE FOLDER, and then --encoder FOLDER",
     "whitening, flow": "python -m flows run --postprocess whitening (soft_whitening, flow) beside "
     "a method; alone: sentemb postprocess MODEL SOURCE FOLDER --by whitening (--splitter none for "
     "one sentence a row)",
