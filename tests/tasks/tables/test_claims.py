@@ -412,9 +412,13 @@ RECALLS = {
 
 @pytest.mark.parametrize(
     ("depth", "beside", "part"),
-    [("R@5", 0.1, ""), ("R@20", 0.3, "Browsing R@20: P20 (R@20)."), ("R@10", None, "")],
+    [
+        ("R@5", 0.1, ""),
+        ("R@20", 0.3, "Browsing R@20: P20 (R@20)."),
+        ("R@10", None, "Browsing R@5: a 0.1."),
+    ],
 )
-def test_a_recall_stands_beside_one_of_the_same_depth_whose_part_is_named(
+def test_a_recall_stands_beside_one_of_the_same_depth_and_another_depth_is_named_below(
     monkeypatch: pytest.MonkeyPatch, depth: str, beside: float | None, part: str
 ):
     monkeypatch.setattr(printed_numbers, "paper_table", RECALLS.get)
