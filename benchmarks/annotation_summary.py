@@ -13,7 +13,7 @@ from itertools import product
 
 from benchmarks.annotation_study import LONGER, NEIGHBOURS, STUDIED
 from benchmarks.main_job import RESULTS
-from tasks.tables.markdown import around_marks, markdown_table, write_between_marks
+from tasks.tables.markdown import between_marks, markdown_table, write_between_marks
 
 STARTS = {"static": "static", "transformer": "two layers", "minilm": "MiniLM"}
 SHORT = dict(zip(STUDIED, ("blog", "sessions", "Reuters", "arXiv"), strict=True))
@@ -39,7 +39,7 @@ def differences(table: str) -> dict[str, str]:
     return found
 
 
-def counted(row: Mapping[Place, str]) -> Counter[str]:
+def verdicts(row: Mapping[Place, str]) -> Counter[str]:
     """In how many places a way is `better` and `worse`, by its intervals."""
     signs = {"**+": "better", "**-": "worse"}
     return Counter(signs[told[:3]] for told in row.values() if told[:3] in signs)
@@ -53,15 +53,16 @@ def summary(found: Mapping[Place, Mapping[str, str]]) -> str:
     rows: list[list[str]] = []
     for way in ordered:
         row = {place: table.get(way, "") for place, table in found.items()}
-        number = counted(row)
+        number = verdicts(row)
         rows.append([way, str(number["better"]), str(number["worse"]), *row.values()])
     return markdown_table(head, rows, range(1, len(head)))
 
 
 def table_of(start: str, corpus: str) -> str:
     """Between its marks in RESULTS.md."""
-    before, after = around_marks(RESULTS, f"annotation {corpus} {start}, 3 seeds")
-    return RESULTS.read_text("utf-8")[len(before) : -len(after)].strip().partition("\n\n")[0]
+    return (
+        between_marks(RESULTS, f"annotation {corpus} {start}, 3 seeds").strip().partition("\n\n")[0]
+    )
 
 
 def main() -> None:

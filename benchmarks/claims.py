@@ -16,7 +16,7 @@ from flows.experiments import index
 from flows.experiments.index import Reproduction
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
-from tasks.tables.markdown import around_marks, markdown_table, write_between_marks
+from tasks.tables.markdown import between_marks, markdown_table, write_between_marks
 
 HEAD = (
     "experiment",
@@ -52,9 +52,7 @@ def rows_of(table: Json) -> Iterator[Sequence[str]]:
 
 def stood(ran: set[str]) -> Iterator[Sequence[str]]:
     """Rows of RESULTS.md whose experiments are not among those."""
-    before, after = around_marks(RESULTS, "claims")
-    text = RESULTS.read_text("utf-8")[len(before) : -len(after)]
-    for line in text.splitlines():
+    for line in between_marks(RESULTS, "claims").splitlines():
         row = line.removeprefix("| ").removesuffix(" |").split(" | ")
         if row[0].startswith("s00") and row[0] not in ran:
             yield row

@@ -324,14 +324,13 @@ def words(
 
     gensim_models()
     checked = checked_source(source, corpus)
-    from sentemb_core.corpus.table import read_documents
+    from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.word_vectors import word_encoder
     from sentemb_core.progress import progress
 
     with documents_of(checked) as documents:
-        read = read_documents(documents / "documents.parquet")
-        texts = [sentence for document in read for sentence in document.sentences]
+        texts = first_sentences(documents / "documents.parquet", None)
     with progress("learn word vectors", (EPOCHS + 1) * len(texts)) as update:
         vectors = trained_word_vectors(texts, seed, dim=dim, progress=update)
     encoder = word_encoder(vectors, max_length=512)  # whole sentences

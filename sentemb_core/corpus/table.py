@@ -63,8 +63,8 @@ class DocumentWriter:
         self._batch, self._characters = [], 0
 
 
-def first_sentences(documents: Path, most: int) -> list[str]:
-    """Of the file `documents`, in its order."""
+def first_sentences(documents: Path, most: int | None) -> list[str]:
+    """Of the file `documents`, in its order; all where `most` is None."""
     lists = (document.sentences for document in read_documents(documents))
     return list(islice(chain.from_iterable(lists), most))
 

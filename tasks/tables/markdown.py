@@ -42,6 +42,16 @@ def around_marks(file: Path, name: str) -> tuple[str, str]:
     return before + begin, end + after
 
 
+def between_marks(file: Path, name: str) -> str:
+    """What stands there now.
+
+    Raises:
+        UsageError: as `around_marks`.
+    """
+    before, after = around_marks(file, name)
+    return file.read_text(encoding="utf-8")[len(before) : -len(after)]
+
+
 def write_between_marks(file: Path, name: str, text: str) -> None:
     """Replace what stands between the marks."""
     before, after = around_marks(file, name)
