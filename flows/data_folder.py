@@ -36,9 +36,11 @@ CORPORA: Mapping[Corpus, Json] = {
     "product_wdc_clusters": {"text_column": "title", "splitter": "none"},
     "product_amazon_google": {"text_column": "title1", "splitter": "none"},
     "product_abt_buy": {"text_column": "title1", "splitter": "none"},
+    "wikitext_103": {"text_column": "text", "max_sentences": 12},
 }
 """Files of the data folder. Twelve sentences of a document are what the encoders' time allows;
-eLife's articles stay long enough for spans. Of pairs of products the left titles, which recur."""
+eLife's articles stay long enough for spans. Of pairs of products the left titles, which recur.
+WikiText-103 is not among the open files: a row is a paragraph, or one of the million sentences."""
 
 
 def looked_for(corpus: Corpus) -> bool:

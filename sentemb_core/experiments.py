@@ -23,6 +23,7 @@ Corpus = Literal[
     "product_wdc_clusters",
     "product_amazon_google",
     "product_abt_buy",
+    "wikitext_103",
 ]
 """Files of the data folder."""
 

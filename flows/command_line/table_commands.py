@@ -69,7 +69,7 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     Raises:
         UsageError: an option that a table alone has.
     """
-    from flows.experiments.index import ALSO, NOT_SERVED, folder_or_file
+    from flows.experiments.index import ALSO, folder_or_file
 
     foreign = [name for name, value in given.items() if value is not None and name != "data"]
     if foreign:
@@ -81,7 +81,6 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
     told = experiments_in(folder)
     if as_json:
         told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
-        told += [{"id": name, "not_served": why} for name, why in NOT_SERVED.items()]
         emit(told)
         return 0
     rows = [
@@ -93,7 +92,6 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
         for row in told
     ]
     rows += [(name, f"the same as {other}", "") for name, other in ALSO.items()]
-    rows += [(name, f"not served: {reason}", "") for name, reason in NOT_SERVED.items()]
     show(terminal_table(("id", "what", "ready, or wants"), rows))
     return 0
 

@@ -69,21 +69,15 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     one.id: with_shared(one) for paper in PAPERS for one in paper.EXPERIMENTS
 }
 
-
-NOT_SERVED: Mapping[str, str] = {
-    "s004.t5": "a training on WikiText-103 beside a million sentences of Wikipedia, neither of "
-    "which is at hand: `run wikitext.jsonl --text-column text --encoder minilm --method hicl` "
-    "trains on a file of yours, a text a row",
-    "s004.t15": "five seeds of BERT and RoBERTa, base and large: `reproduce s004.t1 --preset paper "
-    "--seeds 1 2 3 4 5 --encoder roberta-base` makes those of one that is at hand",
-}
-"""Experiments of the papers that no data of ours can serve, and what comes nearest."""
-
 STOPS = {"evaluate_every", "patience"}
 """Settings of a training that keep its best step, or end it before its last."""
 
-ALSO: Mapping[str, str] = {"s002.alpha": "s002.rescore", "s004.t14": "s004.t9"}
-"""Further names of what another experiment holds: the curve of alpha, that of beta."""
+ALSO: Mapping[str, str] = {
+    "s002.alpha": "s002.rescore",
+    "s004.t14": "s004.t9",
+    "s004.t15": "s004.t1",
+}
+"""Further names of what another experiment holds: the curve of alpha, that of beta, more seeds."""
 
 OURS: Mapping[str, str] = {
     "methods-small": "every method in cells of equal budget (ours)",
@@ -115,8 +109,6 @@ class Reproduction(DataTable):
     @classmethod
     def _known(cls, name: str) -> str:
         name = ALSO.get(name, name)
-        if name in NOT_SERVED:
-            raise ValueError(f"{name} is {NOT_SERVED[name]}")
         if name not in EXPERIMENTS:
             known = [*EXPERIMENTS, *ALSO, *OURS]
             raise ValueError(f"there is no experiment {name!r}{nearest(name, known)}")

