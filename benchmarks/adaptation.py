@@ -4,9 +4,10 @@
 
 Every way starts from all-MiniLM-L6-v2 and may take so many seconds from there to its encoder,
 annotation and judging included, on the cores that this program may use, which should do nothing
-else. A short trial tells what a step of it costs; a run that misses the limit by more than a tenth
-tells it better, and is made again. What each took stands beside its scores. Half of the documents
-judge (at most 1,000 candidates), the other half's counterparts are the labels.
+else; a map takes what it takes. A short trial tells what a step costs; a run that misses the limit
+by more than a tenth tells it better, and is made again. What each took stands beside its scores.
+Half of the documents judge (at most 1,000 candidates), the other half's counterparts are the
+labels.
 """
 
 import argparse
@@ -43,11 +44,13 @@ class Way:
         options: After the corpus.
         trial: The amount of its trial.
         told: The amount in words; labels are read so many times at most.
+        row: What it makes of MiniLM without any training; empty: the best of what it trained.
     """
 
     options: str
     trial: int = 12
     told: str = "{n} steps"
+    row: str = ""
 
     def typed(self, n: int) -> str:
         """The options for an amount."""
@@ -67,6 +70,11 @@ MISSED = 0.1
 ROUNDS = "--rounds 2 --steps {n} --set rounds.patience=2 --set control=false"
 FINE_TUNED = f"--label-count {LABELS} --set labels.epochs={{n}}"
 WAYS = {
+    "soft whitening": Way(
+        "--method conpono --steps 1 --postprocess soft_whitening",
+        told="a map alone",
+        row="soft whitening of start",
+    ),
     "SimCSE": Way("--method simcse --steps {n}"),
     "TSDAE": Way(
         "--method clm_autoencoder --preset tsdae --set encoder.pooling=mean --steps {n}",
@@ -100,16 +108,22 @@ def made_by(corpus: str, way: str, n: int, seed: int) -> Outcome:
     return outcome_of(f"{common(corpus, seed)} {WAYS[way].typed(n)}")
 
 
-def row_of(outcome: Outcome) -> Row:
+def row_of(outcome: Outcome, way: str) -> Row:
     """What the way made: the best of its encoders, and the last where none beats the start."""
     made = outcome.training.rows[1:]
+    if label := WAYS[way].row:
+        return next(row for row in made if row.label == label)
     best = outcome.training.rows[outcome.training.best]
     return best if best in made else made[-1]
 
 
-def spent(outcome: Outcome) -> tuple[float, float]:
-    """Seconds of training, and of all else between the start encoder and the last one."""
-    made = {row.label for row in outcome.training.rows[1:]}
+def spent(outcome: Outcome, way: str) -> tuple[float, float]:
+    """Seconds of training, and of all else between the start encoder and the last one.
+
+    Of a map also those that its vectors took, which are the start encoder's.
+    """
+    rows, label = outcome.training.rows, WAYS[way].row
+    made = {rows[0].label, label} if label else {row.label for row in rows[1:]}
     took = [timing for timing in outcome.timings if timing.round in made]
     training = sum(timing.seconds for timing in took if timing.stage == "train_encoder")
     return training, sum(timing.seconds for timing in took) - training
@@ -118,24 +132,27 @@ def spent(outcome: Outcome) -> tuple[float, float]:
 def fitting(limit: float, corpus: str, way: str, seed: int) -> int:
     """What the way can train in so many seconds; the trial's own amount at least.
 
-    By its trial, or by a run of what that promised, where this misses the limit.
+    By its trial, or by a run of what that promised, where this misses the limit. A map has no
+    amount.
     """
+    if WAYS[way].row:
+        return 0
     trial = WAYS[way].trial
-    promised = amount_within(limit, trial, made_by(corpus, way, trial, seed), trial)
+    promised = amount_within(limit, way, trial, made_by(corpus, way, trial, seed))
     run = made_by(corpus, way, promised, seed)
-    missed = abs(sum(spent(run)) - limit) > MISSED * limit
-    return amount_within(limit, promised, run, trial) if missed else promised
+    missed = abs(sum(spent(run, way)) - limit) > MISSED * limit
+    return amount_within(limit, way, promised, run) if missed else promised
 
 
-def amount_within(limit: float, amount: int, run: Outcome, least: int) -> int:
+def amount_within(limit: float, way: str, amount: int, run: Outcome) -> int:
     """From what a run of an amount took."""
-    training, other = spent(run)
-    return max(least, int((limit - other) / training * amount))
+    training, other = spent(run, way)
+    return max(WAYS[way].trial, int((limit - other) / training * amount))
 
 
 def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
     """BM25 and MiniLM, then every way: mean and standard deviation over the seeds."""
-    k = 20 if corpus == "sessions" else 5
+    k = depth_of(corpus)
     rows: dict[str, list[str]] = {}
     shown = [f'RUN="{common(corpus, "S")}"  # in zsh: setopt shwordsplit']
     for way in WAYS:
@@ -147,17 +164,25 @@ def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
             label: [label, "", *cells([recalls_of(row, [k])]), "", ""]
             for label, row in fixed.items()
         }
-        made = [row_of(run).scores for run in runs]
-        scores = cells([recalls_of(one, [k]) for one in made])
-        seconds = mean(sum(spent(run)) for run in runs)
-        gained = gain(made, start, k)
-        rows[way] = [way, WAYS[way].amount(n), *scores, gained, f"{seconds:.0f}"]
+        rows[way] = [way, WAYS[way].amount(n), *judged(runs, way, k)]
         shown.append(f"$RUN {WAYS[way].typed(n)}")
     ways = "document → counterpart", "counterpart → document"
     scored = [f"{way} R@{k}" for way in ways]
     head = ["way", "trained", *scored, f"{ways[0]}, minus MiniLM as it is (95 %)", "seconds"]
     said = f"Seeds {', '.join(map(str, seeds))}:"
     return "\n".join([markdown_table(head, rows.values()), "", said, "", "```", *shown, "```"])
+
+
+def depth_of(corpus: str) -> int:
+    return 20 if corpus == "sessions" else 5
+
+
+def judged(runs: Sequence[Outcome], way: str, k: int) -> list[str]:
+    """Recalls there and back over the seeds, what that gains, and the seconds."""
+    made = [row_of(run, way).scores for run in runs]
+    scores = cells([recalls_of(one, [k]) for one in made])
+    seconds = mean(sum(spent(run, way)) for run in runs)
+    return [*scores, gain(made, runs[0].training.rows[0].scores, k), f"{seconds:.0f}"]
 
 
 def gain(made: Sequence[ArtifactRef], start: ArtifactRef, k: int) -> str:
