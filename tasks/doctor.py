@@ -1,4 +1,4 @@
-"""What a run needs, checked on this machine: versions, known-bad pins, disk, devices, server."""
+"""What a run needs, checked on this machine: versions, known-bad pins, disk, devices, servers."""
 
 import os
 import sys
@@ -52,6 +52,7 @@ def findings(home: Path) -> list[Finding]:
         hashing(),
         offline(),
         server(home),
+        registry(home),
         *orphans(home),
     ]
 
@@ -125,6 +126,18 @@ def server(home: Path) -> Finding:
 
     known = redacted(os.environ.get("PREFECT_API_URL", "")) or live_server(home)
     return Finding("Prefect server", known or "none: runs start a short-lived one")
+
+
+def registry(home: Path) -> Finding:
+    """Where runs are told and models registered; a server is asked whether it is there."""
+    from tasks.artifacts import PATIENCE, answers
+    from tasks.mlflow_client import address_of, tracking_uri
+
+    uri, known = tracking_uri(home), address_of(home)
+    if not uri.startswith("http") or answers(uri.rstrip("/"), PATIENCE):
+        return Finding("MLflow registry", known)
+    way_out = "start it, or unset MLFLOW_TRACKING_URI for the home's own"
+    return Finding("MLflow registry", f"{known} does not answer: {way_out}", ok=False)
 
 
 def orphans(home: Path, processes: Path = Path("/proc")) -> list[Finding]:

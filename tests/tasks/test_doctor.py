@@ -97,6 +97,16 @@ def test_the_server_that_runs_would_take_is_told(home, monkeypatch):
     assert doctor.server(home).found.startswith("none: runs start a short-lived one")
 
 
+def test_a_registry_that_does_not_answer_is_told_before_a_run_meets_it(home, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert doctor.registry(home).found == "the home's own mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:word@127.0.0.1:9/")
+    way_out = "start it, or unset MLFLOW_TRACKING_URI for the home's own"
+    assert wrong(home) == {"MLflow registry": f"http://***@127.0.0.1:9 does not answer: {way_out}"}
+    monkeypatch.setattr("tasks.artifacts.answers", lambda url, _: url.endswith("127.0.0.1:9"))
+    assert doctor.registry(home).ok
+
+
 def test_a_server_that_another_run_joined_is_left_alone(home, tmp_path):
     listed = tmp_path / "proc"
     process(listed, 31, "PREFECT__SERVER_EPHEMERAL=1", f"SENTEMB_HOME={home}")
