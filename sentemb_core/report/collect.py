@@ -212,6 +212,8 @@ def curve(folders: RoundFolders) -> Curve:
         step=told["step"],
         loss=told["loss"],
         learning_rate=told["learning_rate"],
+        gradient_norm=told["gradient_norm"],
+        pairs=json.loads((folders.log / "report.json").read_text("utf-8"))["pairs"],
     )
 
 

@@ -237,11 +237,17 @@ class Curve(Shown):
     step: list[int]
     loss: list[Number]
     learning_rate: list[Number]
+    gradient_norm: list[Number] = Field(description="Before it was clipped.")
+    pairs: NonNegativeInt = Field(description="All that it was shown.")
 
     @model_validator(mode="after")
     def _columns_fit(self) -> "Curve":
         _require_equal_lengths(
-            self.label, step=self.step, loss=self.loss, learning_rate=self.learning_rate
+            self.label,
+            step=self.step,
+            loss=self.loss,
+            learning_rate=self.learning_rate,
+            gradient_norm=self.gradient_norm,
         )
         return self
 

@@ -37,6 +37,14 @@ GEOMETRY: Legend = {
     "Effective rank": "how many directions the vectors really use; a handful is a collapse.",
 }
 
+TRAINING: Legend = {
+    "Encoder": "the one that this training made.",
+    "Steps": "of the optimiser.",
+    "Pairs": "all that these steps were shown, one that came again included.",
+    "Time": "what the training took when it was computed, its validations included.",
+    "Pairs a second": "the one by the other; other work on the machine slows it.",
+}
+
 LOST: Legend = {
     "Rank": "of the answer among all candidates, counted from 1.",
     "Query": "how it begins.",

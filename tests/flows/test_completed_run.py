@@ -386,6 +386,9 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
     assert told["quarantine"] == {"read": 60, "counts": {}, "rows": [], "file": ""}
     assert "--config" in told["command"]
     assert told["settings"]["training.steps"] == "10"
+    for curve in told["curves"]:
+        assert min(curve["gradient_norm"]) > 0
+        assert curve["pairs"] == len(curve["step"]) * first.config.training.batch_size
     chosen, control, _ = compared_rows(first.outcome.training)
     test = [
         scores_of(row.scores)["test"].document_to_counterpart.recall_at_5

@@ -120,6 +120,8 @@ def curves(rng: np.random.Generator) -> list[Curve]:
             step=step,
             loss=4 * np.exp(-step / 120) + 0.6 + 0.1 * rng.random(100) + 0.2 * place,
             learning_rate=2e-3 * (1 - step / 400),
+            gradient_norm=0.3 + rng.random(100),
+            pairs=51_200,
         )
         for place, label in enumerate([*ROUNDS[1:], "control"])
     ]

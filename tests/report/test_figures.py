@@ -39,8 +39,14 @@ def test_an_empty_report_draws_nothing():
     assert draw(RunReport(title="t", verdict="v", command="c")) == {}
 
 
+def curve_of(label: str, **columns: list[float]) -> Curve:
+    """A training that told what is named."""
+    steps = [*range(1, len(columns["loss"]) + 1)]
+    return Curve(label=label, step=steps, pairs=1, **{"gradient_norm": columns["loss"], **columns})
+
+
 def test_a_loss_below_0_is_inside_the_figure():
-    curve = Curve(label="is_bert", step=[1, 2], loss=[-0.1, -0.5], learning_rate=[1e-5, 1e-5])
+    curve = curve_of("is_bert", loss=[-0.1, -0.5], learning_rate=[1e-5, 1e-5])
     (axes,) = training([curve], "loss").axes
     low, high = axes.get_ylim()
     assert low < -0.5 < -0.1 < high
@@ -50,12 +56,13 @@ def test_trainings_whose_batches_jump_are_told_apart():
     rng = np.random.default_rng(0)
     steps = [*range(1, 1201)]
     curves = [
-        Curve(label=f"{mean}", step=steps, loss=rng.exponential(mean, 1200), learning_rate=steps)
+        curve_of(f"{mean}", loss=rng.exponential(mean, 1200).tolist(), learning_rate=steps)
         for mean in (0.02, 0.06)
     ]
-    (axes,) = training(curves, "loss").axes
-    lower, upper = (line.get_ydata() for line in axes.lines)
-    assert max(lower) < min(upper)
+    for column in ("loss", "gradient_norm"):
+        (axes,) = training(curves, column).axes
+        lower, upper = (line.get_ydata() for line in axes.lines)
+        assert max(lower) < min(upper)
     (rates,) = training(curves, "learning_rate").axes
     assert rates.lines[0].get_ydata().tolist() == steps, "nothing hides a rate"
 
@@ -114,7 +121,7 @@ def test_a_figure_takes_the_colours_and_the_font_of_the_page(drawings):
 
 def test_words_of_a_figure_that_look_like_its_markup_stay_as_they_are():
     words = 'id="a" url(#b) #0072b2 xlink:'
-    drawn = training([Curve(label=words, step=[1], loss=[0.5], learning_rate=[0.1])], "loss")
+    drawn = training([curve_of(words, loss=[0.5], learning_rate=[0.1])], "loss")
     assert f">{words}<" in inline_svg(drawn, "loss", "")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from sentemb_core.corpus.documents import CorpusReport
 from sentemb_core.evaluation.label_free import MEASURES
+from sentemb_core.report.chapters import learning
 from sentemb_core.report.chapters.clusters import kept_share_warnings
 from sentemb_core.report.chapters.index import CHAPTERS
 from sentemb_core.report.data import (
@@ -249,6 +250,15 @@ def test_numbers_of_the_run_are_on_the_page(full):
     assert "0.8 %" in full
     assert "objects/rejected_labels.parquet" in full
     assert "15 stages ran in 1 min 25 s; 2 came from the store, which saved 7.1 s." in full
+
+
+def test_a_training_tells_how_many_pairs_it_was_shown_and_how_fast(report):
+    lines = learning.training(report, {}).split("<tr")[2:]
+    found = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in lines]
+    cells = [[Page(cell).text for cell in line] for line in found]
+    assert cells[1] == ["round 1", "100", "51,200", "35.5 s", "1,442"]
+    dash = "\N{EN DASH}"
+    assert cells[-1] == ["control", "100", "51,200", dash, dash], "no stage of it was timed"
 
 
 def test_an_empty_report_says_why_each_chapter_is_empty():

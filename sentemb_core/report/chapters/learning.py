@@ -1,6 +1,6 @@
 """What training did: similarities, words against meaning, sentences on axes, the losses."""
 
-from sentemb_core.formats import decimal
+from sentemb_core.formats import ABSENT, count, decimal, duration
 from sentemb_core.report.chapters.parts import (
     Drawings,
     drawn,
@@ -10,10 +10,10 @@ from sentemb_core.report.chapters.parts import (
     pairs_share_a_cluster,
     panel,
 )
-from sentemb_core.report.data import RunReport
+from sentemb_core.report.data import Curve, RunReport
 from sentemb_core.report.figures.learning import LINEAR_LOSS, SMOOTHED
-from sentemb_core.report.legends import GEOMETRY
-from sentemb_core.report.markup import Html, join
+from sentemb_core.report.legends import GEOMETRY, TRAINING
+from sentemb_core.report.markup import Html, join, quoted
 
 
 def similarities(report: RunReport, drawings: Drawings) -> Html:
@@ -77,13 +77,31 @@ def projection(report: RunReport, drawings: Drawings) -> Html:
 
 
 def training(report: RunReport, drawings: Drawings) -> Html:
-    """Loss and learning rate of every training."""
-    return drawn(
+    """Loss, learning rate and gradient norm of every training, and how fast it went."""
+    curves = drawn(
         drawings,
         "training",
-        "Loss and learning rate by optimiser step. The loss is the mean of the "
-        f"{100 * SMOOTHED:g} % of a training's steps around each, drawn logarithmically above "
-        f"{LINEAR_LOSS}. Losses of different tasks (neighbours, clusters) are not comparable; read "
-        "each line alone.",
+        "Loss, learning rate and gradient norm (before it is clipped) by optimiser step. Loss and "
+        f"norm are means of the {100 * SMOOTHED:g} % of a training's steps around each; the loss "
+        f"is drawn logarithmically above {LINEAR_LOSS}. Losses of different tasks (neighbours, "
+        "clusters) are not comparable; read each line alone.",
         absent="No training curve was recorded in this run.",
     )
+    body = [_pace(curve, report) for curve in report.curves]
+    return join([curves, explained("What every training took", TRAINING, body) if body else ""])
+
+
+def _pace(curve: Curve, report: RunReport) -> list[Html | str]:
+    """A training's steps and pairs, and these by its time where its stage was timed."""
+    seconds = sum(
+        timing.seconds
+        for timing in report.timings
+        if (timing.stage, timing.round) == ("train_encoder", curve.label)
+    )
+    return [
+        quoted(curve.label),
+        count(len(curve.step)),
+        count(curve.pairs),
+        duration(seconds or None),
+        count(round(curve.pairs / seconds)) if seconds else ABSENT,
+    ]

@@ -158,16 +158,20 @@ def training_drawings(report: RunReport) -> Iterator[Drawing]:
         yield Drawing("loss", "Loss by step of every training", training(report.curves, "loss"))
         rates = training(report.curves, "learning_rate")
         yield Drawing("learning-rate", "Learning rate by step of every training", rates)
+        norms = training(report.curves, "gradient_norm")
+        yield Drawing("gradient-norm", "Gradient norm by step of every training", norms)
 
 
-def training(curves: Sequence[Curve], column: Literal["loss", "learning_rate"]) -> Figure:
-    """Loss (a running mean) or learning rate by step, one line a training."""
+def training(
+    curves: Sequence[Curve], column: Literal["loss", "learning_rate", "gradient_norm"]
+) -> Figure:
+    """Loss or gradient norm (running means) or learning rate by step, one line a training."""
     figure, axes = canvas()
     dashes = cycle(["-", "--", "-.", ":"])
     drawn = [0.0]
     for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
         values = np.array(getattr(curve, column), dtype=float)
-        if column == "loss":
+        if column != "learning_rate":
             values = running_mean(values, round(SMOOTHED * len(values)))
         axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
         drawn += values[np.isfinite(values)].tolist()
