@@ -16,7 +16,10 @@ from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport
 from sentemb_core.store.disk import replacing_in
 from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import Run, last_runs
 from sentemb_core.store.stages import flat
+from sentemb_core.store.status import differences
+from sentemb_core.types import Json
 from tasks.publish import Outcome
 from tasks.rows import Row
 from tasks.storing import opened
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from sentemb_core.report.folders import RoundFolders
 
 log = logging.getLogger("sentemb_core.run")
+
+CHANGES = 6
+"""Told of what is other than in the run before."""
 
 
 def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
@@ -54,11 +60,12 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
     from sentemb_core.report.folders import RunFolders
 
     training, settings = outcome.training, config.model_dump(mode="json")
+    texts = training.texts
     fixed = {"BM25": training.bm25, "random encoder": training.random}
     folders = RunFolders(
-        documents=opened(training.texts.documents),
-        benchmark=opened(training.texts.benchmark),
-        sentences=opened(training.texts.sentences),
+        documents=opened(texts.documents),
+        benchmark=opened(texts.benchmark),
+        sentences=opened(texts.sentences),
         rounds=[
             folders_of(row, seconds(outcome.timings, row.label))
             for row in (*training.rows, *training.controls)
@@ -74,10 +81,15 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         verdict=gain_of(training),
         registry=outcome.landing.told if outcome.landing else "",
         use=search_of(str(model), config.corpus),
-        notes=[*doubts_of(training), *notes_of(training, config.training.seed), *notes],
+        notes=[
+            *doubts_of(training),
+            *notes_of(training, config.training.seed),
+            *since_the_last(outcome.run, settings, texts.documents.digest),
+            *notes,
+        ],
         command=f"python -m flows run --config {quote(str(config_file))}",
         facts=facts_of(outcome, config),
-        settings={path: redacted(str(value)) for path, value in flat(settings).items()},
+        settings=shown(settings),
         timings=outcome.timings,
         evaluation=evaluation_of(outcome.encoder),
         evaluate=[
@@ -86,6 +98,48 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         ],
     )
     return report_of(folders, words)
+
+
+def since_the_last(run: str, settings: Json, documents: str) -> list[str]:
+    """What is other than in the run before of the same name; of the first one nothing."""
+    before = run_before(run, settings["name"])
+    if before is None:
+        return []
+    read = {
+        ref.digest
+        for used in before.stages
+        if used.stage == "draw_benchmark"
+        for ref in used.inputs
+    }
+    changed = [
+        *(["other documents"] if documents not in read else []),
+        *differences(shown(before.config), shown(settings)),
+    ]
+    if not changed:
+        return [f"Documents and settings are those of the run before, {before.id}."]
+    more = f" and {len(changed) - CHANGES} more" if len(changed) > CHANGES else ""
+    return [f"Since the run before, {before.id}: {', '.join(changed[:CHANGES])}{more}."]
+
+
+def shown(settings: Json) -> dict[str, str]:
+    """Every setting by its dotted path, without passwords."""
+    return {path: redacted(str(value)) for path, value in flat(settings).items()}
+
+
+def run_before(run: str, name: str) -> Run | None:
+    """The finished run of this name that began last before another one."""
+    known = last_runs(Store.default())
+    started = [one.started for one in known if one.id == run]
+    earlier = [
+        one
+        for one in known
+        if one.state == "completed"
+        and one.config.get("name") == name
+        and "corpus" in one.config
+        and started
+        and one.started < started[0]
+    ]
+    return max(earlier, key=lambda one: one.started, default=None)
 
 
 def search_of(model: str, corpus: CorpusConfig) -> str:

@@ -454,6 +454,7 @@ def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
     )
     page = Path(again.outcome.report).read_text("utf-8")
     assert "0 stages ran in 0.00 s" in page
+    assert f"Documents and settings are those of the run before, {first.outcome.run}." in page
 
 
 def test_a_worse_encoder_is_a_challenger_and_the_champion_stays(worse, first, capsys):
