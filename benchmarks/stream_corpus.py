@@ -205,7 +205,8 @@ def diagnose_round(folder: Path, out: Path) -> None:
         Embeddings(folder / "encode_sentences"),
     )
     pairs = Pairs.open(folder / "export_pairs")
-    found = diagnostics(corpus(folder), pairs, clusters, clusters, vectors, vectors, 42)
+    again = (clusters, pairs)
+    found = diagnostics(corpus(folder), pairs, clusters, again, vectors, vectors, 42)
     pair_drift(load_encoder(folder / "start_static"), corpus(folder), clusters, SETTINGS)
     write_diagnostics(found, out)
 

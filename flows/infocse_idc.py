@@ -108,7 +108,7 @@ def training_round(
         found,
         annotator.embeddings,
         row.embeddings,
-        annotator.annotation.clusters if annotator.annotation else None,
+        annotator.annotation,
         config.annotation,
     )
     told = {"before": student.label, "log": made.log}

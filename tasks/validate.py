@@ -166,20 +166,20 @@ def measure_language(
     return kept_json("language", found.model_dump())
 
 
-@stage("diagnose_round", version=5, numeric=("device",))
+@stage("diagnose_round", version=6, numeric=("device",))
 def diagnose_round(
     annotator: ArtifactRef,
     sentences: ArtifactRef,
     found: Annotation,
     before: ArtifactRef | None,
     after: ArtifactRef | None,
-    previous: ArtifactRef | None,
+    previous: Annotation | None,
     config: AnnotationConfig,
 ) -> ArtifactRef:
     """What the annotation found and what training made of it: churn, similarities, shape.
 
     `sentences` are the corpus in the annotator's own tokens, `before` and `after` its embeddings
-    and the learner's, `previous` the clusters of the round before.
+    and the learner's, `previous` what the round before found.
     """
     from sentemb_core.annotation.clusters import Clusters
     from sentemb_core.annotation.drift import pair_drift
@@ -195,7 +195,9 @@ def diagnose_round(
         corpus,
         Pairs.open(opened(found.pairs)),
         annotated,
-        Clusters.open(opened(previous)) if previous else None,
+        (Clusters.open(opened(previous.clusters)), Pairs.open(opened(previous.pairs)))
+        if previous
+        else None,
         Embeddings(opened(before)) if before else None,
         Embeddings(opened(after)) if after else None,
         config.seed,

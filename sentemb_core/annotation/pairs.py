@@ -164,6 +164,21 @@ def _require_pairs(total: ClusterStatistics) -> None:
         )
 
 
+def turnover(corpus: Corpus, now: Pairs, before: Pairs) -> tuple[float, float]:
+    """What changed between two annotations of a corpus, shard by shard.
+
+    The share of these pairs that the annotation before had not, and of that one's the share that
+    these have no longer; both in [0, 1].
+    """
+    stayed = 0
+    for shard in corpus.shards:
+        one, other = (
+            i * len(corpus) + j for i, j in (now.shard(shard.index), before.shard(shard.index))
+        )
+        stayed += len(np.intersect1d(one, other, assume_unique=True))
+    return 1 - stayed / len(now), 1 - stayed / len(before)
+
+
 def _report(total: ClusterStatistics, held_out: int, pairs: int) -> Json:
     """All of it where the pairs were not expanded from clusters."""
     return {

@@ -7,7 +7,7 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.pairs import Pairs, read_report
+from sentemb_core.annotation.pairs import Pairs, read_report, turnover
 from sentemb_core.annotation.related import estimated
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.diagnostics import (
@@ -65,12 +65,15 @@ class Diagnostics(Value):
 
     `before` is the annotator, `after` the encoder trained on what it found; none where vectors
     are not kept, and then the annotator ranks no pairs either. `churn` is the adjusted Rand index
-    to the round before, `related_share` what the annotator's vectors say of a sentence's pairs in
-    its document (`idc.relatedness`), `drift` what share of the pairs float32 finds otherwise
-    (`annotation.drift`; none of float32 itself).
+    to the round before, `new_share` and `gone_share` are pairs that came and went since
+    (`annotation.pairs.turnover`), `related_share` is what the annotator's vectors say of a
+    sentence's pairs in its document (`idc.relatedness`), `drift` what share of the pairs float32
+    finds otherwise (`annotation.drift`; none of float32 itself).
     """
 
     churn: float | None
+    new_share: float | None = None
+    gone_share: float | None = None
     related_share: float | None = None
     drift: float | None = None
     before: Similarities | None
@@ -85,7 +88,7 @@ def diagnostics(
     corpus: TokenCorpus,
     pairs: Pairs,
     clusters: Clusters,
-    previous: Clusters | None,
+    previous: tuple[Clusters, Pairs] | None,
     before: Embeddings | None,
     after: Embeddings | None,
     seed: int,
@@ -96,7 +99,7 @@ def diagnostics(
         corpus: Texts and documents.
         pairs: What the annotation exported.
         clusters: What it clustered.
-        previous: The clusters of the round before.
+        previous: Clusters and pairs of the round before.
         before: Sentence vectors of the annotator.
         after: Sentence vectors of the encoder that learnt the pairs.
         seed: Of the samples.
@@ -107,8 +110,11 @@ def diagnostics(
     negative = strangers(corpus.spans_of, len(corpus), SAMPLE, np.random.default_rng(seed))
     told = told_pairs(corpus, *positive, before) if before else []
     ranked = distinct(sorted(told, key=lambda pair: -pair.cosine))
+    new, gone = turnover(corpus, pairs, previous[1]) if previous else (None, None)
     return Diagnostics(
-        churn=None if previous is None else churn(corpus, clusters, previous),
+        churn=churn(corpus, clusters, previous[0]) if previous else None,
+        new_share=new,
+        gone_share=gone,
         related_share=estimated(corpus, before, rng).share if before else None,
         before=similarities(before, positive, negative, seed) if before else None,
         after=similarities(after, positive, negative, seed) if after else None,
@@ -183,10 +189,14 @@ def annotation_numbers(pairs: Path, found: Diagnostics) -> dict[str, int | float
     report = read_report(pairs)
     sizes = {int(size): count for size, count in report["cluster_sizes"].items()}
     sentences = sum(size * count for size, count in sizes.items())
+    taught = report["documents"] - report["held_out_documents"]
     told = {name: report[name] for name in COUNTED} | {
         "cluster_size_mean": sentences / sum(sizes.values()),
         "cluster_size_largest": max(sizes),
+        "giving_share": report["giving_documents"] / taught,
         "churn": found.churn,
+        "new_share": found.new_share,
+        "gone_share": found.gone_share,
         "related_share": found.related_share,
         "drift": found.drift,
     }

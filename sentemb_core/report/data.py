@@ -117,6 +117,15 @@ class RoundRow(Shown):
     churn: Number = Field(
         default=None, description="Adjusted Rand index to the last round's clusters."
     )
+    new_share: Number = Field(
+        default=None, description="Of the pairs, those that the last round's annotation had not."
+    )
+    gone_share: Number = Field(
+        default=None, description="Of the last round's pairs, those that are none any more."
+    )
+    giving_share: Number = Field(
+        default=None, description="Of the documents that teach, those that give a pair."
+    )
     pairs: int | None = None
     adjacent_share: Number = Field(default=None, description="Of the pairs, neighbours.")
     related_share: Number = Field(

@@ -21,12 +21,15 @@ ANNOTATION: Legend = {
     f"(above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents), or that are "
     "positives by themselves.",
     "Clusters a document": "the mean over documents of at least two sentences.",
+    "Documents": "the share of those that teach which give at least one pair.",
     "Pairs": "how many were exported to train on.",
     "Neighbours among them": "the share of these that stand side by side in their document.",
     "Related in a document": "of a sentence's pairs in its document, neighbours aside, the share "
     "whose meanings are related, estimated without labels.",
     "ARI to last": "adjusted Rand index to the clusters of the annotation before: 1 is unchanged, "
     "0 is chance.",
+    "New, gone": "the share of the pairs that the annotation before had not, and of its pairs the "
+    "share that are none any more.",
     "Word overlap": "of all words of a pair, the share that both sentences have (Jaccard index).",
 }
 

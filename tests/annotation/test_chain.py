@@ -24,7 +24,7 @@ from sentemb_core.annotation.graph import (
     write_graph_fused,
 )
 from sentemb_core.annotation.kmeans import write_kmeans_clusters
-from sentemb_core.annotation.pairs import Pairs, write_pairs
+from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
 from sentemb_core.annotation.related import estimated, write_related
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
 from sentemb_core.idc import kmeans
@@ -297,6 +297,20 @@ def test_annotations_agree_by_shards_as_they_do_at_once(tmp_path: Path):
     agreement = adjusted_rand(*labels, corpus.offsets).overall
     assert 0 < agreement < 1
     assert churn(corpus, one, other) == pytest.approx(agreement)
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3)])
+def test_pairs_that_came_and_went_are_counted_shard_by_shard(tmp_path: Path, cuts):
+    corpus = Corpus(cuts=cuts)
+    for top_k in (1, 2):
+        annotated(corpus, tmp_path / str(top_k), top_k=top_k)
+    now, before = (Pairs.open(tmp_path / str(top_k) / "pairs") for top_k in (2, 1))
+    found, last = ({*map(tuple, all_of(pairs).T.tolist())} for pairs in (now, before))
+    new, gone = len(found - last) / len(found), len(last - found) / len(last)
+    assert new > 0
+    assert turnover(corpus, now, before) == pytest.approx((new, gone))
+    assert turnover(corpus, before, now) == pytest.approx((gone, new))
+    assert turnover(corpus, now, now) == (0, 0)
 
 
 def test_equal_input_gives_equal_bytes(tmp_path: Path):

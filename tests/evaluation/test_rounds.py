@@ -30,7 +30,7 @@ def test_training_that_makes_every_document_one_direction_is_seen(titled: Prepar
         kept(tmp_path / "a", drawn),
         kept(tmp_path / "b", np.eye(16)[corpus.document_of]),
     )
-    found = diagnostics(corpus, pairs, clusters, clusters, before, after, seed=0)
+    found = diagnostics(corpus, pairs, clusters, (clusters, pairs), before, after, seed=0)
 
     unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     i, j = pairs.shard(0)
@@ -45,3 +45,4 @@ def test_training_that_makes_every_document_one_direction_is_seen(titled: Prepar
     assert (found.after.positives[-1], found.after.alignment) == (len(pairs), 0)
     assert found.after.negatives[20] == sum(found.after.negatives) > 0, "at right angles"
     assert (found.churn, found.before.shape != found.after.shape) == (1, True)
+    assert (found.new_share, found.gone_share) == (0, 0)

@@ -275,17 +275,22 @@ def test_mlflow_has_what_every_round_found_and_of_other_rows_nothing(first):
         exported = read_report(pairs)
         diagnosed = read_diagnostics(Store.default().path(row.diagnostics))
         sizes = [int(size) for size, n in exported["cluster_sizes"].items() for _ in range(n)]
-        churn = {} if diagnosed.churn is None else {"churn": diagnosed.churn}
+        taught = exported["documents"] - exported["held_out_documents"]
+        changed = diagnosed.model_dump(
+            include={"churn", "new_share", "gone_share"}, exclude_none=True
+        )
         assert found == pytest.approx(
             {name: exported[name] for name in EXPORTED}
             | {"cluster_size_mean": np.mean(sizes), "cluster_size_largest": max(sizes)}
             | {"related_share": diagnosed.related_share}
             | {"alignment": diagnosed.after.alignment}
             | diagnosed.after.shape.model_dump(include={"uniformity", "effective_rank"})
-            | churn
+            | {"giving_share": exported["giving_documents"] / taught}
+            | changed
         )
     assert "annotation/churn" not in children["round-1"], "there is none before it"
     assert -1 <= children["round-2"]["annotation/churn"] <= 1
+    assert 0 <= children["round-2"]["annotation/gone_share"] <= 1
 
 
 def test_the_encoder_is_registered_and_opened_by_the_safe_loader(first):

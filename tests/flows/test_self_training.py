@@ -64,6 +64,8 @@ def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     assert first.before.shape != first.after.shape == second.before.shape
     assert first.churn is None
     assert second.churn < 1, "another annotator finds other clusters"
+    assert first.new_share is None
+    assert 0 < second.new_share < 1
     recalls = [recall_at_5(row.scores) for row in found.rows]
     assert max(recalls[1:]) > recalls[0]
     assert recalls[found.best] == max(recalls[1:])

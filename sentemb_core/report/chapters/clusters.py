@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from sentemb_core.formats import count, decimal, letters, percent
+from sentemb_core.formats import ABSENT, count, decimal, letters, percent
 from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.chapters.parts import (
     Drawings,
@@ -94,10 +94,12 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
             named(row),
             percent(row.kept_share),
             decimal(row.clusters_per_document, 1),
+            percent(row.giving_share),
             count(row.pairs),
             percent(row.adjacent_share),
             percent(row.related_share),
             decimal(row.churn, 2),
+            _turnover(row),
             percent(row.lexical_overlap),
         ]
         for row in rows
@@ -122,6 +124,12 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
             ),
         ]
     )
+
+
+def _turnover(row: RoundRow) -> str:
+    if row.new_share is None or row.gone_share is None:
+        return ABSENT
+    return f"{percent(row.new_share)}, {percent(row.gone_share)}"
 
 
 def _precision(rows: Sequence[RoundRow]) -> Html:
