@@ -23,8 +23,8 @@ from deployments.server import (
 from sentemb_core import console
 from sentemb_core.errors import UsageError
 from sentemb_core.store.locks import lock_if_free
-from tasks.artifacts import serve_lock
 from tasks.mlflow_client import mlflow_client, tracking_uri
+from tasks.servers import serve_lock
 
 MLFLOW_PORT = 5000
 

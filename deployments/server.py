@@ -36,7 +36,7 @@ from deployments.production import Deployment
 from flows.prefect_app import ORIGINS, own_origins
 from sentemb_core.console import remark
 from sentemb_core.errors import SentembError, UsageError
-from tasks.artifacts import answers
+from tasks.servers import answers
 
 POOL = "sentemb"
 

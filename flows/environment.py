@@ -10,7 +10,7 @@ from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.store.objects import Store
 from tasks import mlflow_client
-from tasks.artifacts import answers, live_server
+from tasks.servers import answers, live_server
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",  # no network unless asked

@@ -27,7 +27,6 @@ APP = "flows.prefect_app:prefect_app"
 
 ENVIRONMENT = {
     "PREFECT_UI_ENABLED": "0",
-    "PREFECT__SERVER_EPHEMERAL": "1",  # as of Prefect's own temporary server: fewer services
     "PREFECT__SERVER_FINAL": "1",
 }
 
@@ -108,7 +107,7 @@ def joined_server(log: Path) -> str | None:
     Where the file system does not lock, every run has a server of its own.
     """
     from sentemb_core.store.locks import is_locked, shared_lock
-    from tasks.artifacts import answers, users
+    from tasks.servers import answers, users
 
     joined = shared_lock(users(log.parent))  # waits for a server that is just ending
     if joined is None:
@@ -124,18 +123,18 @@ def start_server(log: Path) -> str:
     """The API of a server that is about to come up, and has noted it for other runs."""
     from flows.prefect_app import ORIGINS, own_origins
     from sentemb_core.store.locks import held_note
-    from tasks.doctor import STARTED_BY
+    from tasks.servers import EPHEMERAL, STARTED_BY
 
     with socket.create_server(("127.0.0.1", 0)) as listening, log.open("ab") as output:
         port = listening.getsockname()[1]
         url = f"http://127.0.0.1:{port}/api"
-        told = {STARTED_BY: str(os.getpid()), ORIGINS: own_origins(port)}
+        marks = {EPHEMERAL: "1", STARTED_BY: str(os.getpid()), ORIGINS: own_origins(port)}
         note = held_note(address(log), url)
         try:
             _kept.append(
                 subprocess.Popen(
                     [sys.executable, "-P", __file__, str(listening.fileno()), str(log.parent)],
-                    env=os.environ | ENVIRONMENT | told,
+                    env=os.environ | ENVIRONMENT | marks,
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -151,7 +150,7 @@ def start_server(log: Path) -> str:
 def end_with_the_runs(logs: Path) -> None:
     """Wait for the end of the pipe and of all who joined, then end this process."""
     from sentemb_core.store.locks import file_lock
-    from tasks.artifacts import users
+    from tasks.servers import users
 
     sys.stdin.read()
     with file_lock(users(logs)):  # to the end of this process: who joins now waits for it

@@ -4,33 +4,21 @@ Pages are an extra. Outside a Prefect run nothing is written, and a server that 
 costs a few seconds now and then and never an exception: the run is then watched in its log.
 """
 
-import base64
 import contextvars
-import http.client
 import logging
 import re
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from uuid import UUID
-
-from sentemb_core.store.locks import is_locked
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 5.0
 """Seconds for one call; Prefect's own client repeats calls to a dead server for minutes."""
-
-BUSY = 120.0
-"""Seconds that a server which is up may take to say so: one whose disk stalled took over 40, and a
-run that gave it up went on where nobody looked. One that is gone refuses at once."""
 
 PACE = 2.0
 """Seconds between two updates of a progress bar: each is a request."""
@@ -98,55 +86,6 @@ def progress(name: str, total: int) -> Generator[Callable[[int], None], None, No
 def artifact_key(name: str) -> str:
     """A name as Prefect wants it: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "artifact"
-
-
-def serve_lock(home: Path) -> Path:
-    """What `serve` holds while it is up on this home."""
-    return home / "locks" / "serve.lock"
-
-
-def users(logs: Path) -> Path:
-    """What runs share while they go to one short-lived server, which has it alone when it ends."""
-    return logs / "server.users"
-
-
-def live_server(home: Path) -> str | None:
-    """The API of the server that `serve` started on this home, if it still answers.
-
-    One that was killed leaves its address, where anybody may be by now: another home's server, too.
-    """
-    note = home / "server.url"
-    if not (note.exists() and is_locked(serve_lock(home))):
-        return None
-    url = note.read_text().strip()
-    return url if answers(url) else None
-
-
-HEALTHY = (b"true", b"OK")
-"""What Prefect's server says of its health, and what MLflow's; pages of others answer any path."""
-
-PASSWORD_WANTED = (401, 403)
-"""What a server of ours answers before it was told one; any other refusal is somebody else's."""
-
-
-def answers(url: str, patience: float = BUSY) -> bool:
-    """Whether Prefect's server, or MLflow's, is there; one that wants a password is."""
-    try:
-        with urllib.request.urlopen(call_of(f"{url}/health"), timeout=patience) as answered:
-            return answered.read(16).strip() in HEALTHY
-    except urllib.error.HTTPError as error:
-        return error.code in PASSWORD_WANTED
-    except (OSError, ValueError, http.client.HTTPException):
-        return False
-
-
-def call_of(url: str) -> urllib.request.Request:
-    """With the login of an address, user:password@host, as Prefect's client sends it."""
-    parts = urlsplit(url)
-    login, _, host = parts.netloc.rpartition("@")
-    encoded = base64.b64encode(unquote(login).encode()).decode()
-    headers = {"Authorization": f"Basic {encoded}"} if login else {}
-    return urllib.request.Request(parts._replace(netloc=host).geturl(), headers=headers)
 
 
 def _shown(call: Callable[[], Any]) -> Any:

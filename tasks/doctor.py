@@ -25,12 +25,6 @@ FREE_GB = 5.0
 
 HASHED = 64 << 20
 
-EPHEMERAL = b"PREFECT__SERVER_EPHEMERAL=1"
-"""What Prefect marks a short-lived server with."""
-
-STARTED_BY = "SENTEMB_STARTED_BY"
-"""Names the process that started a server (`flows.server`)."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -122,7 +116,7 @@ def offline() -> Finding:
 
 
 def server(home: Path) -> Finding:
-    from tasks.artifacts import live_server
+    from tasks.servers import live_server
 
     known = redacted(os.environ.get("PREFECT_API_URL", "")) or live_server(home)
     return Finding("Prefect server", known or "none: runs start a short-lived one")
@@ -149,12 +143,12 @@ def orphans(home: Path, processes: Path = Path("/proc")) -> list[Finding]:
     from sentemb_core.store.locks import is_shared
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
-    from tasks.artifacts import users
+    from tasks.servers import EPHEMERAL, STARTED_BY, users
 
     going_on = any(run.state == "running" for run in last_runs(Store(home)))
     if going_on or is_shared(users(home / "logs")):
         return []
-    wanted = {f"SENTEMB_HOME={home}".encode(), EPHEMERAL}
+    wanted = {f"SENTEMB_HOME={home}".encode(), f"{EPHEMERAL}=1".encode()}
     left = [
         path.name
         for path in processes.glob("[0-9]*")

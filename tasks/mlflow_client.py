@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
-from tasks.artifacts import PATIENCE, answers
+from tasks.servers import BRIEF, answers
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -164,4 +164,4 @@ def server_address(home: Path) -> str | None:
     if uri.startswith("http"):
         return redacted(uri).replace("***@", "").rstrip("/")
     noted = note.read_text().strip() if note.exists() else None
-    return noted if noted and answers(noted, PATIENCE) else None
+    return noted if noted and answers(noted, BRIEF) else None

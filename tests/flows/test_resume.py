@@ -22,11 +22,11 @@ from sentemb_core.store.fsck import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
-from tasks.artifacts import answers
 from tasks.delivery import sync
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
 from tasks.rows import SelfTraining
+from tasks.servers import answers
 from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
 from tests.waiting import soon

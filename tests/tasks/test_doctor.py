@@ -12,8 +12,8 @@ from sentemb_core.store.locks import shared_lock
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks import doctor
-from tasks.artifacts import users
-from tasks.doctor import STARTED_BY, findings, orphans, parent_of
+from tasks.doctor import findings, orphans, parent_of
+from tasks.servers import STARTED_BY, users
 from tests.repository import ROOT
 
 
