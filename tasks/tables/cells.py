@@ -11,9 +11,9 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.benchmark import largest_overlaps, pools_told, result_of
 from tasks.storing import opened
+from tasks.tables.bm25_note import OF_PAIRS, ONE_FIELD, bm25_note
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
-from tasks.tables.scoreboard_lines import OF_PAIRS, ONE_FIELD, fixed_lines
 from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.validate import language_of, scores_of
 
@@ -176,7 +176,7 @@ def told_below(cells: Sequence[MethodCell]) -> list[str]:
     shared = (own.keys() & before.keys() for own, before in beside_start(cells).values())
     alone = [f"{GAIN}: {ONE_SEED}."] if any(len(seeds) == 1 for seeds in shared) else []
     fields = [ONE_FIELD for cell in cells if cell.scores] + [OF_PAIRS for cell in cells if cell.sts]
-    words = fixed_lines((cell.method for cell in cells), dict.fromkeys(fields))
+    words = bm25_note((cell.method for cell in cells), dict.fromkeys(fields))
     return [*words, *alone, *told_leads(cells)]
 
 
@@ -324,10 +324,11 @@ def condenser_of(cell: MethodCell) -> str:
     found = language_of(cell.language)
     both = {"it": found.late, "its head": found.condensed}
     poor = " and ".join(name for name, loss in both.items() if loss >= found.unigram)
+    doubt = f": {poor} learnt less than word counts know" if poor else ""
     return (
         f"the Condenser stage before it tells a masked token of unseen texts at {found.late:.2f} "
         f"nats, its head at {found.condensed:.2f}; by the tokens' shares alone {found.unigram:.2f}"
-        f"{poor and f': {poor} learnt less than word counts know'}"
+        f"{doubt}"
     )
 
 

@@ -7,6 +7,7 @@ from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.benchmark import Placed, comparison_of
+from tasks.tables.bm25_note import bm25_note, fields_of
 from tasks.tables.scoreboard import (
     Score,
     absences,
@@ -17,7 +18,6 @@ from tasks.tables.scoreboard import (
     not_run,
     refused,
 )
-from tasks.tables.scoreboard_lines import fields_of, fixed_lines
 from tasks.tables.scoreboard_tables import overlap_json, overlap_tables
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         *([conclusion(rows, duel.tasks, first, second)] if rows else []),
         *models_told(duel.models, duel.encoders),
         *filter(None, [lengths_note(duel.encoders)]),
-        *fixed_lines(duel.models.keys() - duel.encoders.keys(), fields_of(duel.tasks)),
+        *bm25_note(duel.models.keys() - duel.encoders.keys(), fields_of(duel.tasks)),
         *overlap_tables(duel.overlap),
     ]
 

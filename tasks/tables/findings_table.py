@@ -21,12 +21,12 @@ from sentemb_core.experiments import (
 )
 from sentemb_core.types import Json
 from tasks.checks import starts_static
+from tasks.tables.bm25_note import ONE_FIELD, bm25_note
 from tasks.tables.claims import DIGITS, Fated, fated
 from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
 from tasks.tables.printed import AVERAGE, Printed
-from tasks.tables.scoreboard_lines import ONE_FIELD, fixed_lines
 from tasks.tables.seen import overlap_notes, pool_notes
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class FindingsTable:
     def words(self) -> list[str]:
         """Which BM25 it was, where an arm is that or rescores what it finds."""
         systems = ("BM25" if arm.alpha is not None else arm.system for arm in self.what.arms)
-        return fixed_lines(systems, [ONE_FIELD])
+        return bm25_note(systems, [ONE_FIELD])
 
     def less(self) -> list[str]:
         """Arms that asked for more labels or documents than there are, and what they had."""

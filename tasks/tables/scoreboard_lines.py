@@ -1,12 +1,12 @@
 """What a benchmark found, as lines of tables and points of pictures, for whoever shows it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sentemb_core.formats import counted
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
-from tasks.benchmark import Placed, diagnosis_of, overlaps_of
+from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
 from tasks.tables.scoreboard import Agreement, Lead, ScoreCell
 
@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 
 Lines = list[list[str]]
 """The head first."""
-
-ONE_FIELD = "each text, or title that is looked for, as one field"
-"""What BM25 reads where titles look for texts; in a BEIR folder they are a part of them."""
-
-OF_PAIRS = "a pair by the mean of its sentences asking the set for each other"
-"""What it does on pairs of sentences: `words.word_similarities`."""
-
-FIELDS: dict[Group, str] = {"retrieval": "title and text as one field", "sts": OF_PAIRS}
-"""What it reads of the suite's tasks that it can do."""
 
 TITLES: dict[Group, str] = {
     "retrieval": "Retrieval",
@@ -87,23 +78,6 @@ def halves_lines(diagnoses: Mapping[str, ArtifactRef]) -> list[str]:
     """Whether a model that was trained on the corpus may have read the halves that judge it."""
     held_out = {diagnosis_of(ref).held_out for ref in diagnoses.values()}
     return [HALVES[told] for told in (True, False) if told in held_out]
-
-
-def fixed_lines(fixed: Iterable[str], fields: Iterable[str]) -> list[str]:
-    """Which BM25 it was and what it read, if it is among the rows: others differ by points."""
-    from sentemb_core.retrieval.bm25 import ENGLISH, K3, LUCENE
-
-    if "bm25" not in {name.lower() for name in fixed}:
-        return []
-    words = "words lowercased and not stemmed (runs of letters and digits)"
-    read = ", ".join([*fields, words, f"{len(ENGLISH)} English stop words left out"])
-    return [f"BM25: k1 {LUCENE.k1:g}, b {LUCENE.b:g}, k3 {K3:g}; {read}."]
-
-
-def fields_of(tasks: Iterable[Placed]) -> list[str]:
-    """What BM25 read of those that were run."""
-    groups = {one.task.group for one in tasks if not one.missing}
-    return [told for group, told in FIELDS.items() if group in groups]
 
 
 def subset_lines(cells: Sequence[ScoreCell]) -> list[str]:

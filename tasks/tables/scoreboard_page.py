@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
+from tasks.tables.bm25_note import bm25_note, fields_of
 from tasks.tables.scoreboard import (
     Scoreboard,
     ScoreCell,
@@ -21,8 +22,6 @@ from tasks.tables.scoreboard import (
 from tasks.tables.scoreboard_lines import (
     TITLES,
     diagnosis_lines,
-    fields_of,
-    fixed_lines,
     fusion_lines,
     halves_lines,
     lead_told,
@@ -54,7 +53,7 @@ def write_page(
             [
                 f"Models: {models}.",
                 lengths_note(board.encoders),
-                *fixed_lines(board.fixed, fields_of(board.tasks)),
+                *bm25_note(board.fixed, fields_of(board.tasks)),
                 *averages_notes(board, cells),
                 *absences(board.tasks, board.scores),
             ],

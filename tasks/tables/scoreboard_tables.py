@@ -12,6 +12,7 @@ from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import comparison_of, diagnosis_of, overlaps_of
 from tasks.fusion import SYSTEMS, fusion_of
+from tasks.tables.bm25_note import bm25_note, fields_of
 from tasks.tables.scoreboard import (
     Lead,
     Scoreboard,
@@ -34,8 +35,6 @@ from tasks.tables.scoreboard_lines import (
     TITLES,
     Lines,
     diagnosis_lines,
-    fields_of,
-    fixed_lines,
     fusion_lines,
     halves_lines,
     leads_told,
@@ -253,7 +252,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         *(Text(line, style="dim") for line in subset_lines(cells)),
         *models_told(board.models, board.encoders),
         lengths_note(board.encoders),
-        *fixed_lines(board.fixed, fields_of(board.tasks)),
+        *bm25_note(board.fixed, fields_of(board.tasks)),
         *(f"{where}: {error}" for where, error in refused_together(board.scores).items()),
     ]
     for sample in board.diagnoses:
