@@ -12,7 +12,7 @@ from tasks.storing import kept_json, opened, told_of, written
 from tasks.walking import in_plan, is_pending
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.benchmark import Benchmark, Split
     from sentemb_core.evaluation.masked_language import MaskedLanguage
     from sentemb_core.evaluation.retrieval import Scorers
     from sentemb_core.evaluation.scores import Scores
@@ -235,6 +235,6 @@ def language_of(artifact: ArtifactRef) -> "MaskedLanguage":
     return MaskedLanguage.model_validate(told_of(artifact, "language"))
 
 
-def recall_at_5(artifact: ArtifactRef) -> float:
-    """The number that decides: validation split, document to counterpart (seed 000)."""
-    return scores_of(artifact)["validation"].document_to_counterpart.recall_at_5
+def recall_at_5(artifact: ArtifactRef, split: "Split" = "validation") -> float:
+    """Document to counterpart; on the validation split the number that decides (seed 000)."""
+    return scores_of(artifact)[split].document_to_counterpart.recall_at_5

@@ -3,16 +3,13 @@
 from typing import TYPE_CHECKING
 
 from sentemb_core.formats import change, counted
-from sentemb_core.types import ArtifactRef
 from tasks.publish import Outcome, compared
 from tasks.rows import Row, SelfTraining
 from tasks.storing import opened
-from tasks.validate import scores_of
+from tasks.validate import recall_at_5
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from sentemb_core.corpus.benchmark import Split
 
 
 def verdict_of(outcome: Outcome) -> str:
@@ -27,9 +24,9 @@ def gain_of(training: SelfTraining) -> str:
     said = [
         f"{best.label[0].upper()}{best.label[1:]} {standing(training)} "
         f"{counted(len(training.rows), 'encoder')} "
-        f"(R@5 {recall(best.scores, 'validation'):.3f} on the validation split). On the "
-        f"test split, never decided on, R@5 was {recall(start.scores, 'test'):.3f} at the start "
-        f"and is {recall(best.scores, 'test'):.3f} now{below_words(training)}."
+        f"(R@5 {recall_at_5(best.scores):.3f} on the validation split). On the test split, never "
+        f"decided on, R@5 was {recall_at_5(start.scores, 'test'):.3f} at the start and is "
+        f"{recall_at_5(best.scores, 'test'):.3f} now{below_words(training)}."
     ]
     if cost := initialiser_words(training):
         said.append(cost)
@@ -46,7 +43,7 @@ def gain_of(training: SelfTraining) -> str:
 
 def standing(training: SelfTraining) -> str:
     """How the returned encoder lies among all: a fine-tuned one is returned, better or not."""
-    values = [recall(row.scores, "validation") for row in training.rows]
+    values = [recall_at_5(row.scores) for row in training.rows]
     best = values.pop(training.best)
     if any(value > best for value in values):
         return "is returned, which is not the best of"
@@ -58,21 +55,20 @@ def initialiser_words(training: SelfTraining) -> str:
     start, best = training.rows[0], training.rows[training.best]
     begun_from = {row.before for row in training.rows}
     first = [row for row in training.rows[1:2] if row.kind == "trained" and row.label in begun_from]
-    lost = recall(start.scores, "validation") > recall(best.scores, "validation")
+    lost = recall_at_5(start.scores) > recall_at_5(best.scores)
     if not lost or not first:
         return ""
     return (
-        f"The start itself judged higher (R@5 {recall(start.scores, 'validation'):.3f}), and is "
-        f"not returned, for all training began {first[0].label}: without it (--initialiser none) "
+        f"The start itself judged higher (R@5 {recall_at_5(start.scores):.3f}), and is not "
+        f"returned, for all training began {first[0].label}: without it (--initialiser none) "
         "training begins at the start."
     )
 
 
 def below_words(training: SelfTraining) -> str:
     """A clause that says so if words alone (BM25) find more of the test split; else nothing."""
-    words, best = (
-        recall(scores, "test") for scores in (training.bm25, training.rows[training.best].scores)
-    )
+    best = recall_at_5(training.rows[training.best].scores, "test")
+    words = recall_at_5(training.bm25, "test")
     return f", below BM25's {words:.3f}" if words > best else ""
 
 
@@ -122,8 +118,3 @@ def hits_at_5(row: Row) -> "np.ndarray":
     from sentemb_core.evaluation.scores import read_ranks
 
     return (read_ranks(opened(row.scores), "test") <= 5).astype("float64")
-
-
-def recall(scores: ArtifactRef, split: "Split") -> float:
-    """Recall@5, document to counterpart."""
-    return scores_of(scores)[split].document_to_counterpart.recall_at_5

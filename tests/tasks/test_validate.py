@@ -19,7 +19,9 @@ from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
 
 
-def test_validation_alone_decides(monkeypatch: pytest.MonkeyPatch):
+def test_validation_alone_decides_by_documents_that_find_their_counterparts(
+    monkeypatch: pytest.MonkeyPatch,
+):
     told = {
         split: SimpleNamespace(
             document_to_counterpart=SimpleNamespace(recall_at_5=recall),
@@ -28,7 +30,9 @@ def test_validation_alone_decides(monkeypatch: pytest.MonkeyPatch):
         for split, recall in (("validation", 0.2), ("gate", 0.4), ("test", 0.6))
     }
     monkeypatch.setattr(validate, "scores_of", lambda _: told)
-    assert validate.recall_at_5(ArtifactRef(kind="scores", digest="0" * 64, size=1)) == 0.2
+    scores = ArtifactRef(kind="scores", digest="0" * 64, size=1)
+    assert validate.recall_at_5(scores) == 0.2
+    assert validate.recall_at_5(scores, "test") == 0.6
 
 
 @pytest.mark.parametrize(

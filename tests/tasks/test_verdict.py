@@ -1,10 +1,9 @@
 """What a run says of itself: on which split, against what, and what it did not learn."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
+from sentemb_core.types import ArtifactRef
 from tasks import verdict
 from tasks.publish import Outcome
 from tasks.rows import Row
@@ -17,9 +16,11 @@ RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "tuned": 0.45, "b
 def said(best: int, monkeypatch: pytest.MonkeyPatch, rows: list[Row] = ROWS, **changed: float):
     """The verdict when the scores are RECALLS, those of validation 0.01 higher."""
     known = RECALLS | changed
-    monkeypatch.setattr(
-        verdict, "recall", lambda scores, split: known[scores.kind] + 0.01 * (split != "test")
-    )
+
+    def recall_at_5(scores: ArtifactRef, split: str = "validation") -> float:
+        return known[scores.kind] + 0.01 * (split != "test")
+
+    monkeypatch.setattr(verdict, "recall_at_5", recall_at_5)
     outcome = Outcome(
         run="r", training=training(rows, best), encoder=ref("model"), report="", landing=None,
         timings=[],
@@ -59,13 +60,6 @@ def test_an_initialiser_that_cost_more_than_was_gained_is_named(monkeypatch: pyt
     assert "judged higher" not in said(1, monkeypatch, [ROWS[0], ROWS[2]], start=0.6)
     rounds = [ROWS[0], row("round", "round 1"), row("round", "tuned", before="round 1")]
     assert "judged higher" not in said(2, monkeypatch, rounds, start=0.6), "a round is none"
-
-
-def test_recall_is_that_of_documents_for_their_counterparts(monkeypatch: pytest.MonkeyPatch):
-    there, back = SimpleNamespace(recall_at_5=0.4), SimpleNamespace(recall_at_5=0.2)
-    split = SimpleNamespace(document_to_counterpart=there, counterpart_to_document=back)
-    monkeypatch.setattr(verdict, "scores_of", lambda _: {"validation": None, "test": split})
-    assert verdict.recall(ref("scores"), "test") == 0.4
 
 
 def test_a_condenser_stage_that_cost_something_is_no_initialiser_that_may_be_left_out(
