@@ -29,13 +29,14 @@ def own_origins(port: int) -> str:
 def guarded(app: App, origins: str) -> App:
     """The app behind the guard: `Host`, and `Origin` if given, must be one of these."""
     own = origins.lower().split(",")
-    hosts = {told(urlsplit(origin).netloc) for origin in own}
+    hosts = {without_usual_port(urlsplit(origin).netloc) for origin in own}
 
     async def answer(scope: Scope, receive: Channel, send: Channel) -> None:
         if scope["type"] in ("http", "websocket"):
             headers = {name: value.decode("latin-1").lower() for name, value in scope["headers"]}
             foreign = headers.get(b"origin", own[0]) not in own
-            if foreign or told(headers.get(b"host", "")) not in hosts:
+            host = without_usual_port(headers.get(b"host", ""))
+            if foreign or host not in hosts:
                 from fastapi.responses import PlainTextResponse
 
                 why = f"This server answers to {origins} alone, and to no page of another site.\n"
@@ -46,8 +47,8 @@ def guarded(app: App, origins: str) -> App:
     return answer
 
 
-def told(address: str) -> str:
-    """A host with its port; without it where it is 80, as browsers leave that out."""
+def without_usual_port(address: str) -> str:
+    """A host with its port, but for 80, which browsers leave out."""
     return address.removesuffix(":80")
 
 
