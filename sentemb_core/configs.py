@@ -9,7 +9,17 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from sentemb_core.method_settings import Condenser, FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.types import Config, Map, Pooling, Positives, Precision, Similarity, Storage
+from sentemb_core.types import (
+    Config,
+    Map,
+    OnDuplicate,
+    Pooling,
+    Positives,
+    Precision,
+    Similarity,
+    Splitter,
+    Storage,
+)
 
 
 class CorpusConfig(Config):
@@ -37,12 +47,12 @@ class CorpusConfig(Config):
     )
     split: str | None = Field(default=None, description="Split of a `datasets` data set.")
     encoding: str = Field(default="utf-8", description="Never guessed.")
-    splitter: Literal["syntok", "regex", "none"] = Field(
+    splitter: Splitter = Field(
         default="syntok",
         description="regex: 30 times faster, cruder; for large corpora. none: every text is one "
         "sentence, for methods that need no documents.",
     )
-    on_duplicate: Literal["keep-first", "error"] = Field(
+    on_duplicate: OnDuplicate = Field(
         default="keep-first", description="What a repeated document id means."
     )
     max_characters: int = Field(

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter, validators
 
+from sentemb_core.types import OnDuplicate, Splitter
+
 CORPUS = Group("Your corpus", sort_key=1)
 
 Source = Annotated[
@@ -93,14 +95,14 @@ class CorpusOptions:
         str | None, Parameter(help="Of text files, never guessed. Default: utf-8.")
     ] = None
     splitter: Annotated[
-        Literal["syntok", "regex", "none"] | None,
+        Splitter | None,
         Parameter(
             help="How text is cut; regex is 30 times faster and cruder; none: every text is one "
             "sentence. Default: syntok."
         ),
     ] = None
     on_duplicate: Annotated[
-        Literal["keep-first", "error"] | None,
+        OnDuplicate | None,
         Parameter(help="What a repeated document id means. Default: keep-first."),
     ] = None
 

@@ -32,6 +32,12 @@ Map = Literal["whitening", "soft_whitening", "flow"]
 Positives = Literal["cluster", "edge", "related"]
 """What the pairs of an annotation are: those of clusters, edges, edges and related pairs."""
 
+Splitter = Literal["syntok", "regex", "none"]
+"""What cuts running text into sentences; none: every text is one."""
+
+OnDuplicate = Literal["keep-first", "error"]
+"""What a repeated document id means."""
+
 OnStep = Callable[[int, Mapping[str, float]], None]
 """Tracking crosses the floor as a plain callable: step, metrics."""
 
