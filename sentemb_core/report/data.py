@@ -93,11 +93,15 @@ class FixedRow(Shown):
     test: Directions = Directions()
 
 
+Kind = Literal["start", "trained", "round", "fine-tuned", "mapped", "control"]
+"""How an encoder of a run came to be."""
+
+
 class RoundRow(Shown):
     """One encoder of the run and what was found with it."""
 
     label: Text
-    kind: Literal["start", "trained", "round", "fine-tuned", "mapped", "control"] = "round"
+    kind: Kind = "round"
     best: bool = Field(default=False, description="The encoder that the run returned.")
     validation: Directions = Directions()
     test: Directions = Directions()

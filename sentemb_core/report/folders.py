@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.configs import AnnotationConfig
 from sentemb_core.evaluation.rounds import Diagnostics, read_diagnostics
+from sentemb_core.report.data import Kind
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class RoundFolders:
     """One row of the run."""
 
     label: str
-    kind: Literal["start", "trained", "round", "fine-tuned", "mapped", "control"]
+    kind: Kind
     encoder: Path
     scores: Path
     embeddings: Path | None = None
