@@ -64,7 +64,7 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
 
 def check_rows(models: Iterable[str]) -> None:
     """A model of a benchmark is none of the rows that stand in its table anyway."""
-    from flows.benchmark import fixed_row
+    from flows.compare import fixed_row
 
     for model in models:
         if fixed_row(model):
@@ -86,8 +86,8 @@ def check_models(models: Iterable[str]) -> None:
 
 def from_anywhere(config: "BenchmarkSettings") -> "BenchmarkSettings":
     """With whole paths to all that it names: its record is gone on with from any folder."""
-    from flows.benchmark import fixed_row
     from flows.benchmark_settings import BenchmarkSettings
+    from flows.compare import fixed_row
 
     corpus = config.corpus
     paths = {
@@ -157,7 +157,7 @@ def make_folder(out: str) -> None:
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
     prepare()
     config = from_anywhere(benchmark_settings(given, corpus))
-    from flows.benchmark import comparable, fixed_row
+    from flows.compare import comparable, fixed_row
 
     comparable(config)
     check_models(model for model in config.models if not fixed_row(model))
@@ -166,7 +166,7 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
 
 def run_duel(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
-    from flows.benchmark import compare
+    from flows.compare import compare
     from tasks.tables.duel import duel_json, duel_tables
 
     with running():
@@ -181,6 +181,6 @@ def run_duel(config: "BenchmarkSettings", as_json: bool) -> int:
 def duel_plan(config: "BenchmarkSettings", as_json: bool) -> int:
     """What each stage of a comparison would do."""
     config.check_files()
-    from flows.benchmark import duel
+    from flows.compare import duel
 
     return planned(partial(duel, config), as_json)

@@ -20,7 +20,7 @@ from httpx import ConnectError
 
 from flows import benchmark
 from flows.__main__ import app
-from flows.benchmark import compare, duel, encoder_of, scoreboard
+from flows.benchmark import encoder_of, scoreboard
 from flows.benchmark_settings import BenchmarkSettings
 from flows.command_line.benchmark_commands import (
     benchmark_settings,
@@ -32,6 +32,7 @@ from flows.command_line.benchmark_commands import (
 from flows.command_line.running import refusals
 from flows.command_line.settings import checked_as
 from flows.command_line.table_commands import table_job
+from flows.compare import compare, duel
 from flows.scoring import result_on
 from flows.short_names import labelled
 from sentemb_core import console
