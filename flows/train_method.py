@@ -37,7 +37,7 @@ def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
         label += " again"
     after = row_after_training("trained", label, base, config.training, run.texts, config)
     watch(after)
-    last = isinstance(config.training.method, Condenser)
-    better = last or verdict_on_rounds([base, after], RoundsConfig()).best
-    best = len(run.rows) if better else len(run.rows) - 1
+    kept = isinstance(config.training.method, Condenser)
+    better = 1 if kept else verdict_on_rounds([base, after], RoundsConfig()).best
+    best = len(run.rows) - 1 + better
     return run.model_copy(update={"rows": [*run.rows, after], "best": best})
