@@ -17,7 +17,7 @@ from sentemb_core.types import Json
 from tasks.artifacts import rounds_table
 from tasks.checks import check_run
 from tasks.rows import Row
-from tasks.tables.run_table import seconds
+from tasks.tables.run_table import seconds_behind
 from tasks.tracking import TrackedRun, tracked_run
 from tasks.validate import numbers_of_annotation, scores_of
 
@@ -58,7 +58,7 @@ class Following:
         rounds_table(self.record.run.id, self.table, VALIDATED)
 
     def seconds(self, row: Row) -> float:
-        return seconds(self.timings, row.label)
+        return seconds_behind(self.timings, row.label)
 
     def told(self, row: Row, kept_share: float | None) -> dict[str, str]:
         """One line of the rounds table; the share is empty where nothing was annotated."""

@@ -24,7 +24,7 @@ from tasks.publish import Outcome
 from tasks.rows import Row
 from tasks.storing import opened
 from tasks.tables.evaluations import evaluation_of
-from tasks.tables.run_table import seconds
+from tasks.tables.run_table import seconds_behind
 from tasks.verdict import doubts_of, gain_of, notes_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         benchmark=opened(texts.benchmark),
         sentences=opened(texts.sentences),
         rounds=[
-            folders_of(row, seconds(outcome.timings, row.label))
+            folders_of(row, seconds_behind(outcome.timings, row.label))
             for row in (*training.rows, *training.controls)
         ],
         fixed={label: opened(ref) for label, ref in fixed.items()},

@@ -1,4 +1,4 @@
-"""Results as tables for the terminal."""
+"""A run as a table for the terminal: its encoders between the fixed rows, and their seconds."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ def run_rows(outcome: "Outcome", prefix: str = "") -> list[list[str]]:
         row_of(
             f"{prefix}{row.label}{' *' if number == training.best else ''}",
             row.scores,
-            seconds(outcome.timings, row.label),
+            seconds_behind(outcome.timings, row.label),
         )
         for number, row in enumerate([*training.rows, *training.controls])
     ]
@@ -75,7 +75,7 @@ def fixed_rows(outcome: "Outcome") -> list[list[str]]:
     return rows
 
 
-def seconds(timings: Iterable[StageTiming], label: str) -> float:
+def seconds_behind(timings: Iterable[StageTiming], label: str) -> float:
     """What the stages behind a row cost when they were computed."""
     return sum((timing.seconds for timing in timings if timing.round == label), 0.0)
 
