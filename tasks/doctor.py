@@ -124,11 +124,11 @@ def server(home: Path) -> Finding:
 
 def registry(home: Path) -> Finding:
     """Where runs are told and models registered; a server is asked whether it is there."""
-    from tasks.artifacts import PATIENCE, answers
     from tasks.mlflow_client import address_of, tracking_uri
+    from tasks.servers import BRIEF, answers
 
     uri, known = tracking_uri(home), address_of(home)
-    if not uri.startswith("http") or answers(uri.rstrip("/"), PATIENCE):
+    if not uri.startswith("http") or answers(uri.rstrip("/"), BRIEF):
         return Finding("MLflow registry", known)
     way_out = "start it, or unset MLFLOW_TRACKING_URI for the home's own"
     return Finding("MLflow registry", f"{known} does not answer: {way_out}", ok=False)

@@ -14,7 +14,7 @@ BUSY = 120.0
 run that gave it up went on where nobody looked. One that is gone refuses at once."""
 
 BRIEF = 5.0
-"""Seconds where a link alone hangs on the answer."""
+"""Seconds where a link or a piece of advice alone hangs on the answer."""
 
 HEALTHY = (b"true", b"OK")
 """What Prefect's server says of its health, and what MLflow's; pages of others answer any path."""

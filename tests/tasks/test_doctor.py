@@ -103,7 +103,7 @@ def test_a_registry_that_does_not_answer_is_told_before_a_run_meets_it(home, mon
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:word@127.0.0.1:9/")
     way_out = "start it, or unset MLFLOW_TRACKING_URI for the home's own"
     assert wrong(home) == {"MLflow registry": f"http://***@127.0.0.1:9 does not answer: {way_out}"}
-    monkeypatch.setattr("tasks.artifacts.answers", lambda url, _: url.endswith("127.0.0.1:9"))
+    monkeypatch.setattr("tasks.servers.answers", lambda url, _: url.endswith("127.0.0.1:9"))
     assert doctor.registry(home).ok
 
 
