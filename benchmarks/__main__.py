@@ -16,7 +16,8 @@ stage, and in one run; an hour each), `soak.py` (fifty runs in a row through one
 `waiting.py` (how long threads spin, on a machine with nothing else to do), and what writes tables
 of RESULTS.md: `main_job.py`, `annotation_study.py` (whose ways are in `annotation_variants.py`),
 `adaptation.py`, `condenser.py`, `claims.py`, `learning_rates.py`, `maps.py`,
-`prototype_documents.py`; and `gpu.py`, the figures of docs/performance.md on a CUDA machine.
+`prototype_documents.py`; `reliability.py`, the table of docs/reliability.md; and `gpu.py`, the
+figures of docs/performance.md on a CUDA machine.
 """
 
 import os

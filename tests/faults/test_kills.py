@@ -1,37 +1,14 @@
 """kill -9 at random moments of every stage, then on: the same artifacts, to the last bit."""
 
-import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.faults.killed_runs import CHECKPOINT, TARGETS
+from tests.faults.runs import run_of
 from tests.flows.corpora import write_corpus
-
-ROOT = Path(__file__).parents[2]
-
-
-def run_of(source: Path, home: Path, seed: int, script: str, **environment: str) -> dict:
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "tests" / "faults" / script),
-            str(source),
-            str(home),
-            str(seed),
-        ],
-        cwd=source.parent,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from sentemb_core.store.fsck import fsck
 from sentemb_core.store.locks import file_lock, is_locked, lock_if_free, remove_unheld
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
+from tests.store.racers import RACER
 
 
 class Faulty:
@@ -204,28 +205,10 @@ def test_a_kill_at_any_moment_leaves_whole_artifacts_alone(python, store):
     assert health.corrupt == health.stray == []
 
 
-RACER = """
-import json, os, pathlib, time
-import chain
-from sentemb_core.store import locks
-from sentemb_core.store.objects import Store
-from sentemb_core.store.stages import Stage
-if os.environ.get("NO_LOCKS"):
-    locks.fcntl.flock = lambda *args: None
-home = pathlib.Path(os.environ["SENTEMB_HOME"])
-(home / f"ready-{os.getpid()}").touch()
-while len(list(home.glob("ready-*"))) < 3:
-    time.sleep(0.01)
-edges = chain.put("edges", 1)
-model = Stage("slow", 1, chain.slow).run(Store.default(), {"edges": edges})
-print(json.dumps([model.digest, len(chain.RAN)]))
-"""
-
-
 @pytest.mark.parametrize("no_locks", ["", "1"])
 def test_three_processes_on_one_key(python, store, no_locks):
     store.root.mkdir(parents=True)
-    racers = [python(RACER, NO_LOCKS=no_locks) for _ in range(3)]
+    racers = [python(RACER, NO_LOCKS=no_locks, RACERS="3") for _ in range(3)]
     told = [racer.json() for racer in racers]
     assert len({digest for digest, _ in told}) == 1
     computed = sum(ran for _, ran in told)

@@ -1,0 +1,224 @@
+"""What faults come to, in numbers: the table of docs/reliability.md.
+
+    python -m benchmarks.reliability --write
+
+Runs are killed, artifacts are broken, processes meet at one stage; the same things that the tests
+of `tests/faults` and `tests/store` do once, as often as is asked for. Ends with 1 where one of them
+comes out otherwise than a run that was left alone.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import copytree, rmtree
+
+from sentemb_core.errors import CorruptArtifactError
+from sentemb_core.store import records
+from sentemb_core.store.fsck import fsck
+from sentemb_core.store.objects import Store
+from sentemb_core.types import ArtifactRef, Json
+from tasks.tables.markdown import markdown_table, write_between_marks
+from tests.faults.killed_runs import CHECKPOINT, TARGETS
+from tests.faults.runs import ROOT, run_of
+from tests.flows.corpora import write_corpus
+from tests.store.racers import RACER
+
+PAGE = ROOT / "docs" / "reliability.md"
+RACERS = (2, 4, 8)
+Line = tuple[str, str, str, bool]
+"""What was done, how often, what came of it, and whether that is as it should be."""
+
+
+def killed(source: Path, folder: Path, homes: int, undisturbed: Json) -> Line:
+    """Runs that were killed in every stage, held against one that was not."""
+    kills, equal = Counter[str](), 0
+    for seed in range(homes):
+        told = run_of(source, folder / f"killed-{seed}", seed, "killed_runs.py")
+        kills += Counter(told["kills"])
+        equal += told["survivor"] == undisturbed
+    stages = len({*TARGETS} - {CHECKPOINT})
+    return (
+        f"`kill -9` of a run, {len(TARGETS)} times on its way: at a random moment of each of "
+        f"{stages} stages, and {TARGETS.count(CHECKPOINT)} times past a checkpoint of a training",
+        f"{homes} runs, {kills.total()} kills",
+        f"the same encoders and scores to the last bit: {equal} of {homes}",
+        equal == homes and kills.total() == homes * len(TARGETS),
+    )
+
+
+def flipped(content: bytearray, rng: random.Random) -> bytes:
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    return bytes(content)
+
+
+def cut(content: bytearray, rng: random.Random) -> bytes:
+    return bytes(content[: rng.randrange(len(content))])
+
+
+def grown(content: bytearray, rng: random.Random) -> bytes:
+    return bytes(content) + rng.randbytes(rng.randint(1, 64))
+
+
+def shuffled(content: bytearray, rng: random.Random) -> bytes:
+    """Other bytes in the place of some."""
+    begin = rng.randrange(len(content))
+    some = content[begin : begin + 64]
+    content[begin : begin + 64] = bytes(byte ^ 0xFF for byte in some)
+    return bytes(content)
+
+
+WAYS: tuple[Callable[[bytearray, random.Random], bytes], ...] = (flipped, cut, grown, shuffled)
+
+
+def broken(home: Path, mutations: int) -> Line:
+    """Artifacts of a finished run, one file of each broken over and over."""
+    store, rng = Store(home), random.Random(0)
+    found, done = 0, 0
+    kinds = artifacts_by_kind(store)
+    for ref in kinds.values():
+        folder = store.folder(ref.digest)
+        with tempfile.TemporaryDirectory() as kept:
+            copytree(folder, Path(kept) / "whole")
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            for number in range(mutations):
+                chosen = rng.choice([path for path in files if path.stat().st_size])
+                content = bytearray(chosen.read_bytes())
+                chosen.chmod(0o644)
+                chosen.write_bytes(WAYS[number % len(WAYS)](content, rng))
+                done += 1
+                found += is_refused(store, ref)
+                rmtree(folder, ignore_errors=True)
+                copytree(Path(kept) / "whole", folder)
+    return (
+        "a file of a finished artifact changed: a bit flipped, its end cut off, bytes added, 64 "
+        "bytes others",
+        f"{len(kinds)} kinds of artifacts, {mutations} times each",
+        f"noticed before anything read it, and set aside: {found} of {done}",
+        found == done,
+    )
+
+
+def artifacts_by_kind(store: Store) -> dict[str, ArtifactRef]:
+    """One of every kind that the stages of a home put out."""
+    return {ref.kind: ref for record in records.every(store) for ref in record.outputs}
+
+
+def is_refused(store: Store, ref: ArtifactRef) -> bool:
+    """Whether who asks for the artifact is told that it is broken, and it is in quarantine."""
+    before = len([*store.quarantine.glob("*")])
+    try:
+        store.path(ref)
+    except CorruptArtifactError:
+        return len([*store.quarantine.glob("*")]) == before + 1
+    return False
+
+
+def rebuilt(source: Path, home: Path, undisturbed: Json) -> Line:
+    """Runs after all artifacts of a kind were broken."""
+    store, equal = Store(home), 0
+    kinds = artifacts_by_kind(store)
+    for kind in kinds:
+        for folder in of_kind(store, kind):
+            chosen = max((folder / "data").rglob("*"), key=lambda path: path.stat().st_size)
+            chosen.chmod(0o644)
+            chosen.write_bytes(flipped(bytearray(chosen.read_bytes()), random.Random(0)))
+        told = run_of(source, home, 0, "undisturbed_run.py")["survivor"]
+        equal += told == undisturbed and not fsck(store).corrupt
+    return (
+        "a bit of all artifacts of a kind flipped, then the run again",
+        f"{len(kinds)} kinds",
+        f"what was broken is made anew, the encoders and scores are the same: {equal} of "
+        f"{len(kinds)}",
+        equal == len(kinds),
+    )
+
+
+def of_kind(store: Store, kind: str) -> list[Path]:
+    """Folders of a home's artifacts of a kind."""
+    refs = {
+        ref.digest for record in records.every(store) for ref in record.outputs if ref.kind == kind
+    }
+    return [store.folder(digest) for digest in sorted(refs)]
+
+
+def raced(folder: Path, times: int, racers: int, *, locked: bool) -> Line:
+    """Processes that want the same stage at the same moment, again and again."""
+    ran, well = list[int](), 0
+    for number in range(times):
+        home = folder / f"race-{racers}-{locked}-{number}"
+        home.mkdir(parents=True)
+        told = [json.loads(line) for line in race(home, racers, locked=locked)]
+        ran.append(sum(made for _, made in told))
+        well += len({digest for digest, _ in told}) == 1 and fsck(Store(home)).healthy
+    locks = "" if locked else ", where the file system has no locks"
+    more = sum(ran) - times
+    return (
+        f"{racers} processes that want one stage at once{locks}",
+        f"{times} times",
+        f"one whole artifact for all: {well} of {times}; computed in vain: {more}",
+        well == times and (more == 0 or not locked),
+    )
+
+
+def race(home: Path, racers: int, *, locked: bool) -> Iterator[str]:
+    """What each of them prints."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "store")])
+    asked = {"SENTEMB_HOME": str(home), "RACERS": str(racers), "PYTHONPATH": path}
+    asked |= {} if locked else {"NO_LOCKS": "1"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER],
+            env=os.environ | asked,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(racers)
+    ]
+    for one in started:
+        yield one.communicate(timeout=600)[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--homes", type=int, default=6, help="Runs that are killed.")
+    parser.add_argument("--mutations", type=int, default=100, help="Of an artifact of each kind.")
+    parser.add_argument("--races", type=int, default=20, help="Of each number of processes.")
+    parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")
+    asked = parser.parse_args()
+    lines: list[Line] = []
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        source = write_corpus(folder / "documents.jsonl")
+        home = folder / "undisturbed"
+        undisturbed = run_of(source, home, 0, "undisturbed_run.py")["survivor"]
+        works = [
+            lambda: killed(source, folder, asked.homes, undisturbed),
+            lambda: broken(home, asked.mutations),
+            lambda: rebuilt(source, home, undisturbed),
+            *(
+                lambda racers=racers, locked=locked: raced(
+                    folder, asked.races, racers, locked=locked
+                )
+                for locked in (True, False)
+                for racers in RACERS
+            ),
+        ]
+        for work in works:
+            lines.append(work())
+            print(*lines[-1], sep=" | ", flush=True)
+    if asked.write:
+        table = markdown_table(["what was done", "how often", "what came of it"],
+                               [line[:3] for line in lines])  # fmt: skip
+        write_between_marks(PAGE, "reliability", table)
+    return 0 if all(well for *_, well in lines) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
