@@ -170,6 +170,10 @@ class Labelling(Shown):
     clusters: list[NonNegativeInt]
 
 
+READABLE = (6, 14)
+"""Sentences of the document shown: enough to cluster, few enough to read."""
+
+
 class DocumentClusters(Shown):
     """One document before and after."""
 

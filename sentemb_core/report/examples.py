@@ -18,11 +18,8 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.scores import read_ranks
 from sentemb_core.idc.components import clusters
-from sentemb_core.report.data import DocumentClusters, Labelling, LostQuery
+from sentemb_core.report.data import READABLE, DocumentClusters, Labelling, LostQuery
 from sentemb_core.report.folders import RunFolders
-
-READABLE = (6, 14)
-"""Sentences of the document shown: enough to cluster, few enough to read."""
 
 LOOKED_AT = 100
 """Documents among which the one that changed most is sought."""

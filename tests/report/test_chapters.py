@@ -2,6 +2,7 @@
 
 import pytest
 
+from sentemb_core.report.chapters.clusters import before_and_after
 from sentemb_core.report.chapters.examples import examples
 from sentemb_core.report.chapters.learning import similarities
 from sentemb_core.report.data import RunReport
@@ -19,3 +20,10 @@ def test_only_pairs_of_clusters_are_said_to_share_one(report: RunReport, positiv
     clustered = positives == "cluster"
     assert ("share a cluster" in examples(told, {})) == clustered
     assert ("inside a cluster" in similarities(told, draw(told))) == clustered
+
+
+def test_where_no_document_is_of_a_size_to_show_it_is_not_said_that_none_was_clustered(
+    report: RunReport,
+):
+    told = before_and_after(report.model_copy(update={"document": None}), {})
+    assert "No document of 6 to 14 sentences was clustered" in told

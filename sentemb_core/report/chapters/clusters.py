@@ -13,7 +13,7 @@ from sentemb_core.report.chapters.parts import (
     nothing_to_show,
     panel,
 )
-from sentemb_core.report.data import DocumentClusters, Labelling, RoundRow, RunReport
+from sentemb_core.report.data import READABLE, DocumentClusters, Labelling, RoundRow, RunReport
 from sentemb_core.report.drawing import HUES
 from sentemb_core.report.legends import ANNOTATION
 from sentemb_core.report.markup import Html, join, quoted, table, tag
@@ -25,7 +25,11 @@ def before_and_after(report: RunReport, drawings: Drawings) -> Html:
     """One document, its sentences as rows, their cluster under every encoder as columns."""
     document = report.document
     if document is None or not document.rounds:
-        return nothing_to_show("No document was clustered, so there is no before and after.")
+        fewest, most = READABLE
+        return nothing_to_show(
+            f"No document of {fewest} to {most} sentences was clustered, so there is no before and "
+            "after."
+        )
     title = [": ", quoted(document.counterpart)] if document.counterpart else []
     rows = [
         [
