@@ -181,7 +181,8 @@ def name_after(source: str) -> str:
 
     Of a name without any, a digest: two such corpora are two models.
     """
-    stem = Path(source).absolute().stem
+    path = Path(source).absolute()
+    stem = Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
     plain = "".join(c for c in unicodedata.normalize("NFKD", stem) if not unicodedata.combining(c))
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-_")[:64]
     return name or (f"corpus-{hashlib.sha256(stem.encode()).hexdigest()[:8]}" if stem else "")

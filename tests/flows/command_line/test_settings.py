@@ -34,6 +34,7 @@ def test_a_source_alone_is_a_run_from_nothing():
     [
         ("corpora/My posts.v2.jsonl", "My-posts-v2"),
         ("owner/ag_news", "ag_news"),
+        ("posts.jsonl.gz", "posts"),
         ("_x-.csv", "x"),
         ("9" * 80, "9" * 64),
         ("Süddeutsche (März).jsonl", "Suddeutsche-Marz"),
