@@ -8,8 +8,9 @@ from logging.handlers import WatchedFileHandler
 from pathlib import Path
 
 from sentemb_core.console import Terminated, debugging, remark, visible
-from sentemb_core.errors import ServerLostError
+from sentemb_core.errors import ServerLostError, StorageError
 from sentemb_core.redaction import WithoutSecrets
+from sentemb_core.store.disk import storage_error
 from sentemb_core.store.locks import file_lock
 
 LOG_BYTES = 4 << 20
@@ -30,12 +31,11 @@ def logged(file: Path) -> Generator[None, None, None]:
 
     Raises:
         ServerLostError: Prefect's server went away, fails itself, or is too busy to answer.
+        StorageError: the file cannot be written.
     """
     import prefect.main  # noqa: F401 (sets up the console, but not on a root that has a handler)
 
-    file.parent.mkdir(parents=True, exist_ok=True)
-    put_aside(file)
-    handler = WatchedFileHandler(file, encoding="utf-8")  # follows when another run puts it aside
+    handler = appending(file)
     handler.setFormatter(WithoutSecrets(logging.Formatter(LINE)))
     logging.getLogger().addHandler(handler)
     if not debugging():
@@ -53,6 +53,18 @@ def logged(file: Path) -> Generator[None, None, None]:
         logging.getLogger().removeHandler(handler)
         with suppress(OSError):  # a full disk, which the block's own error tells
             handler.close()
+
+
+def appending(file: Path) -> WatchedFileHandler:
+    """What writes to the log, and follows when another run puts it aside."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        put_aside(file)
+        return WatchedFileHandler(file, encoding="utf-8")
+    except StorageError:  # of the lock, which is an OSError, too
+        raise
+    except OSError as error:
+        raise storage_error("write", file, error) from error
 
 
 def put_aside(log: Path) -> None:

@@ -1,7 +1,9 @@
 """What a failed run says: each error once on the console, all of it in the file."""
 
+import errno
 import io
 import logging
+import os
 import signal
 import sys
 import weakref
@@ -110,6 +112,19 @@ def test_a_server_that_fails_itself_is_told_with_the_way_on(tmp_path: Path, answ
 def test_what_a_server_refuses_is_no_fault_of_its_own(tmp_path: Path):
     with pytest.raises(HTTPStatusError), logged(tmp_path / "all.log"):
         raise HTTPStatusError("", request=Request("POST", "http://x"), response=Response(404))
+
+
+@pytest.mark.parametrize("refused", [errno.EROFS, errno.EACCES])
+def test_a_log_that_cannot_be_written_is_told_as_storage_is(
+    tmp_path: Path, monkeypatch, refused: int
+):
+    def refuse(file: Path, encoding: str) -> None:
+        raise OSError(refused, os.strerror(refused), file)
+
+    monkeypatch.setattr(logs, "WatchedFileHandler", refuse)
+    told = pytest.raises(StorageError, match=rf"E601 .*all\.log: {os.strerror(refused)}")
+    with told, logged(tmp_path / "all.log"):
+        pytest.fail("nothing runs without its log")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
