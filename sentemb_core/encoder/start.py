@@ -242,9 +242,9 @@ def _folder(name: str) -> Path:
         alike = "".join(f" ({did_you_mean(one)})" for one in get_close_matches(name, NAMED, n=1))
         raise MissingEncoderError(
             f"An encoder is a folder, a file of word vectors ({', '.join(WORD_FILES)}), 'minilm', "
-            "the name of a model on Hugging Face or, for a run on a corpus, 'static' or "
-            f"'transformer'. {name!r} is no folder here ({Path(name).absolute()}) and could not be "
-            "fetched by name "
+            "the name of a model on Hugging Face, one of the registry (models:/NAME@champion) or, "
+            f"for a run on a corpus, 'static' or 'transformer'. {name!r} is no folder here "
+            f"({Path(name).absolute()}) and could not be fetched by name "
             f"(HF_HUB_OFFLINE is {'on' if constants.HF_HUB_OFFLINE else 'off'}): "
             f"{str(error).splitlines()[0].partition('. ')[0].rstrip('.')}. Check the name"
             f"{alike}{', or set HF_HUB_OFFLINE=0' if constants.HF_HUB_OFFLINE else ''}{_fetched()}."

@@ -90,6 +90,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --set =3", 2, "--set wants KEY=VALUE"),
         ("run CORPUS --set initialiser=conpono", 2, "as in --set initialiser.KEY=VALUE"),
         ("run CORPUS --encoder nosuch", 2, "E401 An encoder is a folder, a file of word v"),
+        ("run CORPUS --encoder nosuch", 2, "one of the registry (models:/NAME@champion)"),
         ("run CORPUS --encoder minlm", 2, "Check the name (did you mean 'minilm'?)"),
         (
             "run CORPUS --encoder MiniLM",
