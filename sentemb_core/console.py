@@ -244,9 +244,13 @@ def show(*results: Any) -> None:
     """Tables and sentences on stdout: tables as wide as the terminal (at least 120 in a pipe)."""
     from rich.console import Console
 
-    console = Console()
+    class Results(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich's own ends the process, as if it had failed
+
+    console = Results()
     if not console.is_terminal:
-        console = Console(width=max(console.width, 120))
+        console = Results(width=max(console.width, 120))
     for result in results:
         sentence = isinstance(result, str)  # a path in it stays whole, a bracket is no markup
         shown = visible(result) if sentence else result

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import sys
 
 import pytest
@@ -95,3 +96,17 @@ def test_a_letter_that_stdout_does_not_have_ends_no_verb(monkeypatch, verb, told
     monkeypatch.setattr(sys, "stdout", ascii_alone)
     assert console.run(app, [verb]) == 0
     assert ascii_alone.buffer.getvalue().decode().strip() == told
+
+
+def test_a_reader_that_had_enough_of_a_table_is_no_failure(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    app = console.door("models", "Names.")
+
+    @app.command
+    def table() -> None:
+        show(terminal_table(["model"], [["ours"]]))
+
+    with os.fdopen(writing, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert console.run(app, ["table"]) == 0
