@@ -18,8 +18,9 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -147,20 +148,26 @@ def start_server(log: Path) -> str:
         return url
 
 
-def end_with_the_runs(logs: Path) -> None:
-    """Wait for the end of the pipe and of all who joined, then end this process."""
+def main(socket: int, logs: Path) -> None:
+    """Serve until the last run has ended; what that takes is imported before anybody is served."""
+    import uvicorn
+
     from sentemb_core.store.locks import file_lock
     from tasks.servers import users
 
+    alone = partial(file_lock, users(logs))
+    threading.Thread(target=end_with_the_runs, args=[alone], daemon=True).start()
+    uvicorn.run(APP, factory=True, fd=socket, log_level="error", lifespan="on")
+
+
+def end_with_the_runs(alone: Callable[[], AbstractContextManager[object]]) -> None:
+    """Wait for the end of the pipe and of all who joined, then end this process."""
     sys.stdin.read()
-    with file_lock(users(logs)):  # to the end of this process: who joins now waits for it
+    with alone():  # to the end of this process: who joins now waits for it
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE)
         os._exit(1)
 
 
 if __name__ == "__main__":
-    import uvicorn
-
-    threading.Thread(target=end_with_the_runs, args=[Path(sys.argv[2])], daemon=True).start()
-    uvicorn.run(APP, factory=True, fd=int(sys.argv[1]), log_level="error", lifespan="on")
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -37,9 +37,12 @@ REQUEST = Request("GET", "http://127.0.0.1:9/api")
 
 ENDS_WITH_ITS_RUNS = """
 import sys
+from functools import partial
 from pathlib import Path
 from flows.server import end_with_the_runs
-end_with_the_runs(Path(sys.argv[1]))
+from sentemb_core.store.locks import file_lock
+from tasks.servers import users
+end_with_the_runs(partial(file_lock, users(Path(sys.argv[1]))))
 """
 
 STARTS_A_SERVER, JOINS_ONE = (
@@ -82,6 +85,16 @@ def test_no_proxy_stands_between_a_run_and_its_server(tmp_path: Path, direct: di
         assert all(map(proxy_bypass, ["127.0.0.1", "localhost"]))
         assert bool(proxy_bypass("www.corp")) == bool(direct)
         assert bool(proxy_bypass("example.org")) == ("*" in once)
+
+
+def test_a_server_that_cannot_import_what_ends_it_does_not_begin(tmp_path: Path):
+    code = (
+        "import sys; from pathlib import Path; from flows.server import main\n"
+        "sys.modules['tasks.servers'] = None; main(0, Path('logs'))"
+    )
+    with python("-c", code, home=tmp_path, stdin=subprocess.PIPE) as process:
+        assert "ModuleNotFoundError" in process.stderr.read()
+        assert process.wait(LONG) == 1
 
 
 @pytest.mark.parametrize("file", [".env", "prefect.toml"])
