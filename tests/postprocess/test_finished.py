@@ -12,6 +12,7 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.word_vectors import WordVectors, word_encoder
 from sentemb_core.errors import UsageError
+from sentemb_core.postprocess import finished
 from sentemb_core.postprocess.finished import behind_map, flowed, whitened
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import fitted_whitening
@@ -88,8 +89,9 @@ def test_cosine_vectors_have_length_one_and_what_it_was_made_of_stays(finish):
     assert encoder.layers is None
 
 
-def test_maps_follow_one_another():
-    encoder = start("transformer", similarity="dot")
+@pytest.mark.parametrize("name", ["static", "transformer"])
+def test_maps_follow_one_another(name: str):
+    encoder = start(name, similarity="dot")
     flowing = flowed(encoder, pooled(encoder), seed=1)
     white = whitened(flowing, pooled(flowing), 4)
     assert (len(white.layers), white.dim) == (len(flowing.layers) + 1, 4)
@@ -123,6 +125,28 @@ def test_a_text_without_a_known_word_stays_zero_behind_a_whitening(of_words):
     white = whitened(of_words, pooled_vectors(of_words, of_words.tokenise(KNOWN)))
     vectors = embed_texts(white, [*KNOWN, "unheard of"])
     assert (vectors @ vectors.T)[-1].tolist() == [0] * 7
+
+
+def test_a_word_with_a_zero_among_its_coordinates_is_a_known_one(of_words, monkeypatch):
+    monkeypatch.setattr(finished, "BLOCK", 3)  # fewer than the rows of the table
+    table = of_words.backbone.embedding.weight.detach().numpy()
+    table[table.any(axis=1).nonzero()[0][::2], 1] = 0
+    vectors = pooled_vectors(of_words, of_words.tokenise(KNOWN))
+    expected = fitted_whitening(vectors).transformed(vectors)
+    white = whitened(of_words, vectors)
+    found = pooled_vectors(white, white.tokenise(KNOWN))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_map_is_fitted_as_asked():
+    encoder, told = start("static", similarity="dot"), list[int]()
+    vectors = pooled(encoder)
+    for kind in ("whitening", "soft_whitening"):
+        assert behind_map(encoder, vectors, kind, keep=5).dim == 5
+    flowing = behind_map(encoder, vectors, "flow", seed=3, progress=told.append)
+    expected = flowed(encoder, vectors, seed=3)
+    np.testing.assert_array_equal(embed_texts(flowing, TEXTS), embed_texts(expected, TEXTS))
+    assert told[-1] == len(vectors)
 
 
 def test_what_cannot_be_kept_is_refused():

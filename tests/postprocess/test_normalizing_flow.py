@@ -70,6 +70,28 @@ def test_before_training_the_likelihood_is_the_standard_normal_one():
     torch.testing.assert_close(flow.negative_log_likelihood(vectors), expected, rtol=0, atol=1e-12)
 
 
+def test_normalised_first_the_likelihood_is_that_of_the_normal_with_these_deviations():
+    data = torch.from_numpy(bent(2)).double()
+    flow = NormalizingFlow(9, seed=0).double()
+    flow.normalise_first(data)
+    normal = torch.distributions.Normal(data.mean(0), data.std(0))
+    expected = -normal.log_prob(data).sum(1)
+    torch.testing.assert_close(flow.negative_log_likelihood(data), expected, rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 1000), dim=st.integers(8, 20), levels=st.integers(2, 3))
+def test_a_level_leaves_the_second_half_of_the_one_before_as_it_is(seed, dim, levels):
+    less, more = (
+        disturbed(NormalizingFlow(dim, seed, levels=count, width=4), seed)
+        for count in (levels - 1, levels)
+    )
+    vectors = torch.randn(7, dim, dtype=torch.float64)
+    done = dim // 2 ** (levels - 1)
+    torch.testing.assert_close(more(vectors)[:, done:], less(vectors)[:, done:], rtol=0, atol=0)
+    assert not torch.allclose(more(vectors)[:, :done], less(vectors)[:, :done])
+
+
 def test_training_beats_the_best_normal_without_correlations_on_vectors_it_never_saw():
     train, held = torch.from_numpy(bent(0, n=1500)).split(1000)
     plain = NormalizingFlow(9, seed=0)
@@ -86,8 +108,36 @@ def test_the_vectors_learnt_from_are_told_batch_by_batch():
     assert told == [40, 80, 100, 140, 180, 200]
 
 
+def test_every_pass_sees_each_vector_once_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    seen: list[torch.Tensor] = []
+    measured = NormalizingFlow.negative_log_likelihood
+
+    def noted(self: NormalizingFlow, vectors: torch.Tensor) -> torch.Tensor:
+        seen.append(vectors)
+        return measured(self, vectors)
+
+    monkeypatch.setattr(NormalizingFlow, "negative_log_likelihood", noted)
+    vectors = torch.from_numpy(bent(0, n=100))
+    fitted_flow(vectors.numpy(), seed=0, epochs=2, batch_size=40)
+    orders = [
+        [vectors.eq(row).all(1).nonzero().item() for row in torch.cat(seen[start : start + 3])]
+        for start in (0, 3)
+    ]
+    stored = list(range(100))
+    assert [sorted(order) for order in orders] == [stored, stored]
+    assert orders[0] != orders[1]
+    assert stored not in orders
+
+
 def test_one_seed_gives_one_flow_and_another_seed_another():
-    one, again, other = (fitted_flow(bent(1), seed) for seed in (4, 4, 5))
+    found: list[NormalizingFlow] = []
+    for seed in (4, 4, 5):
+        torch.rand(1)  # whatever was drawn before
+        found.append(fitted_flow(bent(1), seed))
+    one, again, other = found
+    assert not all(
+        torch.equal(mine.order, its.order) for mine, its in zip(one.steps, other.steps, strict=True)
+    )
     assert all(map(torch.equal, one.state_dict().values(), again.state_dict().values()))
     assert not all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
 

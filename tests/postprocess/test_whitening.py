@@ -80,6 +80,14 @@ def test_the_first_kept_dimensions_are_those_of_the_whole_map():
     np.testing.assert_array_equal(part.weights, whole.weights[:, :3])
 
 
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 12))
+def test_an_axis_points_to_where_its_largest_coordinate_is_positive(seed: int, dim: int):
+    """An eigenvector has two signs: which of them comes is the library's whim."""
+    weights = fitted_whitening(drawn(seed, 40 + 10 * dim, dim)).weights
+    assert (weights.max(axis=0) == np.abs(weights).max(axis=0)).all()
+
+
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch):
     vectors = drawn(2, 100, 8)
     whole = fitted_whitening(vectors)
@@ -105,10 +113,13 @@ def test_too_few_vectors_and_what_does_not_vary_are_refused():
     assert fitted_whitening(drawn(0, 5, 8), 4).weights.shape == (8, 4)
     with pytest.raises(BadEmbeddingError, match="vary in 0"):
         fitted_whitening(np.ones((9, 4), np.float32))
+    with pytest.raises(BadEmbeddingError, match="1 vectors of 4 dimensions vary in 0"):
+        fitted_whitening(drawn(0, 1, 4))
     with pytest.raises(BadEmbeddingError, match="finite"):
         fitted_whitening(np.full((9, 4), np.nan, np.float32))
-    with pytest.raises(UsageError, match=r"E001 .*1 to 8 of them, not 9"):
-        fitted_whitening(drawn(0, 99, 8), 9)
+    for keep in (0, 9):
+        with pytest.raises(UsageError, match=rf"E001 .*1 to 8 of them, not {keep}"):
+            fitted_whitening(drawn(0, 99, 8), keep)
 
 
 def test_without_a_wish_all_directions_stay_in_which_the_vectors_vary():
@@ -117,3 +128,9 @@ def test_without_a_wish_all_directions_stay_in_which_the_vectors_vary():
     white = fitted_whitening(vectors)
     assert white.weights.shape == (6, 5)
     np.testing.assert_allclose(np.cov(white.transformed(vectors).T), np.eye(5), atol=1e-8)
+
+
+def test_a_direction_of_small_deviation_stays_if_it_is_no_rounding():
+    vectors = np.random.default_rng(4).normal(size=(200, 3)).astype(np.float32)
+    vectors[:, 2] *= 1e-4
+    assert fitted_whitening(vectors).weights.shape == (3, 3)
