@@ -37,6 +37,12 @@ def test_a_transformer_that_cannot_lend_its_parts_is_refused(encoder, backbone, 
         CausalDecoder(encoder, layers)
 
 
+def test_layers_of_its_own_need_none_that_come_apart(encoder):
+    encoder.backbone = MPNetModel(MPNetConfig(**SIZES)).eval()
+    states = CausalDecoder(encoder, 2)(encoder, torch.randn(2, 16), IDS)
+    assert states.shape == (2, 6, 16)
+
+
 @pytest.mark.parametrize("changed", range(1, 6))
 def test_a_token_has_no_effect_on_what_precedes_it(encoder, decoder, changed):
     vectors, other = torch.randn(2, 16), IDS.clone()

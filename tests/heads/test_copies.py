@@ -63,6 +63,14 @@ def test_what_is_named_as_shared_lies_in_one_memory():
         assert not copied[name].requires_grad
 
 
+def test_frozen_layers_behind_the_pooling_are_shared_too():
+    encoder = made.encoder()
+    encoder.layers = nn.Sequential(nn.Linear(16, 6).requires_grad_(requires_grad=False))
+    copied = FrozenCopy(encoder)
+    assert copied.layers[0].weight.data_ptr() == encoder.layers[0].weight.data_ptr()
+    assert not [name for name in copied.state_dict() if name.startswith("layers")]
+
+
 def test_a_copy_of_a_frozen_copy_adds_nothing_to_memory_or_checkpoint():
     first = FrozenCopy(made.encoder())
     second = FrozenCopy(first, layers=1)

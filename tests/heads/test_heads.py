@@ -6,8 +6,10 @@ from torch import nn
 
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
 from sentemb_core.heads.bilinear import bilinear
+from sentemb_core.heads.causal_decoder import CausalDecoder
 from sentemb_core.heads.cnn import TokenCNN
 from sentemb_core.heads.gelu_mlp import gelu_mlp
+from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.projection import projection
 from sentemb_core.heads.weights import draw_weights
@@ -21,6 +23,19 @@ def test_a_new_dense_layer_begins_as_berts(make):
     dense = make(200)[0]
     assert dense.weight.std().item() == pytest.approx(0.02, rel=0.02)
     assert dense.bias.eq(0).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda _: batch_norm_mlp(200), LanguageHead, lambda encoder: CausalDecoder(encoder).memory],
+    ids=["batch norm", "language head", "cross-attention"],
+)
+def test_all_new_dense_layers_begin_as_berts(encoder, make):
+    torch.manual_seed(0)
+    dense = [part for part in make(encoder).modules() if isinstance(part, nn.Linear)]
+    weights = torch.cat([part.weight.flatten() for part in dense])
+    assert weights.std().item() == pytest.approx(0.02, rel=0.1)
+    assert all(part.bias.eq(0).all() for part in dense if part.bias is not None)
 
 
 def test_drawing_weights_keeps_the_padding_row_and_resets_the_norms():
@@ -64,6 +79,7 @@ def test_the_gelu_head_widens_twice_over_any_leading_axes():
     expected = torch.nn.functional.gelu(first @ head[2].weight.T + head[2].bias)
     torch.testing.assert_close(head(layers), expected)
     assert head(layers).shape == (3, 5, 10)
+    assert gelu_mlp(4)(layers).shape == (3, 5, 4096)
 
 
 def test_orqas_projection_is_128_wide_and_normalised_over_each_row_before_dropout():

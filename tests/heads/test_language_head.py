@@ -52,3 +52,11 @@ def test_nothing_to_tell_costs_nothing():
     loss.backward()
     assert loss.item() == 0
     assert not states.grad.any()
+
+
+def test_logits_are_float32_whatever_the_states_are():
+    encoder = made.encoder()
+    head, table = LanguageHead(encoder), token_table(encoder)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = head(torch.randn(3, table.shape[1]), table)
+    assert logits.dtype == torch.float32

@@ -155,6 +155,10 @@ def test_a_head_of_other_depth_is_refused(encoder):
         AuxiliaryNetwork(encoder, MaskFiller(encoder, layers=1).state_dict())
 
 
+def test_an_auxiliary_network_has_as_many_layers_in_its_head_as_asked(encoder):
+    assert [len(auxiliary(encoder, layers=count).filler.layers) for count in (1, 3)] == [1, 3]
+
+
 def test_lower_layers_deeper_than_the_encoder_are_refused(encoder):
     with pytest.raises(RecipeError, match="skip_from = 6 and 2 layers"):
         auxiliary(encoder, skip_from=6)
