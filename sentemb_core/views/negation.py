@@ -116,7 +116,7 @@ def _is_auxiliary(plain: list[str], place: int) -> bool:
 
 
 def _is_adverb(word: str) -> bool:
-    return word in _ADVERBS or word.endswith("ly")
+    return word in _ADVERBS or (word.endswith("ly") and word not in VERBS)  # not `rely`, `fly`
 
 
 def _is_participle(word: str) -> bool:

@@ -69,8 +69,6 @@ def lemma_of_past(word: str) -> str | None:
 
 def lemma_of_third_person(word: str) -> str | None:
     """The frequent verb of which a small-letter word is the third person, if it is one."""
-    if not word.endswith("s"):
-        return None
     endings = [("ies", "y"), ("es", ""), ("s", "")]
     spelled = [word.removesuffix(old) + new for old, new in endings if word.endswith(old)]
     return next((lemma for lemma in spelled if lemma in VERBS), None)
@@ -101,5 +99,5 @@ def _drops_an_e(stem: str) -> bool:
     if stem[-1] == "l":
         return stem[-2] not in _VOWELS + "lrw"
     if stem[-1] == "s":
-        return stem[-2] not in "s"
+        return True
     return single_vowel and stem.endswith(_LONG)

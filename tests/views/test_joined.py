@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sentemb_core.pairs import sources
 from sentemb_core.views.batch import Draw
 from sentemb_core.views.context import context
+from sentemb_core.views.joining import alone
 from sentemb_core.views.preceding import preceding
 from sentemb_core.views.spans import SpanSampling, anchor_spans
 from sentemb_core.views.whole import whole
@@ -84,6 +85,14 @@ def test_whole_texts_are_one_text_if_all_their_tokens_are():
         [False, True, False],
         [True, False, True],
     ]
+
+
+def test_a_sentence_alone_says_what_a_text_of_just_this_sentence_says():
+    """Also one that is longer than what the encoder reads of a sentence."""
+    corpus = replace(numbered([1, 1]), limit=3)
+    draw = every_document(corpus)
+    text = made(whole(60, special_tokens=True), corpus, draw)
+    assert made(alone, corpus, draw).wording.tolist() == text.text.tolist()
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,29 @@ from tests.views.drawn import listed, seen, texts_of
         ("They did their homework.", "They did not do their homework."),
         ("The United States beat Canada.", "The United States did not beat Canada."),
         ("Why do you all call it?", "Why do not you all call it?"),
+        ("They have also often already seen it.", "They have not also often already seen it."),
+        ("They have begun it.", "They have not begun it."),
+        ("They have eaten it.", "They have not eaten it."),
+        ("He has recently left.", "He has not recently left."),
+        ("They have a broken car.", "They do not have a broken car."),
+        ("They do apply for it.", "They do not apply for it."),
+        ("They do the work.", "They do not do the work."),
+        ("We do things other people like.", "We do not do things other people like."),
+        ("Birds fly south.", "Birds do not fly south."),
+        ("They rely on it.", "They do not rely on it."),
+        ("They already left.", "They already did not leave."),
+        ("The lost dog runs home.", "The lost dog does not run home."),
+        ("Went home early.", "did not go home early."),
+        ("The band Left plays well.", "The band Left does not play well."),
+        ("Works by Bach.", "Not Works by Bach."),
+        ("A press release", "Not A press release"),
         ("What a day!", "Not What a day!"),
         ("A simple corncob in the ear .", "Not A simple corncob in the ear ."),
         ("Not bad at all", "bad at all"),
         ("You cannot do that.", "You can do that."),
         ("She doesn't know him.", "She does know him."),
         ("They won't come", "They will come"),
+        ("Won't they come?", "will they come?"),
         ("he isn ' t here .", "he is here ."),
         ("He does n't know it .", "He does know it ."),
         ("he does n ' t know it .", "he does know it ."),
@@ -105,6 +122,8 @@ def test_any_text_has_an_opposite_other_than_itself(text):
         *(("agreed", "agree"), ("missed", "miss"), ("rolled", "roll")),
         *(("named", "name"), ("quoted", "quote"), ("associated", "associate")),
         *(("acquired", "acquire"), ("declared", "declare"), ("arranged", "arrange")),
+        *(("organized", "organize"), ("merged", "merge"), ("rinsed", "rinse")),
+        *(("hugged", "hug"), ("travelled", "travel"), ("crawled", "crawl"), ("edited", "edit")),
         *(("opened", "open"), ("visited", "visit"), ("mixed", "mix"), ("toured", "tour")),
         *(("hundred", None), ("indeed", None), ("red", None), ("table", None)),
     ],
@@ -131,5 +150,7 @@ def test_a_view_is_negated_by_way_of_its_words_and_then_prompted():
 
     maker = negations(texts_of([2, 6, 5, 8, 3], [2, 6, 5, 7, 8, 3]), decode, encode)
     assert listed(seen(maker).tokens) == [[2, 6, 5, 7, 8, 3], [2, 6, 5, 8, 3]]
+    backwards = negations(texts_of([2, 6, 5, 3]), decode, encode, lambda text: "is he not")
+    assert listed(seen(backwards).tokens) == [[2, 5, 6, 7, 3]]
     view = seen(prompted(maker, [9], [10], encoder.max_length, special_tokens=True))
     assert listed(view.tokens)[1] == [2, 9, 6, 5, 8, 10, 3]

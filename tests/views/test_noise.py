@@ -44,16 +44,23 @@ def test_repetition_only_doubles_content_in_place(rows, rate, rule, seed):
         assert (new[:2].count(2), new[-2:].count(3)) == (1, 1)
 
 
-def test_repetition_at_rate_0_changes_nothing():
+@pytest.mark.parametrize("rule", ["code", "paper"])
+def test_repetition_at_rate_0_changes_nothing(rule):
     rows = [list(range(4, 40))] * 3
-    assert listed(seen(repeated(framed(rows), 0.0, special_tokens=True)).tokens) == [
-        [2, *row, 3] for row in rows
-    ]
+    view = seen(repeated(framed(rows), 0.0, special_tokens=True, rule=rule))
+    assert listed(view.tokens) == [[2, *row, 3] for row in rows]
+
+
+def test_no_repetition_makes_a_row_longer_than_an_encoder_has_positions():
+    rows = [list(range(4, 34))] * 100 + [list(range(4, 44))]
+    view = seen(repeated(framed(rows), 0.3, special_tokens=True, longest=36))
+    assert {len(row) - 32 for row in view.tokens[:-1]} == {0, 1, 2, 3, 4}
+    assert listed(view.tokens)[-1] == [2, *rows[-1], 3]
 
 
 @pytest.mark.parametrize(
     ("rule", "length", "most"),
-    [("code", 30, 8), ("code", 70, 9), ("paper", 30, 9), ("paper", 4, 2)],
+    [("code", 28, 8), ("code", 70, 9), ("paper", 30, 9), ("paper", 4, 2)],
 )
 def test_repetitions_reach_the_bound_of_their_rule_and_no_further(rule, length, most):
     rows = [list(range(4, 4 + length))] * 500
@@ -90,6 +97,12 @@ def test_of_the_chosen_tokens_eight_tenths_are_masked_and_a_tenth_stays():
     assert chosen.mean() == pytest.approx(0.15, abs=0.01)
     assert (new == MASK).mean() == pytest.approx(0.8 + 0.1 / tiny.VOCABULARY, abs=0.02)
     assert (new == words[chosen]).mean() == pytest.approx(0.1 + 0.1 / tiny.VOCABULARY, abs=0.02)
+
+
+def test_any_token_at_all_may_stand_where_one_was_chosen():
+    few = Masking(rate=0.9, mask_id=9, special=(), vocabulary=12)
+    view = seen(masked(texts_of([5] * 4000), few))
+    assert set(view.tokens[0].tolist()) == set(range(12))
 
 
 def test_an_auxiliary_network_reads_the_noise_and_the_encoder_the_text():

@@ -1,5 +1,7 @@
 """What a batch compares: sentences, contexts, and who may be negative to whom."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -132,6 +134,34 @@ def test_surroundings_are_the_sentences_of_a_context_each_by_itself(removal, lim
         text.group.tolist(),
         text.text.tolist(),
     )
+
+
+def test_of_a_long_sentence_only_what_an_encoder_reads_fills_the_surroundings():
+    corpus = replace(numbered([5]), limit=4)  # two words of three, and the special tokens
+    view = surroundings(1.0, 8, special_tokens=True)(corpus, every_sentence(corpus), rng())
+    assert np.bincount(view.owner).tolist() == [4] * 5
+
+
+def test_surroundings_are_those_of_the_second_sentence():
+    corpus = numbered([3, 3])
+    draw = Draw(np.array([0, 5]), np.array([1, 3]), np.arange(2))
+    view = surroundings(1.0, 60, special_tokens=True)(corpus, draw, rng())
+    assert [words(tokens) for tokens in view.tokens] == [[0], [2], [4], [5]]
+    assert view.text.tolist() == corpus.text_hashes[[1, 1, 3, 3]].tolist()
+
+
+def test_sums_say_the_same_if_all_their_parts_do():
+    """Contexts that begin alike and go on in other words are rivals."""
+    corpus = numbered([3, 3, 3])
+    one = corpus.sentences[:3]
+    corpus.sentences = [*one, one[0], one[1], np.array([2, 60, 3]), *one]
+    draw = Draw(*[corpus.offsets[:-1]] * 2, np.arange(3))
+    sums = owners(surroundings(0.0, 60, special_tokens=True)(corpus, draw, rng()))
+    assert (sums.wording[:, None] == sums.wording).tolist() == [
+        [True, False, True],
+        [False, True, False],
+        [True, False, True],
+    ]
 
 
 @given(st.integers(3, 40), st.booleans())
