@@ -21,7 +21,6 @@ ANNOTATION: Legend = {
     f"(above {percent(KEPT_SHARE_WARNING)} clusters have grown into whole documents), or that are "
     "positives by themselves.",
     "Clusters a document": "the mean over documents of at least two sentences.",
-    "Documents": "the share of those that teach which give at least one pair.",
     "Pairs": "how many were exported to train on.",
     "Neighbours among them": "the share of these that stand side by side in their document.",
     "Related in a document": "of a sentence's pairs in its document, neighbours aside, the share "

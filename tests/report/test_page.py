@@ -297,6 +297,12 @@ def test_too_large_a_share_of_pairs_is_warned_about():
     assert not kept_share_warnings(edges), "they are no clusters that could grow"
 
 
+def test_how_many_documents_an_annotation_reached_is_told_beneath_its_table(full):
+    told = "Of the documents that teach, those that give a pair: 99 % in round 1, 99 % in round 2."
+    assert told in Page(full).text
+    assert "24 %, 31 %" in full, "pairs that came, and pairs that went"
+
+
 def test_drift_says_what_it_leaves_out():
     row = RoundRow(label="round 1", pairs=3, drift=0.02)
     for positives, words in (

@@ -98,7 +98,6 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
             named(row),
             percent(row.kept_share),
             decimal(row.clusters_per_document, 1),
-            percent(row.giving_share),
             count(row.pairs),
             percent(row.adjacent_share),
             percent(row.related_share),
@@ -120,6 +119,7 @@ def clusters(report: RunReport, drawings: Drawings) -> Html:
                 f"{ari if any(row.churn is not None for row in rows) else ''}",
             ),
             explained("What each encoder's annotation found", ANNOTATION, body) if body else "",
+            _giving(rows),
             _precision(rows),
             panel(
                 drawings.get("cluster_sizes", ()),
@@ -134,6 +134,18 @@ def _turnover(row: RoundRow) -> str:
     if row.new_share is None or row.gone_share is None:
         return ABSENT
     return f"{percent(row.new_share)}, {percent(row.gone_share)}"
+
+
+def _giving(rows: Sequence[RoundRow]) -> Html:
+    """What share of the documents an annotation reached."""
+    told = [
+        f"{percent(row.giving_share)} in {row.label}"
+        for row in rows
+        if row.giving_share is not None
+    ]
+    if not told:
+        return Html("")
+    return footnote(f"Of the documents that teach, those that give a pair: {', '.join(told)}.")
 
 
 def _precision(rows: Sequence[RoundRow]) -> Html:
