@@ -9,6 +9,7 @@ comes out otherwise than a run that was left alone.
 
 import argparse
 import json
+import logging
 import os
 import random
 import subprocess
@@ -192,6 +193,7 @@ def main() -> int:
     parser.add_argument("--races", type=int, default=20, help="Of each number of processes.")
     parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")
     asked = parser.parse_args()
+    logging.getLogger("sentemb_core").setLevel(logging.ERROR)  # it tells of each broken artifact
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
