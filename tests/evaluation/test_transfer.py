@@ -96,6 +96,7 @@ def test_a_constant_encoder_predicts_one_score_for_all():
     found = probe_result(np.ones((200, 6), np.float32), task(gold, parts="dev", kind="scores"))
     assert (found.value, found.measures["pearson"]) == (0, 0)
     assert len({*found.units[:, 0].tolist()}) == 1
+    assert found.statistic == "spearman"  # so that a bootstrap resamples pairs
 
 
 @settings(deadline=None, max_examples=40)
@@ -170,8 +171,9 @@ def folds_by_descent(x: np.ndarray, y: np.ndarray, strength: float) -> float:
     return float(np.mean([right_by_descent(x, y, *fold, strength).mean() for fold in drawn]))
 
 
-def test_nested_folds_agree_with_a_slow_reading_of_the_protocol():
-    gold = np.random.default_rng(3).permutation(np.arange(90) % 2)
+@pytest.mark.parametrize("seed", [3, 5])  # of the second, no two folds pick one C
+def test_nested_folds_agree_with_a_slow_reading_of_the_protocol(seed: int):
+    gold = np.random.default_rng(seed).permutation(np.arange(90) % 2)
     x = clouds(gold, apart=0.9, dim=5)
     right, dev = np.empty(90), []
     for train, test in stratified_folds(gold, 3):
@@ -185,18 +187,48 @@ def test_nested_folds_agree_with_a_slow_reading_of_the_protocol():
 
 
 def test_folds_of_the_train_part_agree_with_a_slow_reading_of_the_protocol():
-    gold = np.random.default_rng(4).permutation(np.arange(90) % 2)
-    x, train, test = clouds(gold, apart=0.6, dim=5), np.arange(60), np.arange(60, 90)
+    gold = np.random.default_rng(4).permutation(np.arange(160) % 2)
+    x, train, test = clouds(gold, apart=0.6, dim=12), np.arange(60), np.arange(60, 160)
     scores = [folds_by_descent(x[train], gold[train], c) for c in WIDE_GRID]
     right = right_by_descent(x, gold, train, test, WIDE_GRID[int(np.argmax(scores))])
     found = predictions_by_folds(x, gold, train, test, 3)
     assert np.array_equal(found.values == gold[test], right == 1)
+    assert found.dev == pytest.approx(max(scores))
+    assert 0 < int(np.argmax(scores)) < len(WIDE_GRID) - 1
+
+
+def test_of_penalties_that_do_equally_well_the_smallest_c_is_taken():
+    gold = np.random.default_rng(5).permutation(np.arange(400) % 2)
+    x = clouds(gold, apart=0.3, dim=20, seed=5)
+    train, dev, test = np.split(np.arange(400), [60, 62])
+    found = predictions_by_dev(x, gold, train, dev, test)
+    assert found.dev == 0  # two examples that every probe gets wrong
+    first, last = (
+        right_by_descent(x, gold, train, test, SMALL_GRID[place]) == 1 for place in (0, -1)
+    )
+    assert np.array_equal(found.values == gold[test], first)
+    assert not np.array_equal(first, last)
+
+
+def test_folds_are_those_of_sentevals_seed():
+    drawn = [test.tolist() for _, test in stratified_folds(np.arange(12) % 2, 3)]
+    assert drawn == [[1, 6, 8, 11], [2, 4, 5, 7], [0, 3, 9, 10]]
 
 
 def test_the_number_of_folds_is_asked_for():
     gold = np.random.default_rng(0).permutation(np.arange(60) % 2)
-    x = clouds(gold, apart=0.8)
-    assert nested_predictions(x, gold, 5).dev != nested_predictions(x, gold, 3).dev
+    x, train, test = clouds(gold, apart=0.8), np.arange(0, 60, 2), np.arange(1, 60, 2)
+    nested, split = (
+        [nested_predictions(x, gold, folds).dev for folds in (5, 3)],
+        [predictions_by_folds(x, gold, train, test, folds).dev for folds in (5, 3)],
+    )
+    assert nested[0] != nested[1]
+    parts = ["train", "test"] * 30
+    for toy, expected in (
+        (task(gold), nested),
+        (TransferTask("toy", ["w4"] * 60, gold.astype(float), split=parts), split),
+    ):
+        assert [probe_result(x, toy, folds).measures["dev"] for folds in (5, 3)] == expected
 
 
 @given(score=st.lists(st.floats(0, 5, width=32), min_size=1, max_size=20))
@@ -214,6 +246,7 @@ def test_scores_that_follow_a_direction_are_learnt():
     gold = 2.5 + 2.4 * x[:, 0].astype(np.float64)
     train, dev, test = np.split(np.arange(400), [250, 300])
     found = score_predictions(3 * x, gold, train, dev, test)
+    assert np.abs(found.values - gold[test]).mean() < 0.04  # .077 if all weigh the same
     assert pearson(found.values, gold[test]) > 0.97
     assert (found.values >= 0).all()
     assert (found.values <= 5).all()
@@ -243,12 +276,23 @@ def test_how_long_vectors_are_makes_no_difference(times: float):
     assert ((spread - spread.mean(axis=0)) ** 2).sum(axis=1).mean() == pytest.approx(1, rel=1e-4)
 
 
+def test_rounding_is_not_enlarged_to_a_signal():
+    noise = 1e-7 * np.random.default_rng(0).normal(size=(200, 8))
+    assert at_unit_spread((0.3 + noise).astype(np.float32)).std(axis=0).max() < 0.01
+
+
 def test_an_encoder_is_asked_for_its_vectors():
     encoder = tiny.static()
     words = np.random.default_rng(0).integers(4, 60, 120)
     texts = [f"w{word} w{word}" for word in words]
     gold = (words % 2).astype(np.float64)
     assert transfer_result(encoder, task(gold, texts=texts)).value > 0.5
+
+
+def test_of_two_classes_f1_is_that_of_the_second():
+    gold = np.random.default_rng(0).permutation(np.repeat([0, 1], [90, 30]))
+    features = np.zeros((120, 4), np.float32)
+    assert probe_result(features, task(gold, parts="dev")).measures["f1"] == 0
 
 
 def test_f1_is_that_of_the_definition():
@@ -262,6 +306,19 @@ def test_a_class_too_small_for_the_folds_is_refused():
     with pytest.raises(BadDataError, match=r"E100 .*6 examples of each.*\[30, 5\]"):
         nested_predictions(x, gold, 4)
     assert len(nested_predictions(x, gold, 3).values) == 35
+    train, test = np.delete(np.arange(35), [0, 34]), np.array([0, 34])
+    with pytest.raises(BadDataError, match=r"E100 .*5 examples of each.*\[29, 4\]"):
+        predictions_by_folds(x, gold, train, test, 5)
+    assert len(predictions_by_folds(x, gold, train, test, 4).values) == 2
+
+
+def test_one_class_alone_is_nothing_to_probe():
+    gold = np.zeros(12, np.int64)
+    x, rows = clouds(gold, apart=1.0), np.arange(12)
+    with pytest.raises(BadDataError, match=r"E100 .*two classes"):
+        predictions_by_dev(x, gold, *np.split(rows, 3))
+    with pytest.raises(BadDataError, match=r"E100 .*two classes"):
+        score_predictions(x, np.full(12, 3.0), *np.split(rows, 3))
 
 
 def test_a_class_that_nothing_trains_is_refused():

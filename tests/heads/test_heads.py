@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from transformers import BertConfig, BertModel
 
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
 from sentemb_core.heads.bilinear import bilinear
@@ -10,6 +11,8 @@ from sentemb_core.heads.causal_decoder import CausalDecoder
 from sentemb_core.heads.cnn import TokenCNN
 from sentemb_core.heads.gelu_mlp import gelu_mlp
 from sentemb_core.heads.language_head import LanguageHead
+from sentemb_core.heads.layers import entrance, new_layers
+from sentemb_core.heads.mask_filler import MaskFiller
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.projection import projection
 from sentemb_core.heads.weights import draw_weights
@@ -27,8 +30,13 @@ def test_a_new_dense_layer_begins_as_berts(make):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda _: batch_norm_mlp(200), LanguageHead, lambda encoder: CausalDecoder(encoder).memory],
-    ids=["batch norm", "language head", "cross-attention"],
+    [
+        lambda _: batch_norm_mlp(200),
+        LanguageHead,
+        lambda encoder: CausalDecoder(encoder).memory,
+        MaskFiller,
+    ],
+    ids=["batch norm", "language head", "cross-attention", "mask filler"],
 )
 def test_all_new_dense_layers_begin_as_berts(encoder, make):
     torch.manual_seed(0)
@@ -38,6 +46,35 @@ def test_all_new_dense_layers_begin_as_berts(encoder, make):
     assert all(part.bias.eq(0).all() for part in dense if part.bias is not None)
 
 
+def test_new_layers_are_shaped_as_the_encoders(encoder):
+    unusual = BertConfig(
+        vocab_size=50,
+        hidden_size=12,
+        num_hidden_layers=1,
+        num_attention_heads=3,
+        intermediate_size=20,
+        hidden_act="relu",
+        layer_norm_eps=1e-3,
+        hidden_dropout_prob=0.3,
+        attention_probs_dropout_prob=0.2,
+    )
+    encoder.backbone = BertModel(unusual, add_pooling_layer=False)
+    (theirs,), (ours,) = encoder.backbone.encoder.layer, new_layers(encoder, 1)
+    assert str(ours) == str(theirs)  # widths, activation, epsilon, dropout
+    attentions = [layer.attention.self for layer in (ours, theirs)]
+    assert [(a.num_attention_heads, a.dropout.p) for a in attentions] == [(3, 0.2)] * 2
+    assert LanguageHead(encoder).norm.eps == 1e-3
+
+
+def test_vectors_of_another_width_come_in_through_a_new_layer(encoder):
+    torch.manual_seed(0)
+    assert not list(entrance(encoder).parameters())
+    encoder.layers = nn.Sequential(nn.Linear(16, 100))
+    (weight,) = entrance(encoder).parameters()  # and no bias
+    assert weight.shape == (16, 100)
+    assert weight.std().item() == pytest.approx(0.02, rel=0.1)
+
+
 def test_drawing_weights_keeps_the_padding_row_and_resets_the_norms():
     torch.manual_seed(0)
     found = nn.Sequential(nn.Embedding(30, 8, padding_idx=0), nn.LayerNorm(8))
@@ -45,6 +82,7 @@ def test_drawing_weights_keeps_the_padding_row_and_resets_the_norms():
     draw_weights(found)
     assert found[0].weight[0].eq(0).all()
     assert found[0].weight[1:].ne(0).all()
+    assert found[0].weight[1:].std().item() == pytest.approx(0.02, rel=0.2)
     assert found[1].weight.eq(1).all()
 
 

@@ -148,6 +148,10 @@ def test_a_random_head_stays_random_where_a_trained_one_lies(encoder):
 def test_a_head_of_another_shape_is_refused(encoder, network):
     with pytest.raises(RecipeError, match="must fit the network"):
         network(encoder, {"dense.weight": torch.zeros(3, 3)})
+    narrower = MaskFiller(encoder).state_dict()
+    narrower["language.bias"] = narrower["language.bias"][:-1]
+    with pytest.raises(RecipeError, match="must fit the network"):
+        network(encoder, narrower)
 
 
 def test_a_head_of_other_depth_is_refused(encoder):

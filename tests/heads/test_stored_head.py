@@ -64,7 +64,11 @@ def test_a_head_of_others_says_nothing_of_itself(tmp_path):
 
 def test_a_damaged_head_is_told_by_its_path(headed):
     whole = (headed / HEAD_FILE).read_bytes()
-    for broken in (whole[:100], whole.replace(b'\\"below\\"', b'\\"above\\"')):
+    for broken in (
+        whole[:100],
+        whole.replace(b'\\"below\\"', b'\\"above\\"'),
+        whole.replace(b'\\"below\\":', b'\\"below\\",'),
+    ):
         assert broken != whole
         (headed / HEAD_FILE).write_bytes(broken)
         with pytest.raises(BadDataError, match=f"{HEAD_FILE} is damaged"):

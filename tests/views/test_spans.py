@@ -64,6 +64,32 @@ def test_any_place_is_drawn_at_which_a_positive_touches_its_anchor(anchor, start
     assert {*drawn[:, 0].tolist()} == {*starts}
 
 
+@pytest.mark.parametrize(
+    ("anchor", "where", "starts"),
+    [
+        ((8, 12), "adjacent", {5, 12}),
+        ((1, 4), "adjacent", {4}),
+        ((14, 17), "adjacent", {11, 17}),
+        ((8, 12), "subsuming", {8, 9}),
+    ],
+)
+def test_any_place_is_drawn_at_which_a_positive_lies_as_asked(anchor, where, starts):
+    sampling = SpanSampling(anchors=1, positives=60, shortest=3, longest=3, where=where)
+    drawn = positives_of(anchor, 20, sampling, np.random.default_rng(0))
+    assert {*drawn[:, 0].tolist()} == starts
+
+
+@pytest.mark.parametrize(
+    ("shortest", "starts"), [(3, {0, 3, 6, 9}), (2, {0, 1, 3, 4, 6, 7, 9, 10})]
+)
+def test_an_anchor_begins_at_any_place_at_which_it_lies_in_a_block(shortest, starts):
+    sampling = SpanSampling(anchors=1, positives=1, shortest=shortest, longest=3)
+    rng = np.random.default_rng(0)
+    drawn = [anchors_of(12, sampling, rng).tolist()[0] for _ in range(200)]
+    assert {start for start, _ in drawn} == starts
+    assert {stop - start for start, stop in drawn} == {shortest}
+
+
 @given(samplings(), st.integers(0, 30), st.integers(0, 999))
 @settings(deadline=None, max_examples=80)
 def test_anchors_are_as_far_apart_as_the_longest_span(sampling, spare, seed):
@@ -125,8 +151,9 @@ def test_positives_belong_to_the_anchors_of_their_own_step():
     left, right = made(sampling, corpus, special=True, seed=3)
     for row, owner in zip(listed(right.tokens), right.owner.tolist(), strict=True):
         assert set(row) <= set(left.tokens[owner].tolist())
-    again = made(sampling, corpus, special=True, seed=4)
-    assert listed(again[0].tokens) != listed(left.tokens)
+    for seed in (4, np.random.SeedSequence(3, spawn_key=(1,))):  # another run, another step
+        again = made(sampling, corpus, special=True, seed=seed)
+        assert listed(again[0].tokens) != listed(left.tokens)
 
 
 def test_equal_spans_have_equal_texts_and_others_do_not():
@@ -142,3 +169,6 @@ def test_lengths_that_contradict_are_refused():
     told = r"E303 Spans have 1 <= shortest <= longest.* training\.method\.shortest 40, longest 32"
     with pytest.raises(RecipeError, match=told):
         SpanSampling(anchors=2, positives=2, shortest=40, longest=32)
+    for anchors, positives in ((0, 2), (2, 0)):
+        with pytest.raises(RecipeError, match=f"anchors {anchors}, positives {positives}"):
+            SpanSampling(anchors=anchors, positives=positives, shortest=2, longest=4)
