@@ -63,7 +63,7 @@ def first_makers(store: Store) -> dict[ArtifactRef, records.Record]:
 
 
 def origin(ref: ArtifactRef, record: records.Record | None) -> Origin:
-    """What a record tells about an artifact."""
+    """What the record of its maker tells about an artifact."""
     if record is None:
         return Origin(ref=ref)
     return Origin(
@@ -72,7 +72,7 @@ def origin(ref: ArtifactRef, record: records.Record | None) -> Origin:
         key=record.key,
         code=record.parts.get("code"),
         parameters=parameters(record.parts),
-        inputs=[source for source in record.inputs if source != ref],
+        inputs=record.inputs,
         created=record.created,
     )
 

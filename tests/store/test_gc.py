@@ -52,6 +52,37 @@ def test_a_run_knows_its_stages_hits_and_artifacts(chain, store):
     assert (second.state, second.command[-1], second.config) == ("completed", "run", {"top_k": 1})
 
 
+def test_a_run_names_each_artifact_once_that_it_read_made_or_put_out(chain, store):
+    edges = chain.put("edges", "of another run")
+    with runs.recording(store, "one", [], {}) as log:
+        model = chain.TRAIN.run(store, {"edges": edges, "rate": 0.1}).model
+        log.update(outputs=[model])
+    assert log.run.refs == [model, edges]
+
+
+def test_what_is_used_after_a_run_is_not_the_runs(chain, store):
+    recorded_run(chain, store, "one")
+    chain.run_chain(rate=0.3)
+    (one,) = runs.last_runs(store)
+    assert len(one.stages) == 3
+
+
+def test_a_stage_that_a_run_computed_is_on_the_disk_itself_as_soon_as_it_is_filed(
+    chain, store, monkeypatch
+):
+    synced: list[str] = []
+
+    def perform(operation, path, *args):
+        if operation.__name__ == "sync":
+            synced.append(path.name)
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    with runs.recording(store, "one", [], {}):
+        chain.ENCODE.run(store, {"text": "a"})
+        assert synced[-2:] == ["one.jsonl", "runs"]
+
+
 def test_a_run_knows_what_was_used_while_a_thing_was_made(chain, store):
     """What was used before the first counts for none; a hit counts as well, and once."""
     with runs.recording(store, "cells", [], {}) as log:
@@ -341,6 +372,13 @@ def test_a_draft_that_is_written_stays_however_old(store):
         grow_old(store)
         assert collect(store, [], keep_runs=0).counts["drafts"] == 0
     assert store.holds(draft.ref)
+
+
+def test_a_draft_that_nobody_writes_goes_after_an_hour(store):
+    (store.tmp / "dead").mkdir(parents=True)
+    for age, gone in ((HOUR - 60, 0), (HOUR + 60, 1)):
+        grow_old(store, age)
+        assert collect(store, [], keep_runs=0).counts["drafts"] == gone
 
 
 def test_abandoned_drafts_work_folders_and_broken_artifacts_go(store, put):

@@ -4,6 +4,7 @@ Run: pytest tests/store/test_stages.py
 """
 
 import math
+import threading
 import time
 from enum import Enum
 from pathlib import Path
@@ -15,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from sentemb_core.errors import OtherDeviceError, UsageError
-from sentemb_core.store import stages
+from sentemb_core.errors import OtherDeviceError, StorageError, UsageError
+from sentemb_core.store import runs, stages
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import canonical
+from sentemb_core.store.records import Miss
 from sentemb_core.store.stages import Stage, normal, running, threads
 from sentemb_core.types import ArtifactRef
 
@@ -140,6 +142,32 @@ def test_a_named_library_enters_the_key_of_its_stage_alone(monkeypatch: pytest.M
     assert after[0] == before[0]
     assert after[1].digest != before[1].digest
     assert after[1].parts == before[1].parts | {"libraries.gensim": "9.9"}
+    assert set(before[0].parts) < set(before[1].parts)
+
+
+def test_a_module_that_a_stage_names_enters_its_key():
+    plain, naming = (
+        Stage("one", 1, name_only, modules=modules).key({"value": 1})
+        for modules in ((), ("sentemb_core.encoder.card",))
+    )
+    assert plain.parts["code"] != naming.parts["code"]
+    assert plain.digest != naming.digest
+
+
+def test_a_setting_that_changes_no_result_enters_no_key(chain):
+    def keys(*ignored: str) -> set[str]:
+        stage = Stage("graph", 1, chain.graph, ignore=ignored)
+        return {
+            stage.key({"embeddings": REF, "config": chain.Pruning(top_k=top_k)}).digest
+            for top_k in (1, 2)
+        }
+
+    assert len(keys()) == 2
+    assert len(keys("config.top_k")) == 1
+
+
+def test_the_parts_of_an_empty_mapping_are_not_lost():
+    assert stages.flat({"a": {"b": {}, "c": 1}, "d": []}) == {"a.b": {}, "a.c": 1, "d": []}
 
 
 def test_a_library_that_is_not_installed_is_the_bodys_matter():
@@ -243,6 +271,8 @@ def test_threads_are_found_in_a_config(chain):
         threads: int | None = None
 
     assert threads({"config": Training(threads=5)}) == 5
+    assert threads({"config": Training(threads=5), "threads": 2}) == 2
+    assert threads({"config": Training(threads=5), "threads": None}) == 5
 
 
 def returns_nan() -> float:
@@ -313,6 +343,41 @@ def test_a_stage_that_goes_on_counts_the_seconds_behind_its_checkpoint(store, mo
     assert (
         1e5 <= stage.look_up(store, stage.key(takes)).seconds < 2e5
     )  # what was lost is not its own
+
+
+def test_seconds_that_cannot_be_read_count_for_none(store):
+    stage = stages.Running(store, "one", "a" * 64)
+    (stage.work / stages.SECONDS).write_text("12 mi")
+    assert stage.before == 0
+
+
+def test_checkpoints_stay_until_the_record_is_filed(store, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise StorageError("full")
+
+    monkeypatch.setattr(stages.records, "write", refuse)
+    with pytest.raises(StorageError):
+        Stage("one", 1, counts_in_its_work_folder).run(store, {"fail": False})
+    assert len(list(store.root.glob("work/one-*/*"))) == 1
+
+
+def test_what_another_process_filed_while_one_waited_is_a_hit(chain, store, monkeypatch):
+    looked_up, asked = Stage.look_up, list[str]()
+
+    def late(stage: Stage, *where):
+        asked.append(stage.name)
+        if len(asked) > 1:
+            return looked_up(stage, *where)
+        other = threading.Thread(target=stage.run, args=(store, {"text": "a"}))
+        other.start()
+        other.join()
+        return Miss("first time")
+
+    monkeypatch.setattr(Stage, "look_up", late)
+    with runs.recording(store, "waits", [], {}) as log:
+        chain.ENCODE.run(store, {"text": "a"})
+    assert chain.RAN == ["encode"]
+    assert [used.hit for used in log.uses] == [True]
 
 
 def test_outside_of_a_stage_nothing_is_running():
