@@ -105,6 +105,19 @@ def test_code_that_the_stage_reaches_changes_the_key(fingerprint, old, new):
     assert fingerprint(BASE) != fingerprint(BASE.replace(old, new))
 
 
+def test_a_module_that_goes_by_another_name_enters(fingerprint):
+    text = BASE.replace("import stopping", "import stopping as ending").replace(
+        "+ LIMIT", "+ ending.x"
+    )
+    other = text.replace("import stopping as", "import formats as")
+    assert fingerprint(text) != fingerprint(other)
+
+
+def test_a_neutral_package_is_neutral_with_all_below_it_and_nothing_beside():
+    assert is_neutral("sentemb_core.store.disk")
+    assert not is_neutral("sentemb_core.storehouse")
+
+
 def test_a_module_named_by_hand_enters(fingerprint):
     assert fingerprint(BASE) != fingerprint(BASE, modules=("sentemb_core.idc.pruning",))
 

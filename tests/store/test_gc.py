@@ -374,6 +374,24 @@ def test_a_draft_that_is_written_stays_however_old(store):
     assert store.holds(draft.ref)
 
 
+def test_a_young_checkpoint_deep_in_a_working_folder_keeps_all_of_it(store):
+    step = store.work("train-abc") / "step-1"
+    step.mkdir()
+    (step / "weights").write_text("x")
+    grow_old(store, 2 * WEEK)
+    os.utime(step / "weights")
+    assert collect(store, [], keep_runs=0).counts["work"] == 0
+
+
+def test_what_is_no_lock_stays_among_the_locks(store):
+    kept = store.root / "spool" / "run.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    grow_old(store, 2 * WEEK)
+    assert collect(store, [], keep_runs=0).counts["locks"] == 0
+    assert kept.exists()
+
+
 def test_a_draft_that_nobody_writes_goes_after_an_hour(store):
     (store.tmp / "dead").mkdir(parents=True)
     for age, gone in ((HOUR - 60, 0), (HOUR + 60, 1)):

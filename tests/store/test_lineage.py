@@ -55,7 +55,7 @@ def test_of_several_makers_the_first_is_told_and_none_that_took_it_in(store, put
     ref, source, beside = (put("thing", text=name) for name in "abc")
     filed(store, "hands_on", [ref], [ref, beside], 1.0)
     filed(store, "first", [source], [ref], 2.0)
-    filed(store, "later", [], [ref], 3.0)
+    filed(store, "again", [], [ref], 3.0)
     origins = lineage(store, beside).origins
     assert [origin.stage for origin in origins] == ["hands_on", "first", None]
     assert [origin.ref for origin in origins] == [beside, ref, source]

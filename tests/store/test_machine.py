@@ -9,6 +9,7 @@ from sentemb_core.store import machine
 from sentemb_core.store.machine import (
     default_device,
     fast_precision,
+    installed,
     keep_to_quota,
     processors,
     quota,
@@ -72,9 +73,24 @@ def test_a_container_has_no_more_threads_than_its_share(
     assert os.environ["OMP_NUM_THREADS"] == "7"
 
 
-def test_hidden_devices_are_none(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert default_device() == "cpu"
+def test_hidden_devices_are_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "DRIVER", tmp_path)
+    monkeypatch.setattr(machine, "version", lambda _: "2.13.0+cu130")
+    for named, device in (("0", "cuda"), ("-1", "cpu"), ("", "cpu")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+        assert default_device() == device
+
+
+def test_a_share_larger_than_the_machine_gives_no_more_processors(monkeypatch):
+    monkeypatch.setattr(machine, "quota", lambda: 100)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(3))
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 3)
+    assert processors() == 3
+
+
+def test_a_version_is_told_without_its_build(monkeypatch):
+    monkeypatch.setattr(machine, "version", lambda _: "2.13.0+cpu")
+    assert installed("torch") == "2.13.0"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Run: pytest tests/store/test_objects.py
 import errno
 import json
 import os
+import shutil
 import stat
 import time
 from pathlib import Path
@@ -164,6 +165,34 @@ def test_writing_over_a_broken_artifact_replaces_it(store, put):
     assert len(list(store.quarantine.iterdir())) == 1
 
 
+@pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.EEXIST])
+def test_who_is_second_to_publish_finds_the_firsts(store, put, monkeypatch, number):
+    """File systems differ in what they say of a folder that is there."""
+
+    def perform(operation, path, *args):
+        if operation.__name__ == "rename_to" and path.is_relative_to(store.tmp):
+            shutil.copytree(path, args[0])
+            raise OSError(number, os.strerror(number))
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    assert store.holds(put())
+    assert list(store.tmp.iterdir()) == []
+
+
+def test_a_beginning_that_several_digests_have_names_none(store, put):
+    one, _ = put(text="one"), put(text="other")
+    assert store.find(one.digest[:12]) == one
+    for beginning, count in (("", 2), ("x", 0)):
+        with pytest.raises(UsageError, match=f"begins {count} of those"):
+            store.find(beginning)
+
+
+def test_what_another_process_set_aside_before_is_no_failure(store):
+    store.set_aside(store.folder("a" * 64), "broken")
+    assert list(store.quarantine.iterdir()) == []
+
+
 def test_two_swapped_artifacts_are_both_found_out(store, put):
     one, two = put(text="one"), put(text="two")
     first, second = store.folder(one.digest), store.folder(two.digest)
@@ -319,15 +348,28 @@ def test_what_the_disk_cannot_read_is_told_and_made_anew(store, put, monkeypatch
     assert len(list(store.quarantine.iterdir())) == 1
 
 
-def test_fsck_hashes_again_sets_aside_and_lists(store, put):
+def noted(hashed: list[Path], operation, path: Path, *args):
+    if operation.__name__ == "sha256":
+        hashed.append(path)
+    return operation(path, *args)
+
+
+def test_fsck_hashes_again_sets_aside_and_lists(store, put, monkeypatch):
     good, bad = put(text="good"), put(text="bad")
+    time.sleep(2 * SETTLED / 1e9)
+    assert store.holds(good)  # hashed, and remembered
     damage("flip", store.folder(bad.digest))
     (store.objects / "zz").mkdir()
-    (store.objects / "zz" / "notes.txt").write_text("x")
+    strays = [store.objects / "zz" / name for name in ("notes.txt", "zz-top", good.digest)]
+    for path in strays:
+        path.write_text("x")
+    hashed: list[Path] = []
+    monkeypatch.setattr(disk, "perform", lambda *call: noted(hashed, *call))
     health = fsck(store)
+    assert store.folder(good.digest) / "data" / "text" in hashed
     assert (health.ok, health.bytes) == (1, good.size)
     assert len(health.corrupt) == 1
-    assert health.stray == [str(store.objects / "zz" / "notes.txt")]
+    assert health.stray == sorted(map(str, strays))
     assert not health.healthy
     assert not store.folder(bad.digest).exists()
     assert verified(store.folder(good.digest), deep=True).ref == good

@@ -3,15 +3,18 @@
 Run: pytest tests/store/test_records.py
 """
 
+import errno
 import json
 import os
 import pickle
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.store import records
+from sentemb_core.store import disk, records
+from sentemb_core.store.fsck import fsck
 from sentemb_core.store.objects import canonical
 from sentemb_core.store.records import Miss, Record, refs_in
 from sentemb_core.types import ArtifactRef
@@ -125,6 +128,9 @@ def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
     path.unlink()
     path.mkdir()
     assert isinstance(chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"})), Miss)
+    assert [record.stage for record in records.every(store)] == ["graph", "train"]
+    assert fsck(store).stray == [str(path)]
+    assert not fsck(store).healthy
 
 
 @pytest.mark.parametrize("outputs", [[], ["edges", "model"]])
@@ -162,6 +168,20 @@ def test_references_are_found_wherever_they_nest(put):
     one, two, three = put("one"), put("two"), put("three")
     nested = {"a": [one, (two, {"b": three})], "c": one, "d": "not a reference"}
     assert refs_in(nested) == [one, two, three]
+    assert refs_in(frozenset({two})) == [two]
+
+
+def test_an_artifact_that_the_disk_does_not_give_is_told_as_such(chain, store, monkeypatch):
+    chain.run_chain()
+
+    def perform(operation, path, *args):
+        if path.name == "manifest.json":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return operation(path, *args)
+
+    monkeypatch.setattr(disk, "perform", perform)
+    found = chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"}))
+    assert re.match("artifact embeddings:.* unreadable: E601", found.reason)
 
 
 @pytest.mark.parametrize("message", ["", "\n", "\n \n"])

@@ -6,8 +6,14 @@ Run: pytest tests/store/test_status.py
 import json
 from collections.abc import Mapping
 
-from sentemb_core.store.stages import Stage
-from sentemb_core.store.status import Earlier, Status, differences, status_of
+from sentemb_core.store.stages import Stage, StageKey
+from sentemb_core.store.status import (
+    Earlier,
+    Status,
+    differences,
+    nearest_difference,
+    status_of,
+)
 from sentemb_core.types import ArtifactRef
 
 
@@ -106,3 +112,21 @@ def test_many_differences_are_cut_short():
     old, new = {f"p{index}": 0 for index in range(6)}, {f"p{index}": 1 for index in range(6)}
     assert len(differences(old, new)) == 6
     assert differences(old, old) == []
+    cut = "p0 0 -> 1, p1 0 -> 1, p2 0 -> 1"
+    assert nearest_difference([old], StageKey("a" * 64, new)) == f"{cut} and 3 more"
+    three = {name: new[name] for name in ("p0", "p1", "p2")}
+    assert nearest_difference([dict.fromkeys(three, 0)], StageKey("a" * 64, three)) == cut
+
+
+def test_what_a_key_has_no_more_is_told():
+    assert differences({"a": 1, "b": 2}, {"a": 1}) == ["b 2 -> None"]
+
+
+def test_of_equally_near_records_the_last_is_told():
+    earlier = [{"top_k": 1}, {"top_k": 2}]
+    assert nearest_difference(earlier, StageKey("a" * 64, {"top_k": 3})) == "top_k 2 -> 3"
+
+
+def test_what_runs_after_another_would_run_as_well():
+    told = [Status("one", verdict).would_run for verdict in ("MISS", "AFTER", "HIT", "SAME")]
+    assert told == [True, True, False, False]
