@@ -121,6 +121,30 @@ def test_means_that_differ_by_rounding_alone_are_equal():
     found = difference_of(0.0, drawn, len(thirds))
     assert found.superiority == pytest.approx((np.rint(drawn * 18) > 0).mean() + equal / 2)
 
+    residues = difference_of(0.0, np.array([1e-16, 1e-16, -1e-16, 0.25]), 9)
+    assert residues.superiority == (3 / 2 + 1) / 4
+
+
+def test_fewer_than_six_units_decide_nothing():
+    for units, least in ((5, 0.0), (6, 0.2)):
+        gains = np.full(units, 0.2)
+        assert paired_difference(gains, 0 * gains, 0).low == pytest.approx(least)
+        assert paired_difference(0 * gains, gains, 0).high == pytest.approx(-least)
+
+
+def test_one_seed_and_seeds_without_any_doubt_widen_nothing():
+    for units, gains in (
+        (Interval(0.1, 0.07, 0.11), [0.1]),
+        (Interval(0.1, 0.1, 0.1), [0.1, 0.1]),
+    ):
+        assert over_seeds(units, gains) == units
+
+
+def test_a_surer_interval_over_seeds_is_wider():
+    units, gains = Interval(0.1, 0.07, 0.13), [0.09, 0.1, 0.11]
+    usual, surer = over_seeds(units, gains), over_seeds(units, gains, 0.99)
+    assert surer.low < usual.low < usual.high < surer.high
+
 
 def test_equal_sides_are_neither_better_nor_worse():
     values = np.random.default_rng(6).random(50)

@@ -1,5 +1,7 @@
 """Slices of a text and their weights."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,6 +60,15 @@ def test_every_segment_carries_the_prompt():
         [2, 7, 8, 16, 9, 3],
     ]
     assert view.frame == (3, 2)
+
+
+def test_segments_are_of_the_group_and_the_text_that_they_were_cut_from():
+    """Not of their own: in batches of clusters, rows of one group are several texts."""
+    rows = replace(seen(texts_of([2, *range(10, 15), 3], [2, 20, 3])), group=np.array([7, 4]))
+    view = seen(segments(lambda *_: rows, 2, special_tokens=True))
+    assert view.owner.tolist() == [0, 0, 0, 1]
+    assert view.group.tolist() == [7, 7, 7, 4]
+    assert view.text.tolist() == rows.text[[0, 0, 0, 1]].tolist()
 
 
 def test_a_segment_without_tokens_is_refused():
