@@ -67,48 +67,54 @@ def grown(content: bytearray, rng: random.Random) -> bytes:
     return bytes(content) + rng.randbytes(rng.randint(1, 64))
 
 
-def shuffled(content: bytearray, rng: random.Random) -> bytes:
-    """Other bytes in the place of some."""
+def overwritten(content: bytearray, rng: random.Random) -> bytes:
     begin = rng.randrange(len(content))
     some = content[begin : begin + 64]
     content[begin : begin + 64] = bytes(byte ^ 0xFF for byte in some)
     return bytes(content)
 
 
-WAYS: tuple[Callable[[bytearray, random.Random], bytes], ...] = (flipped, cut, grown, shuffled)
+Way = Callable[[bytearray, random.Random], bytes]
+WAYS: tuple[Way, ...] = (flipped, cut, grown, overwritten)
 
 
-def broken(home: Path, mutations: int) -> Line:
-    """Artifacts of a finished run, one file of each broken over and over."""
-    store, rng = Store(home), random.Random(0)
-    found, done = 0, 0
+def change(file: Path, way: Way, rng: random.Random) -> None:
+    """Other bytes in a file of the store, which nobody is meant to write to."""
+    file.chmod(0o644)
+    file.write_bytes(way(bytearray(file.read_bytes()), rng))
+
+
+def artifacts_by_kind(store: Store) -> dict[str, list[ArtifactRef]]:
+    """All that the stages of a home put out."""
+    kinds = dict[str, list[ArtifactRef]]()
+    for ref in dict.fromkeys(ref for record in records.every(store) for ref in record.outputs):
+        kinds.setdefault(ref.kind, []).append(ref)
+    return kinds
+
+
+def broken(store: Store, mutations: int) -> Line:
+    """An artifact of each kind, one file of it changed over and over."""
+    rng, noticed = random.Random(0), 0
     kinds = artifacts_by_kind(store)
-    for ref in kinds.values():
+    for ref, *_ in kinds.values():
         folder = store.folder(ref.digest)
         with tempfile.TemporaryDirectory() as kept:
             copytree(folder, Path(kept) / "whole")
-            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+            files = [path for path in files if path.stat().st_size]
             for number in range(mutations):
-                chosen = rng.choice([path for path in files if path.stat().st_size])
-                content = bytearray(chosen.read_bytes())
-                chosen.chmod(0o644)
-                chosen.write_bytes(WAYS[number % len(WAYS)](content, rng))
-                done += 1
-                found += is_refused(store, ref)
+                change(rng.choice(files), WAYS[number % len(WAYS)], rng)
+                noticed += is_refused(store, ref)
                 rmtree(folder, ignore_errors=True)
                 copytree(Path(kept) / "whole", folder)
+    done = len(kinds) * mutations
     return (
         "a file of a finished artifact changed: a bit flipped, its end cut off, bytes added, 64 "
         "bytes others",
         f"{len(kinds)} kinds of artifacts, {mutations} times each",
-        f"noticed before anything read it, and set aside: {found} of {done}",
-        found == done,
+        f"noticed before anything read it, and set aside: {noticed} of {done}",
+        noticed == done,
     )
-
-
-def artifacts_by_kind(store: Store) -> dict[str, ArtifactRef]:
-    """One of every kind that the stages of a home put out."""
-    return {ref.kind: ref for record in records.every(store) for ref in record.outputs}
 
 
 def is_refused(store: Store, ref: ArtifactRef) -> bool:
@@ -121,16 +127,14 @@ def is_refused(store: Store, ref: ArtifactRef) -> bool:
     return False
 
 
-def rebuilt(source: Path, home: Path, undisturbed: Json) -> Line:
+def rebuilt(source: Path, store: Store, undisturbed: Json) -> Line:
     """Runs after all artifacts of a kind were broken."""
-    store, equal = Store(home), 0
-    kinds = artifacts_by_kind(store)
-    for kind in kinds:
-        for folder in of_kind(store, kind):
-            chosen = max((folder / "data").rglob("*"), key=lambda path: path.stat().st_size)
-            chosen.chmod(0o644)
-            chosen.write_bytes(flipped(bytearray(chosen.read_bytes()), random.Random(0)))
-        told = run_of(source, home, 0, "undisturbed_run.py")["survivor"]
+    equal, kinds = 0, artifacts_by_kind(store)
+    for refs in kinds.values():
+        for ref in refs:
+            files = [path for path in store.path(ref).rglob("*") if path.is_file()]
+            change(max(files, key=lambda path: path.stat().st_size), flipped, random.Random(0))
+        told = run_of(source, store.root, 0, "undisturbed_run.py")["survivor"]
         equal += told == undisturbed and not fsck(store).corrupt
     return (
         "a bit of all artifacts of a kind flipped, then the run again",
@@ -139,14 +143,6 @@ def rebuilt(source: Path, home: Path, undisturbed: Json) -> Line:
         f"{len(kinds)}",
         equal == len(kinds),
     )
-
-
-def of_kind(store: Store, kind: str) -> list[Path]:
-    """Folders of a home's artifacts of a kind."""
-    refs = {
-        ref.digest for record in records.every(store) for ref in record.outputs if ref.kind == kind
-    }
-    return [store.folder(digest) for digest in sorted(refs)]
 
 
 def raced(folder: Path, times: int, racers: int, *, locked: bool) -> Line:
@@ -186,6 +182,18 @@ def race(home: Path, racers: int, *, locked: bool) -> Iterator[str]:
         yield one.communicate(timeout=600)[0]
 
 
+def lines(folder: Path, asked: argparse.Namespace) -> Iterator[Line]:
+    """One fault after the other."""
+    source, store = write_corpus(folder / "documents.jsonl"), Store(folder / "undisturbed")
+    undisturbed = run_of(source, store.root, 0, "undisturbed_run.py")["survivor"]
+    yield killed(source, folder, asked.homes, undisturbed)
+    yield broken(store, asked.mutations)
+    yield rebuilt(source, store, undisturbed)
+    for locked in (True, False):
+        for racers in RACERS:
+            yield raced(folder, asked.races, racers, locked=locked)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--homes", type=int, default=6, help="Runs that are killed.")
@@ -194,32 +202,15 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")
     asked = parser.parse_args()
     logging.getLogger("sentemb_core").setLevel(logging.ERROR)  # it tells of each broken artifact
-    lines: list[Line] = []
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        source = write_corpus(folder / "documents.jsonl")
-        home = folder / "undisturbed"
-        undisturbed = run_of(source, home, 0, "undisturbed_run.py")["survivor"]
-        works = [
-            lambda: killed(source, folder, asked.homes, undisturbed),
-            lambda: broken(home, asked.mutations),
-            lambda: rebuilt(source, home, undisturbed),
-            *(
-                lambda racers=racers, locked=locked: raced(
-                    folder, asked.races, racers, locked=locked
-                )
-                for locked in (True, False)
-                for racers in RACERS
-            ),
-        ]
-        for work in works:
-            lines.append(work())
-            print(*lines[-1], sep=" | ", flush=True)
+    found: list[Line] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for line in lines(Path(folder), asked):
+            print(*line, sep=" | ", flush=True)
+            found.append(line)
     if asked.write:
-        table = markdown_table(["what was done", "how often", "what came of it"],
-                               [line[:3] for line in lines])  # fmt: skip
-        write_between_marks(PAGE, "reliability", table)
-    return 0 if all(well for *_, well in lines) else 1
+        head = ["what was done", "how often", "what came of it"]
+        write_between_marks(PAGE, "reliability", markdown_table(head, (told for *told, _ in found)))
+    return 0 if all(well for *_, well in found) else 1
 
 
 if __name__ == "__main__":

@@ -191,13 +191,14 @@ def diagnose_round(
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 
     corpus, annotated = TokenCorpus.open(opened(sentences)), Clusters.open(opened(found.clusters))
+    last = None
+    if previous:
+        last = Clusters.open(opened(previous.clusters)), Pairs.open(opened(previous.pairs))
     told = diagnostics(
         corpus,
         Pairs.open(opened(found.pairs)),
         annotated,
-        (Clusters.open(opened(previous.clusters)), Pairs.open(opened(previous.pairs)))
-        if previous
-        else None,
+        last,
         Embeddings(opened(before)) if before else None,
         Embeddings(opened(after)) if after else None,
         config.seed,
