@@ -83,7 +83,9 @@ class Seen:
         return PairTable(table.i[rows], table.j[rows])
 
     def mixed(self, one: PairTable, other: PairTable, share: float) -> PairTable:
-        """Both, `share` of the first."""
+        """Both, `share` of the first; all of it where the other has none to give."""
+        if not len(other):
+            return self.some(one, self.count)
         first = int(share * self.count)
         parts = self.some(one, first), self.some(other, self.count - first)
         return PairTable(*(np.concatenate([getattr(p, side) for p in parts]) for side in "ij"))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.pairs.table import PairTable
 from tests import tiny
 
 with mock.patch.dict(os.environ):  # a study sets its own threads for the process
@@ -55,6 +56,14 @@ def test_a_variant_pairs_two_sentences_of_one_document_but_where_it_says_so(vari
     assert (pairs.i != pairs.j).all()
     across = (document[pairs.i] != document[pairs.j]).mean()
     assert across == (0.25 if variant == "positives of other documents" else 0)
+
+
+def test_a_mixture_is_all_of_the_first_where_the_other_has_no_pairs():
+    seen = seen_of_topics()
+    one, none = seen.neighbours, PairTable(*np.empty((2, 0), np.int64))
+    mixed = seen.mixed(one, none, 0.5)
+    assert len(mixed) == seen.count
+    assert (mixed.j - mixed.i == 1).all()
 
 
 def test_a_budget_changes_a_static_encoders_steps_alone():
