@@ -20,8 +20,8 @@ from jaxtyping import Float32, Int64
 
 from benchmarks.main_job import RESULTS
 from flows.environment import prepare
+from flows.method_cells import block_of
 from flows.method_table import STS, MethodTable, Start
-from flows.reproduce import block_of
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.padding import padded

@@ -10,9 +10,7 @@ from pydantic import Field, field_validator
 
 from flows.attempt import attempted
 from flows.data_folder import CORPORA, Seeds, looked_for
-from flows.method_table import METHODS, MethodTable, Start
-from flows.presets import SMALL_EPOCHS
-from flows.reproduce import (
+from flows.method_cells import (
     Block,
     Tried,
     cell_or_error,
@@ -22,6 +20,8 @@ from flows.reproduce import (
     tried_block,
     tried_row,
 )
+from flows.method_table import METHODS, MethodTable, Start
+from flows.presets import SMALL_EPOCHS
 from flows.row_steps import Rules, encoder_after, labels_of
 from flows.subflow import sub_flow
 from sentemb_core.configs import LabelsConfig, ValidationConfig

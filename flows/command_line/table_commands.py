@@ -164,7 +164,7 @@ def run_table(
     if isinstance(table, Reproduction):
         return run_experiment(table, as_json, markdown)
     from flows.few_shot import FewShotTable, few_shot
-    from flows.reproduce import methods_small
+    from flows.method_cells import methods_small
     from tasks.tables.cells import cells_json, cells_markdown, cells_table
     from tasks.tables.markdown import write_between_marks
 
@@ -201,8 +201,8 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
     from flows.experiment import walked
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable, few_shot_cells
-    from flows.reproduce import cells
-    from flows.reproduce import walked as walked_cells
+    from flows.method_cells import cells
+    from flows.method_cells import walked as walked_cells
 
     match table:
         case Reproduction():

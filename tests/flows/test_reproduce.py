@@ -11,12 +11,13 @@ import pytest
 from httpx import ConnectError
 
 from flows import few_shot as shots
-from flows import reproduce, row_steps
+from flows import method_cells, row_steps
 from flows.command_line.settings import checked_as
 from flows.command_line.table_commands import table_settings
 from flows.data_folder import looked_for
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
+from flows.method_cells import methods_small
 from flows.method_table import (
     LITERAL_BM25,
     METHODS,
@@ -26,7 +27,6 @@ from flows.method_table import (
     Start,
 )
 from flows.presets import method_preset
-from flows.reproduce import methods_small
 from sentemb_core import console
 from sentemb_core.configs import CorpusConfig
 from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
@@ -319,7 +319,7 @@ def test_a_resumed_table_is_one_record_and_counts_the_seconds_of_before(data: st
 
 
 def test_seconds_are_of_training_and_annotation_alone(data: str):
-    assert STAGES.keys() >= reproduce.TRAINING
+    assert STAGES.keys() >= method_cells.TRAINING
     (cell,) = (
         one for one in made(table(data, corpora=["blog_usgov"], methods=["conpono"])) if one.steps
     )
@@ -331,7 +331,7 @@ def test_seconds_are_of_training_and_annotation_alone(data: str):
 
 def test_a_plan_tells_of_every_cell(data: str):
     with making_plan(Store.default()) as plan:
-        cells = list(reproduce.cells(table(data)))
+        cells = list(method_cells.cells(table(data)))
     assert (len(cells), plan.undecided) == (14, False)
 
 
@@ -350,14 +350,14 @@ def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeyp
 
 
 def test_a_corpus_that_is_refused_is_the_error_of_its_own_cells(data: str, monkeypatch):
-    documents_of = reproduce.documents_of
+    documents_of = method_cells.documents_of
 
     def refused(config: CorpusConfig) -> ArtifactRef:
         if "blog_usgov" in config.source:
             raise EmptyCorpusError("no text")
         return documents_of(config)
 
-    monkeypatch.setattr(reproduce, "documents_of", refused)
+    monkeypatch.setattr(method_cells, "documents_of", refused)
     cells = made(table(data, methods=["simcse"]))
     assert [(cell.corpus, cell.error) for cell in cells] == [
         *[("blog_usgov", "E101 no text")] * 4,
@@ -520,7 +520,7 @@ def test_what_training_read_of_its_judges_is_measured_and_printed(data: str):
     assert list(found.pools) == ["blog_usgov"]
     assert "measure_overlap" in {one.stage for one in last_runs(Store.default())[0].stages}
     with making_plan(Store.default()) as plan:
-        reproduce.walked(config, reproduce.cells(config))
+        method_cells.walked(config, method_cells.cells(config))
     assert ("measure_overlap", "HIT") in {(one.stage, one.verdict) for one in plan.told}
     seen = found.seen()
     told = cells_markdown([measured("conpono", 1)], seen)
@@ -659,7 +659,7 @@ def test_inner_products_meet_the_labels_without_a_temperature():
 def test_a_plan_of_few_shot_curves_tells_of_every_cell_before_a_cycle_is_judged(data: str):
     asked = few(data, counts=[4])
     with without_prefect(Store.default()):
-        (block, _) = reproduce.tried_block(asked, "blog_usgov", "static", 1)
+        (block, _) = method_cells.tried_block(asked, "blog_usgov", "static", 1)
         shots.counts_of(asked, block)
     with making_plan(Store.default()) as plan:
         cells = list(shots.few_shot_cells(asked))

@@ -165,7 +165,7 @@ def loaded_by(*arguments: str) -> tuple[str, str]:
     code = (
         "import sys\nfrom flows.__main__ import app\nfrom sentemb_core import console\n"
         "console.run(app, sys.argv[1:])\n"
-        "print(sorted({'prefect', 'mlflow', 'torch', 'flows.fine_tune', 'flows.reproduce'} "
+        "print(sorted({'prefect', 'mlflow', 'torch', 'flows.fine_tune', 'flows.method_cells'} "
         "& set(sys.modules)))"
     )
     command = [sys.executable, "-c", code, *arguments]
