@@ -13,6 +13,7 @@ from sentemb_core.errors import (
     UnsafeModelError,
     UsageError,
 )
+from sentemb_core.formats import nearest
 from sentemb_core.redaction import first_line, redacted
 from sentemb_core.store.disk import storage_errors
 from sentemb_core.store.objects import Store
@@ -22,6 +23,7 @@ from tasks.mlflow_client import address_of, mlflow_client, set_environment, trac
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion as Entity
+    from mlflow.entities.model_registry import RegisteredModel
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 URI = re.compile(rf"models:/(?P<name>{NAME.pattern})(@(?P<alias>[\w-]+)|/(?P<version>[0-9]+))")
@@ -47,7 +49,7 @@ def find_version(uri: str) -> ModelVersion:
     """What a `models:/` address names.
 
     Raises:
-        RegistryError: nothing, and what there is; or MLflow cannot be reached.
+        RegistryError: nothing, and what it may have meant; or MLflow cannot be reached.
     """
     asked = URI.fullmatch(uri)
     if not asked:
@@ -60,25 +62,24 @@ def find_version(uri: str) -> ModelVersion:
         with readable(home) as client:
             if found := one_version(client, asked["name"], asked["alias"], asked["version"]):
                 return found
-    raise RegistryError(f"The registry has no {uri}. It has: {contents()}.")
+    raise RegistryError(f"The registry has no {uri}{alternatives(asked['name'])}.")
 
 
-def contents() -> str:
-    """All models with their versions and aliases, in a line."""
+def alternatives(name: str) -> str:
+    """What follows on `there is no URI`: what the model has, or the model that is most like it."""
     home = Store.default().root
-    if not has_registry(home):
-        return "nothing yet"
-    numbers: dict[str, list[int]] = {}
-    for version in versions():
-        numbers.setdefault(version.name, []).append(version.version)
-    with readable(home) as client:
-        models = list(pages(client.search_registered_models))
-    told = [
-        f"models:/{model.name} with versions {sorted(numbers.get(model.name, []))}"
-        + "".join(f", @{alias} = {number}" for alias, number in sorted(model.aliases.items()))
-        for model in models
-    ]
-    return "; ".join(told) or "nothing yet"
+    known: dict[str, RegisteredModel] = {}
+    if has_registry(home):
+        with readable(home) as client:
+            known = {model.name: model for model in pages(client.search_registered_models)}
+    if not known:
+        return ": nothing is registered yet"
+    if name not in known:
+        return nearest(name, known)
+    numbers = sorted(one.version for one in versions() if one.name == name)
+    aliases = sorted(known[name].aliases.items())
+    told = [f"versions {numbers}", *(f"@{alias} = {number}" for alias, number in aliases)]
+    return f"; models:/{name} has {', '.join(told)}"
 
 
 def versions() -> list[ModelVersion]:

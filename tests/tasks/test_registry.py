@@ -222,12 +222,16 @@ def test_hostile_names_are_refused(bare_home, folder, name):
 
 
 def test_what_is_not_there_is_told_with_what_is(home, folder):
-    with pytest.raises(RegistryError, match="nothing yet"):
+    with pytest.raises(RegistryError, match="champion: nothing is registered yet"):
         resolve("models:/usgov@champion")
     promote(register(folder, "usgov", fingerprint="f"), says(True))
-    for uri in ("models:/usgov@previous", "models:/usgov/7", "models:/other@champion"):
-        with pytest.raises(RegistryError, match=r"usgov with versions \[1\], @champion = 1"):
+    register(folder, "sessions", fingerprint="g")
+    for uri in ("models:/usgov@previous", "models:/usgov/7"):
+        with pytest.raises(RegistryError, match=r"; models:/usgov has versions \[1\], @cham"):
             resolve(uri)
+    for name, told in [("usgv", "did you mean 'usgov'"), ("other", "known: sessions, usgov")]:
+        with pytest.raises(RegistryError, match=f"no models:/{name}@champion; {told}"):
+            resolve(f"models:/{name}@champion")
     with pytest.raises(MissingEncoderError, match="nowhere"):
         resolve(str(home / "nowhere"))
 

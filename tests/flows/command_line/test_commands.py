@@ -98,7 +98,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
             "E401 There is no encoder 'MiniLM'; did you mean 'minilm'",
         ),
         ("run CORPUS --encoder ./nosuch", 2, "E401 An encoder is a folder or a name, or a f"),
-        ("run CORPUS --encoder models:/x@champion", 2, "The registry has no models:/x@champion."),
+        ("run CORPUS --encoder models:/x@champion", 2, "has no models:/x@champion: nothing is reg"),
         ("run CORPUS --encoder CORPUS", 2, "documents.jsonl' is a file of another kind"),
         (
             "run CORPUS --method consert --encoder minilm --set training.method.first=shuffle",
@@ -147,7 +147,7 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("where flows", 2, "E401 An encoder's weights lie in a safetensors file"),
         ("search CORPUS budget --model models:/x@champion", 2, "The order is QUERY SOURCE; found"),
         ("canary nosuch.parquet --model models:/x@champion", 2, "nosuch.parquet is none"),
-        ("canary flows --model models:/x@champion", 2, "It has: nothing yet"),
+        ("canary flows --model models:/x@champion", 2, "nothing is registered yet"),
         ("canary flows --model x", 2, "A registered model is models:/NAME@ALIAS"),
     ],
 )
