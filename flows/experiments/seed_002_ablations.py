@@ -74,7 +74,12 @@ def in_beir(id: str, title: str, folders: Mapping[str, str]) -> Experiment:
         folders: Label -> path.
     """
     columns = [
-        Column(label=f"{label}, {measure}", judge=f"{BEIR}{path}", measure=measure)
+        Column(
+            label=f"{label}, {measure}",
+            judge=f"{BEIR}{path}",
+            measure=measure,
+            averaged=measure == "R@100",
+        )
         for label, path in folders.items()
         for measure in ("R@100", "nDCG@10")
     ]
@@ -208,8 +213,9 @@ RESCORING = Experiment(
     axis="alpha",
     small=small("Documents cut to their first 12 sentences"),
     paper=PAPER_ONCE,
-    differs="Documents that look for their titles in place of eProduct; alpha is chosen on the "
-    "validation split, not on the test split that judges, and whose curve this is.",
+    differs="Documents that look for their titles in place of eProduct, of which a pool has 1,000 "
+    "at most, so that all which share a word with what is asked are rescored; alpha is chosen on "
+    "the validation split, not on the test split that judges, and whose curve this is.",
 )
 
 

@@ -16,9 +16,9 @@ class Printed:
     """What a paper printed of an experiment, cell by cell, as it is printed there.
 
     A number stands in our arm's row and our column's label. The paper's average, or its single
-    column, stands beside our average, or beside our only column; beside an average of fewer sets
-    than the experiment has (not `whole`), or of other sets than the paper's, it would mislead, and
-    stands in the notes.
+    column, stands beside our average, or beside our only column (of its measure); beside an
+    average of fewer sets than the experiment has (not `whole`), or of other sets than the paper's,
+    it would mislead, and stands in the notes.
     """
 
     def __init__(self, what: Experiment, *, whole: bool = True) -> None:
@@ -36,8 +36,15 @@ class Printed:
 
     def of_row(self, arm: Arm, column: Column) -> float | None:
         """The paper's number in a cell's place, whatever it measures."""
-        alone = self.single if len(self.what.columns) == 1 else None
-        return number(self.of_measure(column), arm, alone or column.label)
+        single = self.single if column == self.alone else None
+        return number(self.of_measure(column), arm, single or column.label)
+
+    @property
+    def alone(self) -> Column | None:
+        """Our only column, or our only one of the paper's measure."""
+        columns = self.what.columns
+        found = columns if len(columns) == 1 else [one for one in columns if self.is_alike(one)]
+        return found[0] if len(found) == 1 else None
 
     def heading(self, column: Column) -> str:
         """The column's, or what the paper judged in its place."""
@@ -56,7 +63,8 @@ class Printed:
 
     def elsewhere(self) -> str:
         """What the paper has of our arms in a column of its own, if it stands nowhere yet."""
-        if self.is_beside and (self.single or self.what.averaged):
+        beside_one = self.single and self.alone and self.is_alike(self.alone)
+        if beside_one or (self.is_beside and (self.single or self.what.averaged)):
             return ""
         name = self.single or AVERAGE
         values = {arm.label: number(self.table, arm, name) for arm in self.what.arms}

@@ -25,7 +25,7 @@ from tasks.tables import printed as printed_numbers
 from tasks.tables.findings import Finding, cells_of, value_of
 from tasks.tables.findings_page import marks
 from tasks.tables.findings_table import FindingsTable
-from tasks.tables.printed import Printed
+from tasks.tables.printed import AVERAGE, Printed
 from tasks.validate import recall_at_5
 from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder
@@ -209,6 +209,37 @@ def test_an_average_of_other_sets_than_ours_stands_in_the_notes_alone():
 def test_rows_of_the_paper_that_are_no_arms_of_ours_stand_in_the_notes(id: str, rows: str):
     told = FindingsTable(REAL[id], REAL[id].small, [], {})
     assert f"Its other rows: {rows}" in " ".join(told.notes())
+
+
+@pytest.mark.parametrize(
+    ("id", "column", "printed"),
+    [
+        ("s002.bce_quora", "Quora, R@100", {"bce": 59.8, "simcse": 96.2}),
+        ("s002.bce_cqadupstack", AVERAGE, {"bce": 8.7, "simcse": 38.2}),
+    ],
+)
+def test_the_papers_recall_stands_beside_ours_and_not_beside_another_measure(
+    id: str, column: str, printed: dict[str, float]
+):
+    """Of the twelve forums the thesis has the mean."""
+    what = REAL[id]
+    told = FindingsTable(what, what.small, [], {})
+    beside = {
+        arm.label: {
+            **{one.label: told.printed.beside(arm, one) for one in what.columns},
+            AVERAGE: told.printed.beside_average(arm) if what.averaged else None,
+        }
+        for arm in what.arms
+    }
+    found = {
+        label: {name: value for name, value in row.items() if value is not None}
+        for label, row in beside.items()
+    }
+    assert {label: row for label, row in found.items() if row} == {
+        label: {column: value} for label, value in printed.items()
+    }
+    assert {one.measure for one in what.averaged} <= {"R@100"}
+    assert " On " not in " ".join(told.notes())
 
 
 def test_a_table_whose_rows_are_all_arms_has_no_other_rows():
