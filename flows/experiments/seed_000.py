@@ -6,8 +6,8 @@ are judged on the same one.
 """
 
 from flows.method_table import METHODS
-from flows.presets import trained_by
-from sentemb_core.configs import AnnotationConfig, EncoderConfig
+from flows.presets import SMALL_EPOCHS, trained_by
+from sentemb_core.configs import AnnotationConfig, EncoderConfig, LabelsConfig
 from sentemb_core.experiments import (
     CASE,
     POINT,
@@ -143,11 +143,17 @@ ZERO_SHOT = Experiment(
     paper=PAPER,
 )
 
+EPOCHS = (
+    f"Labels are read {SMALL_EPOCHS.epochs} times at most, in batches of 64, and no more after "
+    f"{SMALL_EPOCHS.patience} times without gain, in place of {LabelsConfig().epochs} and "
+    f"{LabelsConfig().patience}."
+)
+
 COUNTS = (100, 250, 1_000)
 PAPER_COUNTS = (2_000, 5_000)
 LABELS = (
-    "100, 250 and 1,000 labels in place of 1,000, 2,000 and 5,000, in batches of 64: an epoch of "
-    "100 is one batch, whose 36 left out change from epoch to epoch. SimCSE, ConSERT, Mirror-BERT "
+    "100, 250 and 1,000 labels in place of 1,000, 2,000 and 5,000: an epoch of 100 is one "
+    "batch, whose 36 left out change from epoch to epoch. SimCSE, ConSERT, Mirror-BERT "
     "and DeCLUTR are left out: word vectors have no layers and no dropout."
 )
 
@@ -188,7 +194,7 @@ FEW_SHOT = Experiment(
         for count in COUNTS
     ),
     labels=True,
-    small=WORDS.with_difference(LABELS),
+    small=WORDS.with_difference(f"{EPOCHS} {LABELS}"),
     paper=PAPER,
 )
 
@@ -229,7 +235,7 @@ PLUS_PLUS = Experiment(
         ),
     ),
     labels=True,
-    small=WORDS,
+    small=WORDS.with_difference(EPOCHS),
     paper=PAPER,
     differs="The second cycle has one round, not rounds until R@5 stops growing.",
 )

@@ -530,6 +530,18 @@ def test_rows_that_word_vectors_cannot_have_are_told_to_be_left_out():
         assert re.search(told, EXPERIMENTS[name].small.differs)
 
 
+@pytest.mark.parametrize("name", ["s000.t2", "s000.t3a"])
+def test_tables_of_labels_say_how_long_these_are_learnt(name: str, data: str):
+    asked = Reproduction(experiment=name, data=data)
+    passes = f"Labels are read {asked.limits.epochs} times at most, in batches of "
+    own = f"{asked.training_of(ALL_LABELS, 42).batch_size}, and no more after "
+    assert f"{passes}{own}{asked.limits.patience} times without gain" in asked.budget.differs
+    paper = Reproduction(experiment=name, data=data, preset="paper").limits
+    assert f"in place of {paper.epochs} and {paper.patience}." in asked.budget.differs
+    labelled = {one.id for one in EXPERIMENTS.values() if one.labels}
+    assert {one.id for one in EXPERIMENTS.values() if passes in one.small.differs} == labelled
+
+
 def test_a_second_name_of_an_experiment_is_that_experiment(data: str):
     assert not ALSO.keys() & EXPERIMENTS.keys()
     for name, other in ALSO.items():
