@@ -14,6 +14,7 @@ from flows.experiments.seed_002 import (
     SIMCSE,
     small,
 )
+from flows.experiments.sets import seven_of
 from sentemb_core.experiments import (
     BEIR,
     LOSS,
@@ -29,9 +30,6 @@ from sentemb_core.experiments import (
 )
 from sentemb_core.method_settings import BCE, SimCSE
 
-STS = tuple(
-    Column(label=name, judge=name) for name in ("STS-B", "STS12", "STS14", "STS16", "SICK-R")
-)
 POOLS = (
     Column(label="Web documents", corpus="blog_usgov", judge=TITLE, measure="R@5"),
     Column(label="News", corpus="news_reuters21578", judge=TITLE, measure="R@5"),
@@ -97,7 +95,7 @@ BINARY = (
     binary(
         "s002.bce",
         "similarity",
-        STS,
+        seven_of("sts"),
     ),
     binary(
         "s002.bce_titles",
