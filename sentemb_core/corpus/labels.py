@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, repeating, unit_hash
 from sentemb_core.corpus.label_files import MORE_LABELS
+from sentemb_core.corpus.quarantine import EXCERPT
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import DocumentWriter, document_batches, read_documents
 from sentemb_core.errors import EmptyPairsError
@@ -55,7 +56,8 @@ def write_labelled(
         out: Folder for documents.parquet and report.json.
 
     Raises:
-        EmptyPairsError: E102, fewer than two documents have a label to train on.
+        EmptyPairsError: E102, fewer than two documents have a label to train on, or all labels
+            say the same.
     """
     taken, report = drawn_labels(documents, benchmark, share, count)
     if count is not None and len(taken) < count:
@@ -93,6 +95,12 @@ def drawn_labels(
             "Fine-tuning needs labels of two documents at least, or it has nothing to contrast "
             f"with: found those of {of_documents}; {report.summary()}. Name a counterpart column "
             "or a file of labels, or raise labels.count or validation.label_share."
+        )
+    if len({same_text(text) for _, _, text in taken}) < 2:
+        raise EmptyPairsError(
+            "Fine-tuning needs two different counterparts at least, or it has nothing to contrast "
+            f"with: all {len(taken)} labels say {taken[0][2][:EXCERPT]!r}. Name another column or "
+            "file, or raise labels.count or validation.label_share."
         )
     return taken, report
 

@@ -118,3 +118,14 @@ def test_labels_of_one_document_have_nothing_to_contrast_with(tmp_path: Path):
     write_benchmark(out / "documents.parquet", config, judged)
     with pytest.raises(EmptyPairsError, match="found those of 1; labels to train on: 2 of 2"):
         write_labelled(out, judged, SHARE, None, learnt)
+
+
+def test_labels_that_all_say_the_same_have_nothing_to_contrast_with(tmp_path: Path):
+    """Equal counterparts are no negatives of each other, letter case apart."""
+    rows = [
+        row._replace(counterpart="News" if k % 2 else "NEWS") for k, row in enumerate(documents())
+    ]
+    with pytest.raises(
+        EmptyPairsError, match=r"two different counterparts at least.*labels say 'N"
+    ):
+        drawn(tmp_path, rows, None)
