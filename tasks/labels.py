@@ -14,7 +14,7 @@ from tasks.walking import is_pending
 log = logging.getLogger("sentemb_core.run")
 
 
-@stage("read_labels", version=4, ignore=("corpus_place", "place"))
+@stage("read_labels", version=5, ignore=("corpus_place", "place"))
 def read_labels(
     documents: ArtifactRef,
     corpus_place: str,
@@ -42,7 +42,7 @@ def read_labels(
 
 
 def check_drawn(documents: ArtifactRef, benchmark: ArtifactRef, config: RunConfig) -> None:
-    """Refuse labels of fewer than two documents (E102) before anything is trained.
+    """Refuse labels that have nothing to contrast with (E102) before anything is trained.
 
     A plan goes on without it.
     """

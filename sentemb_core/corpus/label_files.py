@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from sentemb_core.configs import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.benchmark import COUNTED, unit_hash
-from sentemb_core.corpus.checks import title_key, usable_counterpart
+from sentemb_core.corpus.checks import title_key, usable_counterpart, usable_id
 from sentemb_core.corpus.columns import Row, composed, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
 from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
@@ -45,8 +45,10 @@ EXAMPLES = 3
 """Refused labels that a message names, of each reason."""
 
 WAYS_OUT = {
+    "bad-id": "An id is text or a whole number: where one is missing, pandas writes 1.0 for 1 "
+    "(`astype('Int64')` first).",
     "duplicate-label": "A click log repeats itself: keep one row of each document and counterpart "
-    "(`drop_duplicates` of pandas, SELECT DISTINCT)."
+    "(`drop_duplicates` of pandas, SELECT DISTINCT).",
 }
 """Reason code -> what to do, where that is not to repair the file."""
 
@@ -80,8 +82,8 @@ def write_with_labels(
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
         UnknownLabelsError: E501, no row of the corpus has more than 1 % of the ids, or no label is
             of one of the documents.
-        BadDataError: E100, more than 1 % of the rows are empty, broken or repeat another, or are
-            refused for several reasons together.
+        BadDataError: E100, more than 1 % of the rows are empty, broken, without a usable id or
+            repeat another, or are refused for several reasons together.
     """
     anew = shutil.ignore_patterns("documents.parquet", "report.json")
     shutil.copytree(documents, out, dirs_exist_ok=True, ignore=anew)
@@ -177,8 +179,8 @@ def _unread(documents: Path) -> int:
 
 def _left_out(known: Mapping[str, object], corpus: CorpusConfig, config: LabelsConfig) -> set[str]:
     """Ids of labels that a row of the corpus has, and none of the documents read."""
-    labels = (str(row.doc_id) for row in _rows(config) if not isinstance(row, BadRow))
-    unknown = {doc_id for doc_id in labels if doc_id not in known}
+    labels = (_id(row) for row in _rows(config) if not isinstance(row, BadRow))
+    unknown = {one for one in labels if not isinstance(one, BadRow) and one not in known}
     return unknown.intersection(source_ids(corpus)) if unknown else unknown
 
 
@@ -197,7 +199,9 @@ def _label(
     row: Row, known: Container[str], left_out: Container[str], found: dict[str, dict[str, None]]
 ) -> tuple[str, str] | BadRow:
     """Id and counterpart of a row that can be used and was not there before."""
-    doc_id = str(row.doc_id)
+    doc_id = _id(row)
+    if isinstance(doc_id, BadRow):
+        return doc_id
     if doc_id not in known:
         reason = "left-out" if doc_id in left_out else "unknown-id"
         return BadRow(row.where, row.number, reason, doc_id)
@@ -210,6 +214,14 @@ def _label(
     if text in found.get(doc_id, ()):
         return BadRow(row.where, row.number, "duplicate-label", text)
     return doc_id, text
+
+
+def _id(row: Row) -> str | BadRow:
+    """The document's id, by the rule of the corpus: none, or 1.0, is the id of no document."""
+    try:
+        return usable_id(row.doc_id)
+    except RefusedError as error:
+        return BadRow(row.where, row.number, error.reason, error.text)
 
 
 def _check(

@@ -112,6 +112,23 @@ def test_a_label_that_no_file_can_hold_is_refused_as_a_counterpart_of_the_corpus
     assert aside["row"] == [5, 6]
 
 
+def test_a_label_without_an_id_is_of_no_document_though_one_be_called_none(tmp_path: Path):
+    corpus = [*documents(), documents(1)[0]._replace(doc_id="None", source_row=200)]
+    lost = {"doc_id": None, "counterpart": "whose?"}
+    out = labelled(tmp_path, [*(pair(k, f"text {k}") for k in range(200)), lost], corpus)
+    aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
+    assert (aside["reason"], aside["row"]) == (["bad-id"], [200])
+    found = {one.doc_id: one.counterpart for one in read_documents(out / "documents.parquet")}
+    assert found["None"] is None
+
+
+def test_ids_that_are_no_whole_numbers_are_told_as_such(tmp_path: Path):
+    rows = [pair(k, f"text {k}") | {"doc_id": float(k)} for k in range(3)]
+    corpus = [row._replace(doc_id=str(row.source_row)) for row in documents()]
+    with pytest.raises(BadDataError, match=r"3 of 3 without a usable id .*pandas writes 1\.0"):
+        labelled(tmp_path, rows, corpus)
+
+
 def test_a_missing_column_is_said_to_be_one_of_the_labels(tmp_path: Path):
     words = r"E104 The file of labels .*labels.jsonl: No column 'doc_id'.*labels\.id_column"
     with pytest.raises(MissingColumnError, match=words) as refused:
@@ -222,6 +239,20 @@ def test_unknown_ids_are_not_forgiven_for_the_rows_that_were_left_out(sampled: P
     with pytest.raises(UnknownLabelsError, match=r"E501 5 of 100 label ids .*first: 'd1000'"):
         refused(sampled, [*range(95), *range(1_000, 1_005)])
     assert "left out: " in caplog.text
+
+
+def test_a_label_without_an_id_beside_a_sample_is_none_of_those_left_out(sampled: Path):
+    source, file = sampled.with_name("corpus.jsonl"), sampled.with_name("labels.jsonl")
+    named = {"id": "None", "body": "It rains on. It snows on."}
+    source.write_text(f"{source.read_text()}{json.dumps(named)}\n", encoding="utf-8")
+    read = [one.doc_id for one in read_documents(sampled / "documents.parquet")]
+    labels = [{"doc_id": one, "counterpart": f"{k} {one}"} for one in read for k in range(5)]
+    labels.append({"doc_id": None, "counterpart": "whose?"})
+    file.write_text("".join(json.dumps(row) + "\n" for row in labels), encoding="utf-8")
+    config, out = LabelsConfig(source=str(file)), sampled.with_name("out")
+    assert write_with_labels(sampled, read_from(sampled), config, out) == 1
+    aside = pq.read_table(out / "rejected_labels.parquet").to_pydict()
+    assert aside["reason"] == ["bad-id"]
 
 
 def test_labels_of_documents_that_were_all_left_out_are_refused(sampled: Path):
