@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from sentemb_core.formats import change, counted
+from sentemb_core.types import ArtifactRef
 from tasks.publish import Outcome, compared
-from tasks.rows import Row, SelfTraining
+from tasks.rows import SelfTraining
 from tasks.storing import opened
 from tasks.validate import recall_at_5
 
@@ -26,7 +27,8 @@ def gain_of(training: SelfTraining) -> str:
         f"{counted(len(training.rows), 'encoder')} "
         f"(R@5 {recall_at_5(best.scores):.3f} on the validation split). On the test split, never "
         f"decided on, R@5 was {recall_at_5(start.scores, 'test'):.3f} at the start and is "
-        f"{recall_at_5(best.scores, 'test'):.3f} now{below_words(training)}."
+        f"{recall_at_5(best.scores, 'test'):.3f} now{interval_words(best.scores, start.scores)}"
+        f"{below_words(training)}."
     ]
     if cost := initialiser_words(training):
         said.append(cost)
@@ -67,9 +69,21 @@ def initialiser_words(training: SelfTraining) -> str:
 
 def below_words(training: SelfTraining) -> str:
     """A clause that says so if words alone (BM25) find more of the test split; else nothing."""
-    best = recall_at_5(training.rows[training.best].scores, "test")
-    words = recall_at_5(training.bm25, "test")
-    return f", below BM25's {words:.3f}" if words > best else ""
+    best, words = training.rows[training.best].scores, training.bm25
+    if recall_at_5(best, "test") >= recall_at_5(words, "test"):
+        return ""
+    return f", below BM25's {recall_at_5(words, 'test'):.3f}{interval_words(best, words)}"
+
+
+def interval_words(one: ArtifactRef, other: ArtifactRef) -> str:
+    """R@5 of the test split, one less the other, with its interval; nothing of equal scores."""
+    from sentemb_core.evaluation.bootstrap import paired_difference
+
+    if one == other:
+        return ""
+    gain = paired_difference(hits_at_5(one), hits_at_5(other), 0)
+    low, mean, high = map(change, (gain.low, gain.mean, gain.high))
+    return f" ({mean}; {low} to {high} with 95 % confidence)"
 
 
 def notes_of(training: SelfTraining, seed: int) -> list[str]:
@@ -87,7 +101,7 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     worth = "What self-annotation itself was worth"
     if chosen.kind == "fine-tuned":  # its control took no steps before the labels, and those once
         worth = "What cycles were worth, their steps and further passes over the labels included"
-    hits = hits_at_5(chosen), hits_at_5(control)
+    hits = hits_at_5(chosen.scores), hits_at_5(control.scores)
     if (hits[0] == hits[1]).all():
         return [
             f"{worth}: nothing that R@5 sees; {chosen.label} and its "
@@ -113,8 +127,8 @@ def doubts_of(training: SelfTraining) -> list[str]:
     return list(filter(None, [few_queries(opened(training.texts.benchmark))]))
 
 
-def hits_at_5(row: Row) -> "np.ndarray":
+def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
     """1 for every test document that finds its counterpart among five, else 0."""
     from sentemb_core.evaluation.scores import read_ranks
 
-    return (read_ranks(opened(row.scores), "test") <= 5).astype("float64")
+    return (read_ranks(opened(scores), "test") <= 5).astype("float64")

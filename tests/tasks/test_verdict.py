@@ -20,7 +20,11 @@ def said(best: int, monkeypatch: pytest.MonkeyPatch, rows: list[Row] = ROWS, **c
     def recall_at_5(scores: ArtifactRef, split: str = "validation") -> float:
         return known[scores.kind] + 0.01 * (split != "test")
 
+    def hits_at_5(scores: ArtifactRef) -> np.ndarray:
+        return (np.arange(1_000) < 1_000 * known[scores.kind]).astype(np.float64)
+
     monkeypatch.setattr(verdict, "recall_at_5", recall_at_5)
+    monkeypatch.setattr(verdict, "hits_at_5", hits_at_5)
     outcome = Outcome(
         run="r", training=training(rows, best), encoder=ref("model"), report="", landing=None,
         timings=[],
@@ -32,11 +36,14 @@ NOT_GROWN = "No round grew over it: what is returned did not learn from self-ann
 
 
 def test_the_verdict_names_splits_and_a_better_bm25(monkeypatch: pytest.MonkeyPatch):
-    assert said(2, monkeypatch) == (
+    assert said(2, monkeypatch).replace("\N{MINUS SIGN}", "-") == (
         "Round 1 is the best of 3 encoders (R@5 0.510 on the validation split). On the test "
-        "split, never decided on, R@5 was 0.200 at the start and is 0.500 now, below BM25's 0.899."
+        "split, never decided on, R@5 was 0.200 at the start and is 0.500 now (+0.300; +0.272 to "
+        "+0.328 with 95 % confidence), below BM25's 0.899 (-0.399; -0.429 to -0.369 with 95 % "
+        "confidence)."
     )
     assert "BM25" not in said(2, monkeypatch, bm25=0.5)
+    assert "is 0.200 now." in said(0, monkeypatch, bm25=0.1), "the start less itself is nothing"
 
 
 def test_a_returned_encoder_is_called_best_only_if_no_other_is(monkeypatch: pytest.MonkeyPatch):
@@ -85,7 +92,7 @@ def test_an_encoder_that_learnt_no_label_and_one_that_learnt_nothing_are_said_so
 def test_two_encoders_that_find_the_same_are_not_told_apart_by_chance(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(verdict, "hits_at_5", lambda row: np.arange(60.0) % 2)
+    monkeypatch.setattr(verdict, "hits_at_5", lambda scores: np.arange(60.0) % 2)
     tuned, control = row("fine-tuned", "tuned", "other"), row("control", "control")
     (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
     assert "nothing that R@5 sees" in note
@@ -103,7 +110,7 @@ def test_a_fine_tuned_encoder_equal_to_its_control_is_not_compared():
 
 def test_another_fine_tuned_encoder_is_compared_with_its_control(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
-        verdict, "hits_at_5", lambda row: np.full(60, row.kind == "fine-tuned", np.float64)
+        verdict, "hits_at_5", lambda scores: np.full(60, scores.kind == "tuned", np.float64)
     )
     tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
     (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
@@ -114,7 +121,7 @@ def test_another_fine_tuned_encoder_is_compared_with_its_control(monkeypatch: py
 
 def test_a_control_that_is_better_is_said_to_be(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
-        verdict, "hits_at_5", lambda row: np.full(60, row.kind == "control", np.float64)
+        verdict, "hits_at_5", lambda scores: np.full(60, scores.kind == "control", np.float64)
     )
     tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
     (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
@@ -127,10 +134,10 @@ def test_a_control_that_is_better_is_said_to_be(monkeypatch: pytest.MonkeyPatch)
 def test_a_difference_whose_interval_has_zero_is_said_to_be_perhaps_chance(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    def half_each(row: Row) -> np.ndarray:
-        return np.arange(60) % 2 == (row.kind == "fine-tuned")
+    def half_each(scores: ArtifactRef) -> np.ndarray:
+        return (np.arange(60) % 2 == (scores.kind == "tuned")).astype(np.float64)
 
-    monkeypatch.setattr(verdict, "hits_at_5", lambda row: half_each(row).astype(np.float64))
+    monkeypatch.setattr(verdict, "hits_at_5", half_each)
     tuned, control = row("fine-tuned", "tuned", "better"), row("control", "control")
     (note,) = notes_of(training([*ROWS, tuned], 3, controls=(control,)), 0)
     assert note.endswith("with 95 % confidence), which may be chance.")
