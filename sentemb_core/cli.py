@@ -1,6 +1,7 @@
 """sentemb: use an encoder that lies in a folder, with the core alone."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,13 +135,15 @@ def evaluate(
     from sentemb_core.evaluation.folder import scores_of_folder
 
     with opened_encoder(model) as encoder, documents_of(checked) as documents:
-        kind, scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
+        found = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
     if json:
-        console.emit({label: row.model_dump() for label, row in scores.items()})
+        told = {label: row.model_dump() for label, row in found.systems.items()}
+        console.emit({**told, "recall_at_5_less_bm25": asdict(found.lead)})
     else:
-        from sentemb_core.report.terminal import scores_table
+        from sentemb_core.report.terminal import lead_told, scores_table
 
-        console.show(scores_table(kind, scores))
+        table = scores_table(found.kind, found.systems)
+        console.show(table, lead_told(found.kind, found.lead))
     return 0
 
 

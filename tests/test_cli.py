@@ -128,8 +128,13 @@ def test_documents_find_their_titles(call, model, corpus):
     column = ("--counterpart-column", "title")
     code, said, _ = call("evaluate", model, corpus, "--json", *column, *COLUMNS)
     scores = json.loads(said)
-    assert (code, [*scores]) == (0, ["this encoder", "BM25", "random encoder"])
+    systems = ["this encoder", "BM25", "random encoder"]
+    assert (code, [*scores]) == (0, [*systems, "recall_at_5_less_bm25"])
     assert scores["this encoder"]["document_to_counterpart"]["recall_at_5"] == 1.0
+    own, words = (scores[one]["document_to_counterpart"]["recall_at_5"] for one in systems[:2])
+    lead = scores["recall_at_5_less_bm25"]
+    assert lead["mean"] == pytest.approx(own - words)
+    assert lead["low"] <= lead["mean"] <= lead["high"]
 
 
 def test_halves_are_named_what_they_are(call, model, corpus):
@@ -137,6 +142,7 @@ def test_halves_are_named_what_they_are(call, model, corpus):
     assert "document to counterpart" in call("evaluate", model, corpus, *column, *COLUMNS)[1]
     said = call("evaluate", model, corpus, *COLUMNS)[1]
     assert "first half to second half" in said
+    assert "R@5, first half to second half: this encoder less BM25 " in " ".join(said.split())
     assert "second half to first half" in said
     assert "counterpart" not in said
 

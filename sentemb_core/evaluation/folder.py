@@ -1,6 +1,6 @@
 """An encoder on a corpus that lies in a folder, outside any run: for `sentemb evaluate`."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,17 +11,33 @@ from sentemb_core.corpus.benchmark import Benchmark, Kind, write_benchmark
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
 from sentemb_core.evaluation.texts import benchmark_texts
 from sentemb_core.evaluation.words import bm25_scorers
 
+OWN, WORDS, CHANCE = "this encoder", "BM25", "random encoder"
 
-def scores_of_folder(
-    encoder: Encoder, documents: Path, config: ValidationConfig
-) -> tuple[Kind, dict[str, RetrievalScores]]:
-    """What looks for what; scores of the encoder, BM25 and a random encoder, the whole pool asking.
+
+@dataclass(frozen=True)
+class FolderScores:
+    """Scores of an encoder, of BM25 and of chance.
+
+    Attributes:
+        kind: What looks for what.
+        systems: System -> its scores.
+        lead: Of the encoder over BM25, in R@5 of the documents, with its interval over these.
+    """
+
+    kind: Kind
+    systems: dict[str, RetrievalScores]
+    lead: Difference
+
+
+def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig) -> FolderScores:
+    """What an encoder finds where the whole pool asks.
 
     Args:
         encoder: What is evaluated.
@@ -44,14 +60,22 @@ def scores_of_folder(
         )
         benchmark, corpus = undivided(Benchmark.open(folder)), TokenCorpus.open(folder)
         systems: dict[str, Scorers] = {
-            "this encoder": encoder_scorers(encoder, corpus, benchmark),
-            "BM25": bm25_scorers(*benchmark_texts(documents, benchmark)),
-            "random encoder": random_scorers(corpus, benchmark, seed=0),
+            OWN: encoder_scorers(encoder, corpus, benchmark),
+            WORDS: bm25_scorers(*benchmark_texts(documents, benchmark)),
+            CHANCE: random_scorers(corpus, benchmark, seed=0),
         }
-        return benchmark.kind, {
-            label: rank_benchmark(benchmark, scorers, "test").scores()
-            for label, scorers in systems.items()
+        ranks = {
+            label: rank_benchmark(benchmark, scorers, "test") for label, scorers in systems.items()
         }
+        hits = (
+            (ranks[label].document_to_counterpart.rank <= 5).astype(np.float64)
+            for label in (OWN, WORDS)
+        )
+        return FolderScores(
+            kind=benchmark.kind,
+            systems={label: found.scores() for label, found in ranks.items()},
+            lead=paired_difference(*hits, seed=0),
+        )
 
 
 def undivided(benchmark: Benchmark) -> Benchmark:

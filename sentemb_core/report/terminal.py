@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 from rich.table import Column, Table
 
 from sentemb_core import console
+from sentemb_core.formats import change
 from sentemb_core.methods.listing import LISTING, UNTRAINED
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.benchmark import Kind
     from sentemb_core.document_vectors import Hit
+    from sentemb_core.evaluation.bootstrap import Difference
     from sentemb_core.evaluation.retrieval import RetrievalScores
 
 LONGEST_TITLE = 120
@@ -57,6 +59,15 @@ def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table
             counts = (f"{way[count]:,}" for count in ("queries", "candidates"))
             rows.append((label, " to ".join(sides), *figures, *counts))
     return console.terminal_table(head, rows)
+
+
+def lead_told(kind: "Kind", lead: "Difference") -> str:
+    """Whether the encoder finds more than words do, and how surely."""
+    from sentemb_core.corpus.benchmark import SIDES
+
+    low, mean, high = map(change, (lead.low, lead.mean, lead.high))
+    ways = " to ".join(SIDES[kind])
+    return f"R@5, {ways}: this encoder less BM25 {mean} ({low} to {high} with 95 % confidence)."
 
 
 def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:

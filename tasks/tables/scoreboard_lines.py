@@ -98,6 +98,15 @@ def subset_lines(cells: Sequence[ScoreCell]) -> list[str]:
     return lines
 
 
+def precision_lines(cells: Sequence[ScoreCell]) -> list[str]:
+    """P@10 beside the capped recall, a line for each product set (seed 002 judges by both)."""
+    products = [cell for cell in cells if cell.measure == "R_cap@10"]
+    told = {task: [] for task in dict.fromkeys(cell.task for cell in products)}
+    for cell in products:
+        told[cell.task].append(f"{cell.system} {100 * cell.measures['P@10']:.1f}")
+    return [f"{task}, P@10: {'; '.join(values)}" for task, values in told.items()]
+
+
 def fusion_lines(fusions: Mapping[str, Mapping[str, ArtifactRef]]) -> Lines:
     """Every task, model, and way to join it with BM25."""
     values = ("queries", "BM25", "alone", "both", "less BM25", "less alone")

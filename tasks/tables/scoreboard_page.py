@@ -26,6 +26,7 @@ from tasks.tables.scoreboard_lines import (
     halves_lines,
     lead_told,
     overlap_lines,
+    precision_lines,
     subset_lines,
     with_interval,
 )
@@ -94,7 +95,7 @@ def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> 
         rows.append(["average", "", *shown, *lead(average_name(group, names))])
     return Panel(
         TITLES[group],
-        subset_lines(own),
+        [*subset_lines(own), *precision_lines(own)],
         head=[
             "task",
             "measure",

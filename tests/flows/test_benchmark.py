@@ -195,8 +195,14 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path,
     cells = cells_of(board)
     assert {cell.measure for cell in cells} == {"R@5", "R_cap@10"}
     assert averages(board, cells, "retrieval") == {}
-    assert "average" not in shown(capsys, *scoreboard_tables(board))
+    said = shown(capsys, *scoreboard_tables(board))
+    assert "average" not in said
     assert duel_of(config).averages == []
+    told = {one.system: one.measures["P@10"] for one in cells if one.task == "Abt-Buy"}
+    line = f"Abt-Buy, P@10: {'; '.join(f'{name} {100 * of:.1f}' for name, of in told.items())}"
+    assert line in " ".join(said.split())
+    assert line in (written(board, tmp_path / "out") / "page.html").read_text("utf-8")
+    assert "STS-B-retrieval, P@10" not in said
 
 
 def test_a_second_run_runs_no_body_and_gives_the_same(files: Path, board: Scoreboard):
