@@ -200,7 +200,7 @@ RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
 }
 """Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto):
 pairs are nearest or probably related, none are neighbours; `edges`: nearest alone. RESULTS.md
-compares: from nothing `auto` ends higher, from a pretrained encoder `edges` is never worse."""
+compares: from nothing `auto` ends higher, from a pretrained encoder `edges`."""
 
 
 def preset_of(method: str, name: str) -> Json:
