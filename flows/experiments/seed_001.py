@@ -162,7 +162,9 @@ SIMILARITY = Experiment(
         ),
     ),
     small=FROM_BASE,
-    paper=PAPER,
+    paper=PAPER.with_difference(
+        "Mirror-BERT's mean is of the tokens, where its code's is of the padding, too."
+    ),
     differs="Word vectors, flow and whitening learn from the sentences of the folder.",
 )
 
