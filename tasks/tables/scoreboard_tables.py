@@ -269,6 +269,10 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
             "the queries that did not choose alpha; gains have their 95 % intervals.",
             lines_table(fusion_lines(board.fusions), words=4),
         ]
+    if not board.overlap and all(score.task != "overlap" for score in board.scores):
+        told.append(
+            "What of these texts training read is measured where its corpus is named: --corpus."
+        )
     return [*told, *overlap_tables(board.overlap)]
 
 

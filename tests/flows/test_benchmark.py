@@ -203,6 +203,7 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path,
     assert line in " ".join(said.split())
     assert line in (written(board, tmp_path / "out") / "page.html").read_text("utf-8")
     assert "STS-B-retrieval, P@10" not in said
+    assert "measured where its corpus is named: --corpus" in " ".join(said.split())
 
 
 def test_a_second_run_runs_no_body_and_gives_the_same(files: Path, board: Scoreboard):
@@ -413,6 +414,7 @@ def test_a_corpus_gives_halves_and_overlaps(files: Path, tmp_path: Path, capsys)
     ):
         assert all(text in said and text in page for line in lines for text in line)
     assert all(HALVES[False] in text for text in (said, page)), "too few are held out"
+    assert "--corpus" not in said
 
 
 def test_a_duel_tells_what_the_training_corpus_has_of_its_tasks(
