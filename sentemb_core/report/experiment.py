@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 from pydantic import Field
 
 from sentemb_core.report.drawing import BLUE, HUES, MUTED, VERMILLION, drawable, house_style
@@ -141,3 +141,4 @@ def _marks(axes: Axes, marks: Sequence[Mark], arms: Sequence[str], *, named: boo
     axes.set_yticks(range(len(arms)), labels)
     axes.set_ylim(len(arms) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))  # more have labels that touch

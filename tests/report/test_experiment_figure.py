@@ -81,3 +81,10 @@ def test_without_an_axis_every_arm_has_a_line_and_every_seed_a_dot():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["simcse", "bce"]
     dots = [line for line in axes.get_lines() if line.get_marker() == "o"]
     assert [len(line.get_xdata()) for line in dots] == [3, 1]
+
+
+def test_few_numbers_stand_below_a_panel_so_that_none_touch():
+    marks = [mark("declutr", None, 0.6818, 0.7178), mark("simcse", None, 0.7)]
+    (axes,) = experiment_figure(marks, "t", None).axes
+    low, high = axes.get_xlim()
+    assert 2 < len([tick for tick in axes.get_xticks() if low <= tick <= high]) < 7
