@@ -80,6 +80,11 @@ def halves_lines(diagnoses: Mapping[str, ArtifactRef]) -> list[str]:
     return [HALVES[told] for told in (True, False) if told in held_out]
 
 
+def further_lines(cells: Sequence[ScoreCell]) -> list[str]:
+    """What stands beneath the main measures."""
+    return [*subset_lines(cells), *precision_lines(cells), *few_lines(cells)]
+
+
 def subset_lines(cells: Sequence[ScoreCell]) -> list[str]:
     """SentEval's own settings beside `all`, a line for each STS task that has subsets.
 
@@ -105,6 +110,17 @@ def precision_lines(cells: Sequence[ScoreCell]) -> list[str]:
     for cell in products:
         told[cell.task].append(f"{cell.system} {100 * cell.measures['P@10']:.1f}")
     return [f"{task}, P@10: {'; '.join(values)}" for task, values in told.items()]
+
+
+def few_lines(cells: Sequence[ScoreCell]) -> list[str]:
+    """Tasks so small that a bootstrap of them knows nothing of other queries."""
+    from sentemb_core.evaluation.bootstrap import FEWEST
+
+    units = {cell.task: cell.units for cell in cells if cell.units < FEWEST}
+    return [
+        f"{task}: {counted(number, 'unit')}, fewer than {FEWEST}, so that its intervals say nothing"
+        for task, number in units.items()
+    ]
 
 
 def fusion_lines(fusions: Mapping[str, Mapping[str, ArtifactRef]]) -> Lines:

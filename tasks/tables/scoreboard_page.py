@@ -22,12 +22,11 @@ from tasks.tables.scoreboard import (
 from tasks.tables.scoreboard_lines import (
     TITLES,
     diagnosis_lines,
+    further_lines,
     fusion_lines,
     halves_lines,
     lead_told,
     overlap_lines,
-    precision_lines,
-    subset_lines,
     with_interval,
 )
 
@@ -95,7 +94,7 @@ def group_panel(board: Scoreboard, cells: Sequence[ScoreCell], group: Group) -> 
         rows.append(["average", "", *shown, *lead(average_name(group, names))])
     return Panel(
         TITLES[group],
-        [*subset_lines(own), *precision_lines(own)],
+        further_lines(own),
         head=[
             "task",
             "measure",

@@ -35,13 +35,12 @@ from tasks.tables.scoreboard_lines import (
     TITLES,
     Lines,
     diagnosis_lines,
+    further_lines,
     fusion_lines,
     halves_lines,
     leads_told,
     overlap_lines,
     points_of,
-    precision_lines,
-    subset_lines,
 )
 from tasks.tables.scoreboard_page import write_page
 
@@ -250,7 +249,7 @@ def scoreboard_tables(board: Scoreboard) -> "list[Table | Text | str]":
         scores_table(board, cells),
         *leads_told(board.leads),
         *averages_notes(board, cells),
-        *(Text(line, style="dim") for line in [*subset_lines(cells), *precision_lines(cells)]),
+        *(Text(line, style="dim") for line in further_lines(cells)),
         *models_told(board.models, board.encoders),
         lengths_note(board.encoders),
         *bm25_note(board.fixed, fields_of(board.tasks)),

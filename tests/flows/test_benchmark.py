@@ -203,6 +203,9 @@ def test_scores_of_several_measures_have_no_average(files: Path, tmp_path: Path,
     assert line in " ".join(said.split())
     assert line in (written(board, tmp_path / "out") / "page.html").read_text("utf-8")
     assert "STS-B-retrieval, P@10" not in said
+    few = {one.task: one.units for one in cells}
+    assert few == {"STS-B-retrieval": 2, "Abt-Buy": 2}
+    assert "Abt-Buy: 2 units, fewer than 6, so that its intervals say nothing" in said
     assert "measured where its corpus is named: --corpus" in " ".join(said.split())
 
 
