@@ -107,12 +107,20 @@ def duel_tables(duel: Duel) -> "list[Table | str]":
         terminal_table(head, lines, range(2, 7), folded=True),
         *absences(duel.tasks, duel.scores),
         *left_out(duel),
-        *([conclusion(rows, duel.tasks, first, second)] if rows else []),
+        *([ending(duel, rows)] if rows else []),
         *models_told(duel.models, duel.encoders),
         *filter(None, [lengths_note(duel.encoders)]),
         *bm25_note(duel.models.keys() - duel.encoders.keys(), fields_of(duel.tasks)),
         *overlap_tables(duel.overlap),
     ]
+
+
+def ending(duel: Duel, rows: "list[Comparison]") -> str:
+    """What the whole comes to; of one encoder under two names, that it is one."""
+    first, second = duel.models
+    if len({encoder.digest for encoder in duel.encoders.values()}) < len(duel.encoders):
+        return f"{first} and {second} are one encoder."
+    return conclusion(rows, duel.tasks, first, second)
 
 
 def conclusion(found: "list[Comparison]", tasks: list[Placed], first: str, second: str) -> str:

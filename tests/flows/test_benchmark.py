@@ -580,13 +580,18 @@ def test_a_name_is_shown_as_it_is(files: Path, tmp_path: Path, capsys):
     board = board_of(asked(files, models=models, tasks=["sts12"]))
     assert "[bold]x" in shown(capsys, *scoreboard_tables(board))
     duel = duel_of(asked(files, models=models, tasks=["sts12"]))
-    assert "[bold]x" in shown(capsys, *duel_tables(duel))
+    said = shown(capsys, *duel_tables(duel))
+    assert "[bold]x" in said
+    assert "would look real" in said
 
 
-def test_differences_are_paired_and_an_encoder_equals_itself(files: Path, tmp_path: Path):
-    same = write_encoder(tmp_path / "copy", seed=0)
-    rows = duel_of(asked(files, models=[str(files / "one"), same])).rows
-    found = [comparison_of(ref) for ref in rows]
+def test_differences_are_paired_and_an_encoder_equals_itself(files: Path, tmp_path: Path, capsys):
+    same = shutil.copytree(files / "one", tmp_path / "copy")
+    duel = duel_of(asked(files, models=[str(files / "one"), str(same)]))
+    said = shown(capsys, *duel_tables(duel))
+    assert "one and copy are one encoder." in " ".join(said.split())
+    assert "would look real" not in said
+    found = [comparison_of(ref) for ref in duel.rows]
     assert [row.task for row in found] == ["Cranfield", "STS12", "STS-B-dev", "tree_depth"]
     assert {(row.difference, row.verdict) for row in found} == {(0.0, "undecided")}
 
