@@ -517,7 +517,7 @@ def test_a_command_begins_with_a_registered_encoder(worse, capsys):
     assert two.annotator is not None
     assert two.annotator.name == version
     assert call("run", file, "--encoder", "models:/nothing@champion", "--dry-run") == 2
-    assert "tiny with versions" in capsys.readouterr().err
+    assert "models:/nothing@champion; known: tiny." in capsys.readouterr().err
 
 
 def test_a_papers_table_begins_with_a_registered_encoder_and_keeps_its_version(worse, tmp_path):

@@ -43,7 +43,7 @@ def cells(*models: str, **measures: str) -> list[ScoreCell]:
             low=0,
             high=1,
             units=9,
-            measures={},
+            measures={"P@10": 0.1},
         )
         for task, measure in measures.items()
         for place, model in enumerate(models)
