@@ -140,10 +140,10 @@ def evaluate(
         told = {label: row.model_dump() for label, row in found.systems.items()}
         console.emit({**told, "recall_at_5_less_bm25": asdict(found.lead)})
     else:
-        from sentemb_core.report.terminal import lead_told, scores_table
+        from sentemb_core.report.terminal import less_bm25_told, scores_table
 
         table = scores_table(found.kind, found.systems)
-        console.show(table, lead_told(found.kind, found.lead))
+        console.show(table, less_bm25_told(found.kind, found.lead))
     return 0
 
 

@@ -55,6 +55,11 @@ def change(value: float) -> str:
     return ("+" if value >= 0 else "") + decimal(value)
 
 
+def sure_change(low: float, mean: float, high: float) -> str:
+    """A difference and where it lies."""
+    return f"{change(mean)} ({change(low)} to {change(high)} with 95 % confidence)"
+
+
 def letters(index: int) -> str:
     """0 as A, 25 as Z, 26 as AA: names of clusters."""
     first, last = divmod(index, 26)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sentemb_core.formats import change, counted
+from sentemb_core.formats import counted, sure_change
 from sentemb_core.types import ArtifactRef
 from tasks.publish import Outcome, compared
 from tasks.rows import SelfTraining
@@ -82,8 +82,7 @@ def interval_words(one: ArtifactRef, other: ArtifactRef) -> str:
     if one == other:
         return ""
     gain = paired_difference(hits_at_5(one), hits_at_5(other), 0)
-    low, mean, high = map(change, (gain.low, gain.mean, gain.high))
-    return f" ({mean}; {low} to {high} with 95 % confidence)"
+    return f", {sure_change(gain.low, gain.mean, gain.high)}"
 
 
 def notes_of(training: SelfTraining, seed: int) -> list[str]:
@@ -115,8 +114,7 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     return [
         f"{worth}: {chosen.label} reaches R@5 {hits[0].mean():.3f} "
         f"on the test split, its control, {what}, {hits[1].mean():.3f}; a difference of "
-        f"{change(gain.mean)} ({change(gain.low)} to {change(gain.high)} with 95 % confidence)"
-        f"{meaning}."
+        f"{sure_change(gain.low, gain.mean, gain.high)}{meaning}."
     ]
 
 

@@ -13,6 +13,7 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.encoder import encoder_scorers
+from sentemb_core.evaluation.metrics import recall
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
 from sentemb_core.evaluation.texts import benchmark_texts
@@ -67,10 +68,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
         ranks = {
             label: rank_benchmark(benchmark, scorers, "test") for label, scorers in systems.items()
         }
-        hits = (
-            (ranks[label].document_to_counterpart.rank <= 5).astype(np.float64)
-            for label in (OWN, WORDS)
-        )
+        hits = (recall(ranks[label].document_to_counterpart, 5) for label in (OWN, WORDS))
         return FolderScores(
             kind=benchmark.kind,
             systems={label: found.scores() for label, found in ranks.items()},

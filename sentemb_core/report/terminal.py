@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.table import Column, Table
 
 from sentemb_core import console
-from sentemb_core.formats import change
+from sentemb_core.formats import sure_change
 from sentemb_core.methods.listing import LISTING, UNTRAINED
 
 if TYPE_CHECKING:
@@ -61,13 +61,12 @@ def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table
     return console.terminal_table(head, rows)
 
 
-def lead_told(kind: "Kind", lead: "Difference") -> str:
+def less_bm25_told(kind: "Kind", lead: "Difference") -> str:
     """Whether the encoder finds more than words do, and how surely."""
     from sentemb_core.corpus.benchmark import SIDES
 
-    low, mean, high = map(change, (lead.low, lead.mean, lead.high))
-    ways = " to ".join(SIDES[kind])
-    return f"R@5, {ways}: this encoder less BM25 {mean} ({low} to {high} with 95 % confidence)."
+    gain = sure_change(lead.low, lead.mean, lead.high)
+    return f"R@5, {' to '.join(SIDES[kind])}: this encoder less BM25 {gain}."
 
 
 def methods_table(presets: Mapping[str, Sequence[str]]) -> Table:

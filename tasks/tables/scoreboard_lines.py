@@ -91,25 +91,23 @@ def subset_lines(cells: Sequence[ScoreCell]) -> list[str]:
     Without any, both are `all` itself.
     """
     sts = [cell for cell in cells if cell.group == "sts"]
-    having = [cell.task for cell in sts if cell.measures["mean"] != cell.value]
-    lines: list[str] = []
-    for task in dict.fromkeys(having):
-        told = "; ".join(
-            f"{cell.system} {100 * cell.measures['mean']:.1f}, {100 * cell.measures['wmean']:.1f}"
-            for cell in sts
-            if cell.task == task
-        )
-        lines.append(f"{task}, mean and weighted mean over its subsets: {told}")
-    return lines
+    having = {cell.task for cell in sts if cell.measures["mean"] != cell.value}
+    of_subsets = [cell for cell in sts if cell.task in having]
+    return lines_of(of_subsets, "mean and weighted mean over its subsets", "mean", "wmean")
 
 
 def precision_lines(cells: Sequence[ScoreCell]) -> list[str]:
     """P@10 beside the capped recall, a line for each product set (seed 002 judges by both)."""
-    products = [cell for cell in cells if cell.measure == "R_cap@10"]
-    told = {task: [] for task in dict.fromkeys(cell.task for cell in products)}
-    for cell in products:
-        told[cell.task].append(f"{cell.system} {100 * cell.measures['P@10']:.1f}")
-    return [f"{task}, P@10: {'; '.join(values)}" for task, values in told.items()]
+    return lines_of([cell for cell in cells if cell.measure == "R_cap@10"], "P@10", "P@10")
+
+
+def lines_of(cells: Sequence[ScoreCell], called: str, *measures: str) -> list[str]:
+    """A line for each task: every system with these measures."""
+    told: dict[str, list[str]] = {}
+    for cell in cells:
+        numbers = ", ".join(f"{100 * cell.measures[name]:.1f}" for name in measures)
+        told.setdefault(cell.task, []).append(f"{cell.system} {numbers}")
+    return [f"{task}, {called}: {'; '.join(values)}" for task, values in told.items()]
 
 
 def few_lines(cells: Sequence[ScoreCell]) -> list[str]:

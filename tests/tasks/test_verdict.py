@@ -38,8 +38,8 @@ NOT_GROWN = "No round grew over it: what is returned did not learn from self-ann
 def test_the_verdict_names_splits_and_a_better_bm25(monkeypatch: pytest.MonkeyPatch):
     assert said(2, monkeypatch).replace("\N{MINUS SIGN}", "-") == (
         "Round 1 is the best of 3 encoders (R@5 0.510 on the validation split). On the test "
-        "split, never decided on, R@5 was 0.200 at the start and is 0.500 now (+0.300; +0.272 to "
-        "+0.328 with 95 % confidence), below BM25's 0.899 (-0.399; -0.429 to -0.369 with 95 % "
+        "split, never decided on, R@5 was 0.200 at the start and is 0.500 now, +0.300 (+0.272 to "
+        "+0.328 with 95 % confidence), below BM25's 0.899, -0.399 (-0.429 to -0.369 with 95 % "
         "confidence)."
     )
     assert "BM25" not in said(2, monkeypatch, bm25=0.5)
