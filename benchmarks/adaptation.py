@@ -23,9 +23,9 @@ from benchmarks.main_job import CORPORA, RESULTS, outcome_of, recalls_of
 from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.evaluation.scores import read_ranks
 from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import artifact_path
 from tasks.publish import Outcome
-from tasks.rows import Row
-from tasks.storing import opened
+from tasks.rows import EncoderResult
 from tasks.tables.markdown import across, markdown_table, write_between_marks
 
 WHOLE = ["blog", "sessions", "reuters", "arxiv"]
@@ -108,7 +108,7 @@ def made_by(corpus: str, way: str, n: int, seed: int) -> Outcome:
     return outcome_of(f"{common(corpus, seed)} {WAYS[way].typed(n)}")
 
 
-def row_of(outcome: Outcome, way: str) -> Row:
+def row_of(outcome: Outcome, way: str) -> EncoderResult:
     """What the way made: the best of its encoders, and the last where none beats the start."""
     made = outcome.training.rows[1:]
     if label := WAYS[way].row:
@@ -193,7 +193,7 @@ def gain(made: Sequence[ArtifactRef], start: ArtifactRef, k: int) -> str:
 
 def hits(scores: ArtifactRef, k: int) -> Float64[np.ndarray, " documents"]:
     """Whether each document of the test split finds its counterpart among the first k."""
-    return (read_ranks(opened(scores), "test") <= k).astype(np.float64)
+    return (read_ranks(artifact_path(scores), "test") <= k).astype(np.float64)
 
 
 def cells(scores: Sequence[list[float]]) -> list[str]:

@@ -1,6 +1,6 @@
 """Clusters of documents, ours against networkx: documents per CPU-second, labels checked equal.
 
-Run with `python benchmarks/annotate.py`. Peers: Eq. 2 and 3 of seed 000 written out in networkx
+Run with `python benchmarks/annotate.py`. Peers: Eq. 2 and 3 of mutual written out in networkx
 (`tests/networks.py`), and what a practised user writes, networkx on similarities from numpy.
 Synthetic documents: lengths log-normal around 29 sentences, 384 dimensions; one thread.
 """

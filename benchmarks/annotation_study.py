@@ -41,12 +41,12 @@ from benchmarks.annotation_variants import (
 from benchmarks.intervals import told_difference
 from benchmarks.main_job import RESULTS
 from flows.presets import preset
-from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder

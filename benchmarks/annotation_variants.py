@@ -14,6 +14,7 @@ from scipy import sparse
 from torch import Tensor
 
 from sentemb_core.annotation.related import SAMPLE, united
+from sentemb_core.config.methods import CONPONO
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.components import clusters
@@ -27,7 +28,6 @@ from sentemb_core.idc.relatedness import (
     strangers,
 )
 from sentemb_core.idc.similarity import neighbours
-from sentemb_core.method_settings import CONPONO
 from sentemb_core.methods.conpono import conpono
 from sentemb_core.methods.contrast import loss_of_choice
 from sentemb_core.methods.method import CrossSampleTerm, Learner, Method
@@ -99,7 +99,7 @@ def of_edges(edges: Edges) -> PairTable:
 
 
 def of_clusters(seen: Seen, edges: Edges, max_partners: int | None = None) -> PairTable:
-    """All pairs inside connected components (seed 000, Eq. 4)."""
+    """All pairs inside connected components (mutual, Eq. 4)."""
     labels = clusters(edges, seen.corpus.offsets)
     made = cluster_pairs(labels, seen.corpus.offsets, max_partners=max_partners)
     return PairTable(*(np.concatenate(side) for side in zip(*made, strict=True)))

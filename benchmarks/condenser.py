@@ -19,14 +19,14 @@ from flows.steps import documents_of
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.store.objects import Store
 from tasks.corpus import tokenise_sentences
+from tasks.execution import without_prefect
 from tasks.tables.markdown import markdown_table, write_between_marks
 from tasks.validate import language_of, measure_language
-from tasks.walking import without_prefect
 
 
 def losses(data: str) -> MaskedLanguage:
     """Of the base of the preset `small`, which is trained first where it is not cached."""
-    asked = Reproduction(experiment="s001.t4", data=data)
+    asked = Reproduction(experiment="infocse.t4", data=data)
     with without_prefect(Store.default()):
         base = base_of(asked)
         documents = documents_of(asked.corpus(asked.budget.base.corpus))

@@ -22,7 +22,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.promises import kept
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import (
     TOKEN_BUDGET,
     autocast,

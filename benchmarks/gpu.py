@@ -24,7 +24,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from benchmarks.encode import real_sentences
 from benchmarks.promises import kept
 from benchmarks.training import tokenised, trained
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.config.run import EncoderConfig, TrainingConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import batching
 from sentemb_core.encoder.batching import encode

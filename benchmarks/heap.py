@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pyarrow.parquet as pq
 
 from benchmarks.training import DATA, tokenised, trained
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.config.run import EncoderConfig, TrainingConfig
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.heap import warm_heap
 

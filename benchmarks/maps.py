@@ -29,7 +29,7 @@ from benchmarks.annotation_study import (
 )
 from benchmarks.main_job import RESULTS
 from flows.method_table import STS
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder

@@ -22,11 +22,11 @@ from benchmarks.main_job import RESULTS
 from flows.environment import prepare
 from flows.method_cells import block_of
 from flows.method_table import STS, MethodTable, Start
+from sentemb_core.config.experiments import Train
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.encoder.padding import padded
 from sentemb_core.evaluation.sts import StsPairs, cosines, read_sts, similarities, spearman
-from sentemb_core.experiments import Train
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, Method, Reader
 from sentemb_core.pairs.documents import Tokens
@@ -34,9 +34,9 @@ from sentemb_core.store.objects import Store
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.training.parts import corpus_sampler
 from sentemb_core.views.batch import Draw
-from tasks.storing import opened
+from tasks.artifact_files import artifact_path
+from tasks.execution import without_prefect
 from tasks.tables.markdown import across, markdown_table, write_between_marks
-from tasks.walking import without_prefect
 
 OWN = {"sncse": ("anchor", "at [MASK] in its prompt"), "is_bert": ("tokens", "by its convolutions")}
 """Method -> the view that its own vector reads, and how that is told."""
@@ -102,11 +102,11 @@ def scores(data: str, start: Start, seed: int) -> Iterator[tuple[str, tuple[floa
         table = MethodTable(data=data, corpora=("plain_sentences",), methods=(row,))
         config = table.training_of(Train(method=table.method_of(row)), start, seed)
         block = block_of(table, "plain_sentences", start, seed)
-        encoder = load_encoder(opened(block.start))
+        encoder = load_encoder(artifact_path(block.start))
         method = method_for(config.method, encoder)
         learner = learner_of(method, encoder, seed)
         before = [correlations(learner, method, view, pairs) for pairs in judges]
-        sampler = corpus_sampler(config, method, TokenCorpus.open(opened(block.sentences)))
+        sampler = corpus_sampler(config, method, TokenCorpus.open(artifact_path(block.sentences)))
         with tempfile.TemporaryDirectory() as work:
             train(learner, method, sampler, config, Path(work))
         after = [correlations(learner, method, view, pairs) for pairs in judges]

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from flows.demo import SAMPLE, WAYS
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC
 
 ROOT = Path(__file__).parents[1]
 DAY = 24 * 3600.0

@@ -36,27 +36,27 @@ from sentemb_core.annotation.graph import write_edges, write_graph, write_graph_
 from sentemb_core.annotation.kmeans import write_kmeans_clusters
 from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.annotation.stored import StoredAnnotation
-from sentemb_core.configs import (
+from sentemb_core.config.run import (
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
     TrainingConfig,
     ValidationConfig,
 )
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.table import vocabulary_texts
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder
+from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 from sentemb_core.evaluation.scores import write_scores
 from sentemb_core.evaluation.texts import benchmark_texts
-from sentemb_core.evaluation.words import bm25_scorers
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.report.collect import report_of
 from sentemb_core.report.data import RunReport

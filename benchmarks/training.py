@@ -29,11 +29,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.promises import kept
-from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import write_benchmark
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import write_benchmark
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder

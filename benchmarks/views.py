@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.promises import kept
 from benchmarks.training import DATA, tokenised
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.config.run import EncoderConfig, TrainingConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder

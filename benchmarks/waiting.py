@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.training import tokenised, trained
-from sentemb_core.configs import EncoderConfig, TrainingConfig
+from sentemb_core.config.run import EncoderConfig, TrainingConfig
 from sentemb_core.encoder.start import start_encoder
 
 WAITS = {

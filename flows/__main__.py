@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from flows.command_line.run_options import RUN, UNCHANGED, Config, Overrides, RunOptions
-from flows.command_line.suite_options import THE_USUAL, SuiteOptions
-from flows.command_line.table_options import AS_THE_TABLE_SAYS, TableOptions
+from flows.cli.run_options import RUN, UNCHANGED, Config, Overrides, RunOptions
+from flows.cli.suite_options import THE_USUAL, SuiteOptions
+from flows.cli.table_options import AS_THE_TABLE_SAYS, TableOptions
 from sentemb_core import console
 from sentemb_core.options import (
     CORPUS,
@@ -60,7 +60,7 @@ def demo(
     json: Json = False,
 ) -> int:
     """Both ways to begin, on a fixed sample of the shipped corpus: one table and two reports."""
-    from flows.command_line.commands import demo_command
+    from flows.cli.commands import demo_command
 
     return demo_command(only, dry_run=dry_run, as_json=json)
 
@@ -77,7 +77,7 @@ def run(
     json: Json = False,
 ) -> int:
     """Self-train on your documents: annotate, train, validate, until validation stops growing."""
-    from flows.command_line.commands import train_command
+    from flows.cli.commands import train_command
 
     return train_command(
         config, source, corpus.given(), vars(options), set_ or [], dry_run=dry_run, as_json=json
@@ -96,7 +96,7 @@ def settings(
     json: Json = False,
 ) -> int:
     """Every setting of a run: its path for --set, its default, what it means."""
-    from flows.command_line.setting_table import settings_command
+    from flows.cli.setting_table import settings_command
 
     return settings_command(path, method, json)
 
@@ -106,7 +106,7 @@ def reproduce(
     table: Annotated[
         str,
         Parameter(
-            help="A table or figure of a paper by its id (s000.t1; `list` tells all). "
+            help="A table or figure of a paper by its id (mutual.t1; `list` tells all). "
             "methods-small: every method in cells of equal budget. few-shot: some methods, each "
             "fine-tuned on several numbers of labels, and their curves."
         ),
@@ -121,7 +121,7 @@ def reproduce(
     json: Json = False,
 ) -> int:
     """A table of the papers from our runs, each cell cached; repeat the command to go on."""
-    from flows.command_line.table_commands import list_experiments, reproduce_command
+    from flows.cli.table_commands import list_experiments, reproduce_command
 
     if table == "list":
         return list_experiments(vars(options) | {"markdown": markdown}, json)
@@ -148,7 +148,7 @@ def benchmark(
     json: Json = False,
 ) -> int:
     """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
-    from flows.command_line.benchmark_commands import benchmark_command, corpus_named
+    from flows.cli.benchmark_commands import benchmark_command, corpus_named
 
     given = vars(options) | {"models": models, "fusion": fusion, "out": out}
     source = corpus_named(corpus_file, corpus.given())
@@ -166,7 +166,7 @@ def compare(
     json: Json = False,
 ) -> int:
     """Say which differences of two models are real: a paired bootstrap on every task."""
-    from flows.command_line.benchmark_commands import compare_command, corpus_named
+    from flows.cli.benchmark_commands import compare_command, corpus_named
 
     given = vars(options) | {"models": [first, second]}
     return compare_command(given, corpus_named(corpus_file, corpus.given()), as_json=json)
@@ -181,7 +181,7 @@ def resume(
     json: Json = False,
 ) -> int:
     """Go on with a run that was interrupted."""
-    from flows.command_line.commands import resume_command
+    from flows.cli.commands import resume_command
 
     return resume_command(run, json)
 
@@ -189,7 +189,7 @@ def resume(
 @app.command
 def status(run: RunId = None, *, json: Json = False) -> int:
     """Say of each stage of a run whether it would hit the cache, run, or wait, and why."""
-    from flows.command_line.commands import status_command
+    from flows.cli.commands import status_command
 
     return status_command(run, json)
 
@@ -201,7 +201,7 @@ def lineage(
     json: Json = False,
 ) -> int:
     """Walk from a model back to corpus, code and parameters."""
-    from flows.command_line.store_commands import lineage_command
+    from flows.cli.store_commands import lineage_command
 
     return lineage_command(model, json)
 
@@ -209,7 +209,7 @@ def lineage(
 @app.command
 def report(run: FinishedId = None, *, json: Json = False) -> int:
     """Write the report of a finished run anew from the store, and print where it is."""
-    from flows.command_line.store_commands import report_command
+    from flows.cli.store_commands import report_command
 
     return report_command(run, json)
 
@@ -217,7 +217,7 @@ def report(run: FinishedId = None, *, json: Json = False) -> int:
 @app.command
 def register(run: FinishedId = None, *, json: Json = False) -> int:
     """Register a run's best encoder; a second time changes nothing."""
-    from flows.command_line.store_commands import register_command
+    from flows.cli.store_commands import register_command
 
     return register_command(run, json)
 
@@ -225,7 +225,7 @@ def register(run: FinishedId = None, *, json: Json = False) -> int:
 @app.command
 def promote(run: FinishedId = None, *, json: Json = False) -> int:
     """Ask the gate: champion if the run's encoder beats the champion, else challenger (exit 4)."""
-    from flows.command_line.store_commands import promote_command
+    from flows.cli.store_commands import promote_command
 
     return promote_command(run, json)
 
@@ -242,9 +242,9 @@ def encode(
     json: Json = False,
 ) -> int:
     """Encode a corpus with a registered model, or with any other, into a Parquet file."""
-    from flows.command_line.store_commands import named
+    from flows.cli.store_commands import named
     from sentemb_core import cli
-    from sentemb_core.places import require_free
+    from sentemb_core.cli_arguments import require_free
 
     require_free(source, out, overwrite=overwrite)
     return cli.encode(
@@ -263,9 +263,9 @@ def search(
     json: Json = False,
 ) -> int:
     """Find the documents nearest to a query, in a corpus or in what `encode` wrote of it."""
-    from flows.command_line.store_commands import named
+    from flows.cli.store_commands import named
     from sentemb_core import cli
-    from sentemb_core.places import require_order
+    from sentemb_core.cli_arguments import require_order
 
     require_order("QUERY SOURCE", query, source)
     return cli.search(named(model), query, source, top=top, corpus=corpus, json=json)
@@ -285,7 +285,7 @@ def canary(
 
     For an index nothing is encoded, and no encoder loaded, unless it has none of those sentences.
     """
-    from flows.command_line.store_commands import canary_command
+    from flows.cli.store_commands import canary_command
 
     return canary_command(index, model, json)
 
@@ -293,7 +293,7 @@ def canary(
 @app.command
 def where(model: Registered) -> int:
     """Print the verified folder of a registered model (models:/NAME@champion)."""
-    from flows.command_line.store_commands import resolved
+    from flows.cli.store_commands import resolved
 
     console.write_line(str(resolved(model)))
     return 0
@@ -315,7 +315,7 @@ def serve(
     mlflow: Annotated[bool, Parameter(negative="", help="MLflow's pages too.")] = False,
 ) -> int:
     """Prefect server, worker and the nightly schedule, on loopback."""
-    from flows.command_line.store_commands import serve_command
+    from flows.cli.store_commands import serve_command
 
     return serve_command(port, for_, mlflow)
 
@@ -323,7 +323,7 @@ def serve(
 @app.command
 def doctor(*, json: Json = False) -> int:
     """Versions, devices, disk, known-bad pins, server: what a run needs, checked."""
-    from flows.command_line.store_commands import doctor_command
+    from flows.cli.store_commands import doctor_command
 
     return doctor_command(json)
 
@@ -338,7 +338,7 @@ def gc(
     json: Json = False,
 ) -> int:
     """Remove artifacts that neither a registered model nor the last runs reach, an hour later."""
-    from flows.command_line.store_commands import gc_command
+    from flows.cli.store_commands import gc_command
 
     return gc_command(keep_runs, dry_run, json)
 
@@ -346,7 +346,7 @@ def gc(
 @app.command
 def fsck(*, json: Json = False) -> int:
     """Re-hash every artifact; quarantine what is not what its name says."""
-    from flows.command_line.store_commands import fsck_command
+    from flows.cli.store_commands import fsck_command
 
     return fsck_command(json)
 

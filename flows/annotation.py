@@ -1,6 +1,6 @@
-"""Self-annotation (seed 000, section 3.2): what an encoder finds in a corpus, stage by stage."""
+"""Self-annotation (mutual, section 3.2): what an encoder finds in a corpus, stage by stage."""
 
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.annotate import (
     add_related,

@@ -8,18 +8,18 @@ from statistics import fmean
 
 from prefect import flow
 
-from flows.attempt import attempted
 from flows.benchmark_settings import BenchmarkSettings
+from flows.contamination import overlap_with
+from flows.isolate_errors import attempted
 from flows.scoring import System, reads_vectors, result_on
-from flows.seen import overlap_with
 from flows.short_names import labelled
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
-from sentemb_core.configs import EncoderConfig
-from sentemb_core.places import is_checkpoint
+from sentemb_core.cli_arguments import is_checkpoint
+from sentemb_core.config.run import EncoderConfig
+from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
-from sentemb_core.suite import GROUPS, DocumentVector, RetrievalTask
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED,
@@ -32,10 +32,11 @@ from tasks.benchmark import (
     placed,
     result_of,
 )
-from tasks.following import recorded
+from tasks.execution import is_pending, part
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registered_encoders import resolve
+from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder
 from tasks.tables.scoreboard import (
     Lead,
@@ -47,7 +48,6 @@ from tasks.tables.scoreboard import (
 )
 from tasks.tables.scoreboard_tables import FILES, write_board
 from tasks.tracking import tracked_run
-from tasks.walking import is_pending, part
 
 log = logging.getLogger("sentemb_core.run")
 

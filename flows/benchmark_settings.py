@@ -5,9 +5,8 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from flows.short_names import labelled
-from sentemb_core.configs import CorpusConfig
-from sentemb_core.errors import UnreadableSourceError, UsageError
-from sentemb_core.suite import (
+from sentemb_core.config.run import CorpusConfig
+from sentemb_core.config.suite import (
     POSITIVES,
     SUITE,
     USUAL,
@@ -17,6 +16,7 @@ from sentemb_core.suite import (
     beir_task,
     chosen,
 )
+from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.types import Config
 
 

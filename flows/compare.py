@@ -9,11 +9,11 @@ from flows.benchmark_settings import BenchmarkSettings
 from flows.scoring import System, reads_vectors
 from flows.short_names import labelled
 from flows.steps import documents_of
+from sentemb_core.config.suite import GROUPS
 from sentemb_core.errors import UsageError
-from sentemb_core.suite import GROUPS
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import FIXED, Fixed, Placed, compare_results, placed
-from tasks.following import recorded
+from tasks.run_monitor import recorded
 from tasks.tables.duel import Duel
 from tasks.tables.scoreboard import average_name, averaged_tasks, not_run
 

@@ -6,8 +6,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from sentemb_core.configs import CorpusConfig
-from sentemb_core.experiments import Corpus
+from sentemb_core.config.experiments import Corpus
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.types import Config, Json
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from prefect import flow
 
 from flows.infocse_idc import infocse_idc
 from flows.presets import merged, preset
-from sentemb_core.configs import CorpusConfig, InfoCSEIDC
+from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
 from tasks.publish import Outcome
 from tasks.tables.run_table import fixed_rows, run_rows, scores_table

@@ -6,22 +6,22 @@ from functools import partial
 
 from prefect import flow
 
-from flows.attempt import attempted
 from flows.experiments.index import Reproduction, task_of
 from flows.experiments.judging import column_result, overlaps_with, pools_of
 from flows.experiments.learning import arm_encoder, base_of, less_than_asked, texts_of
+from flows.isolate_errors import attempted
 from flows.row_steps import minilm
 from flows.scoring import System, reads_vectors
 from flows.subflow import sub_flow
-from sentemb_core.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
+from sentemb_core.config.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.encode import word_vectors
-from tasks.following import recorded
+from tasks.execution import each_undecided
+from tasks.run_monitor import recorded
 from tasks.tables.claims import fate_of
-from tasks.tables.findings import Finding, cells_of
+from tasks.tables.findings import ArmResult, cells_of
 from tasks.tables.findings_table import FindingsTable
-from tasks.walking import each_undecided
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -46,7 +46,7 @@ def experiment(asked: Reproduction) -> FindingsTable:
     A second run computes only what is missing.
     """
     with recorded(asked.experiment, asked.model_dump(mode="json")) as record:
-        made: list[Finding] = []
+        made: list[ArmResult] = []
         base = base_of(asked)
         for found, used in record.with_uses(all_findings(asked, base)):
             trainings = [one for one in used if one.stage == "train_encoder"]
@@ -83,7 +83,7 @@ def walked(asked: Reproduction) -> None:
                 fate_of(claim, asked.what, cells_of([one for one in made if one.result]))
 
 
-def all_findings(asked: Reproduction, base: ArtifactRef) -> Iterator[list[Finding]]:
+def all_findings(asked: Reproduction, base: ArtifactRef) -> Iterator[list[ArmResult]]:
     """Seed by seed: a run that is stopped leaves whole tables of the first seeds."""
     for seed in asked.budget.seeds:
         for arm in asked.what.arms:
@@ -106,29 +106,29 @@ def knows(arm: Arm, column: Column) -> bool:
     return True
 
 
-def findings_or_error(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list[Finding]:
+def findings_or_error(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list[ArmResult]:
     """The arm's findings; one that is refused or fails says why, and the others go on."""
     found, error = attempted(errand.label, partial(arm_findings, errand, asked, base))
     return found or [
-        Finding(arm=errand.arm.label, column=one.label, seed=errand.seed, error=error)
+        ArmResult(arm=errand.arm.label, column=one.label, seed=errand.seed, error=error)
         for one in errand.columns
     ]
 
 
 @sub_flow(name="arm", flow_run_name="{errand.label}")
-def arm_findings(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list[Finding]:
+def arm_findings(errand: Errand, asked: Reproduction, base: ArtifactRef) -> list[ArmResult]:
     """Train step by step, then judge."""
     arm, seed = errand.arm, errand.seed
     system = system_of(asked, base, arm, errand.corpus, seed)
     less = less_than_asked(asked, base, arm, errand.corpus)
 
-    def finding(column: Column) -> Finding:
+    def finding(column: Column) -> ArmResult:
         """A judge that refuses is the error of its own column."""
         result, error = None, ""
         if column.judge not in OF_TRAINING:
             judge = partial(column_result, asked, base, arm, system, column, seed)
             result, error = attempted(f"{errand.label}: {column.label}", judge)
-        return Finding(
+        return ArmResult(
             arm=arm.label, column=column.label, seed=seed, result=result, less=less, error=error
         )
 

@@ -1,4 +1,4 @@
-"""Few-shot curves (seed 000, Table 2): what some labels add to what each method learnt without."""
+"""Few-shot curves (mutual, Table 2): what some labels add to what each method learnt without."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 from prefect import flow
 from pydantic import Field, field_validator
 
-from flows.attempt import attempted
 from flows.data_folder import CORPORA, Seeds, looked_for
+from flows.isolate_errors import attempted
 from flows.method_cells import (
     Block,
     Tried,
@@ -24,8 +24,8 @@ from flows.method_table import METHODS, MethodTable, Start
 from flows.presets import SMALL_EPOCHS
 from flows.row_steps import Rules, encoder_after, labels_of
 from flows.subflow import sub_flow
-from sentemb_core.configs import LabelsConfig, ValidationConfig
-from sentemb_core.experiments import Corpus, Finish, Label, SelfTrain, Step
+from sentemb_core.config.experiments import Corpus, Finish, Label, SelfTrain, Step
+from sentemb_core.config.run import LabelsConfig, ValidationConfig
 from sentemb_core.formats import counted
 from sentemb_core.types import Json
 from tasks.tables.cells import CellsTable, MethodCell

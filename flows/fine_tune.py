@@ -1,11 +1,11 @@
-"""Fine-tuning on labelled pairs (seed 000, section 3.3): documents and their counterparts."""
+"""Fine-tuning on labelled pairs (mutual, section 3.3): documents and their counterparts."""
 
 from prefect import flow
 
-from flows.steps import Watch, run_before_training, validated_row, verdict_on_rounds
+from flows.pipeline import run_pipeline
+from flows.steps import OnRow, run_before_training, validated_row, verdict_on_rounds
 from flows.subflow import sub_flow
-from flows.whole_run import whole_run
-from sentemb_core.configs import (
+from sentemb_core.config.run import (
     FineTuneRun,
     InfoCSEPlus,
     LabelsConfig,
@@ -16,7 +16,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.labels import draw_labels
 from tasks.publish import Outcome
-from tasks.rows import Labelled, Row, SelfTraining, Texts, Trained
+from tasks.rows import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.train import train_encoder
 
 
@@ -27,10 +27,10 @@ def fine_tune(config: FineTuneRun) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    return whole_run(config, fine_tuned_once)
+    return run_pipeline(config, fine_tuned_once)
 
 
-def fine_tuned_once(config: FineTuneRun, watch: Watch) -> SelfTraining:
+def fine_tuned_once(config: FineTuneRun, watch: OnRow) -> RunResult:
     """The encoder before and after fine-tuning; the better one on validation is kept."""
     run = run_before_training(config, watch)
     base = run.rows[-1]
@@ -50,12 +50,12 @@ def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:
 @sub_flow(name="fine-tuning", flow_run_name="{label}")
 def fine_tuned_row(
     label: str,
-    before: Row,
+    before: EncoderResult,
     labels: Labelled,
     training: TrainingConfig,
     texts: Texts,
     config: FineTuneRun | InfoCSEPlus,
-) -> Row:
+) -> EncoderResult:
     """The encoder of the best epoch on validation."""
     made = training_on_labels(
         labels, before.encoder, training, config.labels, texts.benchmark, texts.sentences

@@ -1,12 +1,13 @@
-"""InfoCSE with intra-document clustering (seed 000): annotate, train, validate, in rounds."""
+"""InfoCSE with intra-document clustering (mutual): annotate, train, validate, in rounds."""
 
 import logging
 
 from prefect import flow
 
 from flows.annotation import annotation_of
+from flows.pipeline import run_pipeline
 from flows.steps import (
-    Watch,
+    OnRow,
     encoder_from,
     row_after_training,
     run_before_training,
@@ -14,17 +15,16 @@ from flows.steps import (
     verdict_on_rounds,
 )
 from flows.subflow import sub_flow
-from flows.whole_run import whole_run
-from sentemb_core.configs import InfoCSEIDC, TrainingConfig
+from sentemb_core.config.methods import CONPONO, InfoCSEIDCPairs
+from sentemb_core.config.run import InfoCSEIDC, TrainingConfig
 from sentemb_core.formats import counted
-from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
 from sentemb_core.stopping import Verdict
 from tasks.corpus import tokenise_sentences
+from tasks.execution import in_plan
 from tasks.publish import Outcome
-from tasks.rows import Row, SelfTraining, Texts
+from tasks.rows import EncoderResult, RunResult, Texts
 from tasks.train import steps_of, train_encoder
 from tasks.validate import diagnose_round, recall_at_5
-from tasks.walking import in_plan
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -36,10 +36,10 @@ def infocse_idc(config: InfoCSEIDC) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    return whole_run(config, self_train)
+    return run_pipeline(config, self_train)
 
 
-def self_train(config: InfoCSEIDC, watch: Watch) -> SelfTraining:
+def self_train(config: InfoCSEIDC, watch: OnRow) -> RunResult:
     """Annotate with the current encoder, train on what it found, stop when R@5 stops growing."""
     run = run_before_training(config, watch)
     base = run.rows[-1]
@@ -56,9 +56,14 @@ def self_train(config: InfoCSEIDC, watch: Watch) -> SelfTraining:
 
 
 def self_trained(
-    base: Row, annotator: Row, texts: Texts, config: InfoCSEIDC, watch: Watch, label: str = "round"
-) -> list[Row]:
-    """The rounds from `base` on: what each finds, the next one learns (seed 000, Algorithm 1)."""
+    base: EncoderResult,
+    annotator: EncoderResult,
+    texts: Texts,
+    config: InfoCSEIDC,
+    watch: OnRow,
+    label: str = "round",
+) -> list[EncoderResult]:
+    """The rounds from `base` on: what each finds, the next one learns (mutual, Algorithm 1)."""
     rows = [base]
     while (said := verdict_on_rounds(rows, config.rounds)).go_on:
         name = f"{label} {len(rows)}"
@@ -70,7 +75,7 @@ def self_trained(
     return rows[1:]
 
 
-def tell_end(rows: list[Row], said: Verdict) -> None:
+def tell_end(rows: list[EncoderResult], said: Verdict) -> None:
     """Why no further round follows, and by which scores."""
     scores = ", ".join(f"{row.label} {recall_at_5(row.scores):.3f}" for row in rows)
     tell(
@@ -87,8 +92,8 @@ def tell(line: str) -> None:
 
 @sub_flow(name="round", flow_run_name="{label}")
 def training_round(
-    label: str, student: Row, annotator: Row, texts: Texts, config: InfoCSEIDC
-) -> Row:
+    label: str, student: EncoderResult, annotator: EncoderResult, texts: Texts, config: InfoCSEIDC
+) -> EncoderResult:
     """One round of Algorithm 1: what the annotator finds, the student learns."""
     found = annotation_of(
         annotator.encoder, annotator.sentences, config.annotation, annotator.embeddings
@@ -115,7 +120,7 @@ def training_round(
     return row.model_copy(update=told | {"annotation": found, "diagnostics": diagnostics})
 
 
-def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:
+def first_annotator(config: InfoCSEIDC, texts: Texts) -> EncoderResult | None:
     """Round 1's own annotator with its own tokens, if the config names one (erratum E12)."""
     if config.annotator is None:
         return None
@@ -126,8 +131,8 @@ def first_annotator(config: InfoCSEIDC, texts: Texts) -> Row | None:
 
 
 def controls_of(
-    rounds: list[Row], base: Row, texts: Texts, config: InfoCSEIDC, watch: Watch
-) -> list[Row]:
+    rounds: list[EncoderResult], base: EncoderResult, texts: Texts, config: InfoCSEIDC, watch: OnRow
+) -> list[EncoderResult]:
     """The same numbers of steps on plain neighbours: what more training alone is worth."""
     controls = [base]
     if config.control:
@@ -144,7 +149,7 @@ def controls_of(
     return controls[1:]
 
 
-def as_long_as(round_: Row, training: TrainingConfig) -> TrainingConfig:
+def as_long_as(round_: EncoderResult, training: TrainingConfig) -> TrainingConfig:
     """With the steps that the round took, where patience may have ended it, and none of its own."""
     if training.patience is None:
         return training

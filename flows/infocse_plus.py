@@ -1,16 +1,16 @@
-"""InfoCSE++ (seed 000, section 3.3): cycles of self-training and fine-tuning on a few labels."""
+"""InfoCSE++ (mutual, section 3.3): cycles of self-training and fine-tuning on a few labels."""
 
 from prefect import flow
 
 from flows.fine_tune import fine_tuned_row, labels_of
 from flows.infocse_idc import first_annotator, self_train, self_trained, tell
-from flows.steps import Watch, run_before_training, verdict_on_rounds
+from flows.pipeline import run_pipeline
+from flows.steps import OnRow, run_before_training, verdict_on_rounds
 from flows.subflow import sub_flow
-from flows.whole_run import whole_run
-from sentemb_core.configs import CyclesConfig, InfoCSEPlus
+from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
 from tasks.publish import Outcome
-from tasks.rows import Labelled, Row, SelfTraining, Texts
+from tasks.rows import EncoderResult, Labelled, RunResult, Texts
 from tasks.validate import recall_at_5
 
 
@@ -21,10 +21,10 @@ def infocse_plus(config: InfoCSEPlus) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    return whole_run(config, self_train_and_fine_tune)
+    return run_pipeline(config, self_train_and_fine_tune)
 
 
-def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
+def self_train_and_fine_tune(config: InfoCSEPlus, watch: OnRow) -> RunResult:
     """Cycle after cycle from the last fine-tuned encoder, until that one stops growing.
 
     What is returned is always fine-tuned. Without labels or cycles it is InfoCSE.
@@ -33,7 +33,7 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
         return self_train(config, watch)
     run = run_before_training(config, watch)
     labels = labels_of(run.texts, config)
-    base, rows, tuned = run.rows[-1], [*run.rows], list[Row]()
+    base, rows, tuned = run.rows[-1], [*run.rows], list[EncoderResult]()
     annotator = first_annotator(config, run.texts) or base
     while verdict_on_tuned(tuned, config.cycles).go_on:
         label = f"cycle {len(tuned) + 1}"
@@ -53,7 +53,7 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: Watch) -> SelfTraining:
     )
 
 
-def verdict_on_tuned(tuned: list[Row], rule: CyclesConfig) -> Verdict:
+def verdict_on_tuned(tuned: list[EncoderResult], rule: CyclesConfig) -> Verdict:
     """Whether the fine-tuned encoders still grow, and which of them is the best so far."""
     if not tuned:
         return Verdict(best=0, go_on=True, reason="")
@@ -68,13 +68,13 @@ def verdict_on_tuned(tuned: list[Row], rule: CyclesConfig) -> Verdict:
 @sub_flow(name="cycle", flow_run_name="{label}")
 def one_cycle(
     label: str,
-    base: Row,
-    annotator: Row,
+    base: EncoderResult,
+    annotator: EncoderResult,
     labels: Labelled,
     texts: Texts,
     config: InfoCSEPlus,
-    watch: Watch,
-) -> list[Row]:
+    watch: OnRow,
+) -> list[EncoderResult]:
     """The rounds of self-training, and the best of them fine-tuned."""
     rounds = self_trained(base, annotator, texts, config, watch, f"{label}, round")
     best = verdict_on_rounds([base, *rounds], config.rounds).best
@@ -86,8 +86,8 @@ def one_cycle(
 
 
 def labels_only(
-    base: Row, labels: Labelled, texts: Texts, config: InfoCSEPlus, watch: Watch
-) -> list[Row]:
+    base: EncoderResult, labels: Labelled, texts: Texts, config: InfoCSEPlus, watch: OnRow
+) -> list[EncoderResult]:
     """The same labels without any self-training: what the cycles are worth."""
     if not config.control:
         return []

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from prefect import flow
 
-from flows.attempt import attempted
+from flows.contamination import overlap_with, pools_of_titles
 from flows.data_folder import looked_for
+from flows.isolate_errors import attempted
 from flows.method_table import (
     LITERAL_BM25,
     METHODS,
@@ -22,19 +23,18 @@ from flows.method_table import (
 )
 from flows.row_steps import RowTexts, Rules, encoder_after
 from flows.scoring import System, result_on
-from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.experiments import Corpus
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import NoQueriesError
-from sentemb_core.experiments import Corpus
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, placed
 from tasks.checks import entry_of
-from tasks.corpus import check_company, draw_benchmark, tokenise_sentences
+from tasks.corpus import draw_benchmark, require_multi_sentence, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
-from tasks.following import recorded
+from tasks.run_monitor import recorded
 from tasks.segments import tell_segmented
 from tasks.tables.cells import CellsTable, MethodCell
 from tasks.validate import (
@@ -249,7 +249,7 @@ def trained_cell(
     """Train and judge."""
     method, steps = table.method_of(cell.method), table.steps_of(cell.method, start)
     rules = Rules(partial(table.training_of, start=start, seed=cell.seed), cell.seed)
-    check_company(block.documents, [method])
+    require_multi_sentence(block.documents, [method])
     share = tell_segmented(method, block.sentences, block.start)
     trained = encoder_after(steps, block.start, block, rules)
     language = None

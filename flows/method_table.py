@@ -8,25 +8,25 @@ from pydantic import Field, field_validator
 
 from flows.data_folder import CORPORA, DataTable, Seeds, each_once, looked_for
 from flows.presets import labelled_preset, method_preset
-from sentemb_core.configs import (
-    AnnotationConfig,
-    CorpusConfig,
-    EncoderConfig,
-    TrainingConfig,
-    ValidationConfig,
-)
-from sentemb_core.errors import UnreadableSourceError
-from sentemb_core.experiments import Corpus, Label, SelfTrain, Step, Train, undivided
-from sentemb_core.formats import nearest
-from sentemb_core.method_presets import PRESETS, preset_of
-from sentemb_core.method_settings import (
+from sentemb_core.config.experiments import Corpus, Label, SelfTrain, Step, Train, unit_temperature
+from sentemb_core.config.methods import (
     CONPONO,
     METHOD_NAMES,
     Condenser,
     InfoCSEIDCPairs,
     MethodSettings,
 )
-from sentemb_core.suite import Task, chosen
+from sentemb_core.config.presets import PRESETS, preset_of
+from sentemb_core.config.run import (
+    AnnotationConfig,
+    CorpusConfig,
+    EncoderConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
+from sentemb_core.config.suite import Task, chosen
+from sentemb_core.errors import UnreadableSourceError
+from sentemb_core.formats import nearest
 from sentemb_core.types import Json, Map, Pooling, Similarity
 from tasks.checks import entry_of
 
@@ -77,7 +77,7 @@ ANNOTATIONS: Mapping[str, AnnotationConfig] = {
 """Rows of self-training whose positives are not found as the others' are."""
 
 SIMILARITIES: Mapping[str, Similarity] = {"infocse_idc_dot": "dot"}
-"""Rows that do not compare by the cosine: seed 000's literal Eq. 1 and 2."""
+"""Rows that do not compare by the cosine: mutual's literal Eq. 1 and 2."""
 
 POOLINGS: Mapping[str, Pooling] = {"sg_opt": "cls_before_pooler"}
 """Rows that do not pool by the mean. SG-OPT pulls a vector to the means of a frozen copy's layers,
@@ -100,7 +100,7 @@ WORDS = "word_vectors"
 RESCORED = "bm25_rescored"
 """Row of BM25's first documents, rescored by the start encoder's cosines."""
 
-LITERAL_BM25 = "bm25_seed_002"
+LITERAL_BM25 = "bm25_product_thesis"
 """Row of BM25 as the thesis prints it (erratum E25)."""
 
 OF_TITLES = (RESCORED, LITERAL_BM25)
@@ -220,7 +220,7 @@ class MethodTable(DataTable):
             case _:
                 steps = (Train(method=method),)
         steps = (*steps, *more)
-        return tuple(map(undivided, steps)) if SIMILARITIES.get(row) == "dot" else steps
+        return tuple(map(unit_temperature, steps)) if SIMILARITIES.get(row) == "dot" else steps
 
     def budget(self, start: Start) -> Json:
         """Of a row: its steps, and their batch."""
@@ -285,7 +285,7 @@ class MethodTable(DataTable):
 def self_training(
     method: InfoCSEIDCPairs, annotation: AnnotationConfig, start: Start
 ) -> tuple[Step, ...]:
-    """One round; random weights learn from neighbours in the first half of the steps (seed 000)."""
+    """One round; random weights learn from neighbours in the first half of the steps (mutual)."""
     if start == "minilm":
         return (SelfTrain(method=method, annotation=annotation),)
     return (

@@ -6,8 +6,8 @@ A table of random vectors needs a hundred times the learning rate of a pretraine
 from copy import deepcopy
 from typing import Any
 
-from sentemb_core.configs import LabelsConfig, RunConfig, TrainingConfig
-from sentemb_core.method_presets import PRESETS
+from sentemb_core.config.presets import PRESETS
+from sentemb_core.config.run import LabelsConfig, RunConfig, TrainingConfig
 from sentemb_core.store.machine import fast_precision
 from sentemb_core.types import Json
 from tasks.checks import starts_static
@@ -32,7 +32,7 @@ STATIC: Json = {
         "threads": 1,
     },
 }
-"""From random vectors: neighbours first, since nothing can annotate yet (seed 000: CONPONO).
+"""From random vectors: neighbours first, since nothing can annotate yet (mutual: CONPONO).
 
 A third of these steps loses .03 of R@5 on the blog and .08 of R@20 on sessions; 8,000 sentences,
 as the demo's, are learnt by heart in more (RESULTS.md). One thread: a step is 15 ms of small
@@ -76,7 +76,7 @@ MOST_OF_TRANSFORMERS = 1e-3
 """Twice that of ours from random weights, and half of a table's."""
 
 SMALL_EPOCHS = LabelsConfig(epochs=10, patience=3)
-"""Of fine-tuning in tables for two CPU cores: ours, where seed 000 has at most 20 and 2."""
+"""Of fine-tuning in tables for two CPU cores: ours, where mutual has at most 20 and 2."""
 
 
 def preset(encoder: str) -> Json:
@@ -121,7 +121,7 @@ def slow_trainings(config: RunConfig) -> list[str]:
     ]
 
 
-def rash_trainings(config: RunConfig) -> list[str]:
+def high_learning_rate_warnings(config: RunConfig) -> list[str]:
     """A warning for each training whose rate is a static table's while a transformer learns."""
     if starts_static(config.encoder.name):
         return []

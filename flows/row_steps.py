@@ -7,8 +7,8 @@ from flows.annotation import annotation_of
 from flows.fine_tune import training_on_labels
 from flows.presets import SMALL_EPOCHS
 from flows.steps import encoder_from
-from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
-from sentemb_core.experiments import Finish, Label, SelfTrain, Step, Train
+from sentemb_core.config.experiments import Finish, Label, SelfTrain, Step, Train
+from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.stopping import verdict
 from sentemb_core.types import ArtifactRef, Value
 from tasks.corpus import tokenise_sentences
@@ -96,7 +96,7 @@ def annotated(step: SelfTrain, student: ArtifactRef, texts: RowTexts) -> Annotat
 
 
 def minilm() -> ArtifactRef:
-    """A supervised encoder (seed 000's SBERT), as it is."""
+    """A supervised encoder (mutual's SBERT), as it is."""
     return encoder_from(EncoderConfig(name="minilm"), None)
 
 
@@ -122,7 +122,7 @@ def labels_of(texts: RowTexts, share: float, count: int | None) -> Labelled:
 
 
 def best_of(tuned: Sequence[ArtifactRef], texts: RowTexts) -> ArtifactRef:
-    """The fine-tuned encoder of the highest R@5 on validation, the first of equals (seed 000).
+    """The fine-tuned encoder of the highest R@5 on validation, the first of equals (mutual).
 
     InfoCSE++ is asked for its best cycle, and who is held against it may fall back, too.
     """

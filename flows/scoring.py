@@ -1,6 +1,6 @@
 """A system on a task of the evaluation suite: an encoder, or a row that none is needed for."""
 
-from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
+from sentemb_core.config.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED_SEED,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flows.subflow import sub_flow
-from sentemb_core.configs import (
+from sentemb_core.config.run import (
     LEARNT,
     AnnotationConfig,
     CorpusConfig,
@@ -20,11 +20,11 @@ from sentemb_core.formats import in_words
 from sentemb_core.stopping import Verdict, verdict
 from sentemb_core.types import ArtifactRef, Map
 from tasks.checks import trainings
-from tasks.corpus import check_company, draw_benchmark, read_corpus, tokenise_sentences
+from tasks.corpus import draw_benchmark, read_corpus, require_multi_sentence, tokenise_sentences
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
 from tasks.labels import check_drawn, read_labels
 from tasks.registered_encoders import encoder_at
-from tasks.rows import Row, RowKind, SelfTraining, Texts
+from tasks.rows import EncoderResult, RowKind, RunResult, Texts
 from tasks.segments import tell_segmented
 from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
 from tasks.train import check_documents, train_encoder
@@ -36,10 +36,10 @@ from tasks.validate import (
     validate_encoder,
 )
 
-Watch = Callable[[Row], None]
+OnRow = Callable[[EncoderResult], None]
 
 
-def run_before_training(config: RunConfig, watch: Watch) -> SelfTraining:
+def run_before_training(config: RunConfig, watch: OnRow) -> RunResult:
     """A run before its own training: texts, fixed rows, the start encoder, and the initialised."""
     texts, encoder = texts_and_start(config)
     if config.initialiser and isinstance(config, MethodRun):
@@ -55,12 +55,12 @@ def run_before_training(config: RunConfig, watch: Watch) -> SelfTraining:
             row_after_training("trained", label, rows[0], config.initialiser, texts, config)
         )
         watch(rows[-1])
-    return SelfTraining(
+    return RunResult(
         texts=texts, rows=rows, controls=[], bm25=bm25, random=random, best=len(rows) - 1
     )
 
 
-def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTraining:
+def run_with_maps(run: RunResult, config: RunConfig, watch: OnRow) -> RunResult:
     """The run with its start and its best encoder behind a map, too, if it asks for one.
 
     The start shows what the map alone is worth. Validation decides which is returned; InfoCSE++,
@@ -70,7 +70,7 @@ def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTra
         return run
     chosen = run.rows[run.best]
     bases = {row.label: row for row in (run.rows[0], chosen)}
-    mapped: list[Row] = []
+    mapped: list[EncoderResult] = []
     for base in bases.values():
         label = f"{in_words(config.postprocess)} of {base.label.removeprefix('after ')}"
         mapped.append(mapped_row(label, config.postprocess, base, run.texts, config))
@@ -83,14 +83,16 @@ def run_with_maps(run: SelfTraining, config: RunConfig, watch: Watch) -> SelfTra
 
 
 @sub_flow(name="map", flow_run_name="{label}")
-def mapped_row(label: str, kind: Map, base: Row, texts: Texts, config: RunConfig) -> Row:
+def mapped_row(
+    label: str, kind: Map, base: EncoderResult, texts: Texts, config: RunConfig
+) -> EncoderResult:
     """The row of an encoder behind a map fitted on its own vectors of the corpus."""
     encoder = finished_encoder(base.encoder, base.sentences, kind, config.training.seed)
     row = validated_row("mapped", label, encoder, texts, config.annotation)
     return row.model_copy(update={"before": base.label})
 
 
-def verdict_on_rounds(rows: Sequence[Row], rule: RoundsConfig) -> Verdict:
+def verdict_on_rounds(rows: Sequence[EncoderResult], rule: RoundsConfig) -> Verdict:
     """Whether validation still grows, and which row is the best so far."""
     return verdict(
         [recall_at_5(row.scores) for row in rows],
@@ -104,7 +106,7 @@ def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
     """The corpus as sentences and tokens, its benchmark, and the start encoder."""
     documents = documents_of(config.corpus)
     learning = (config.training, *trainings(config))  # who was named, first
-    check_company(documents, [one.method for one in learning])
+    require_multi_sentence(documents, [one.method for one in learning])
     if config.labels.source:
         documents = labelled_documents(documents, config.corpus, config.labels)
     benchmark = draw_benchmark(documents, config.validation)
@@ -159,7 +161,7 @@ def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> Artifa
 
 def validated_row(
     kind: RowKind, label: str, encoder: ArtifactRef, texts: Texts, config: AnnotationConfig
-) -> Row:
+) -> EncoderResult:
     """An encoder's row; its sentence vectors serve validation now and the next annotation."""
     embeddings = (
         encode_sentences(encoder, texts.sentences, config.dtype, config.storage)
@@ -167,7 +169,7 @@ def validated_row(
         else None
     )
     scores = validate_encoder(encoder, texts.sentences, texts.benchmark, embeddings)
-    return Row(
+    return EncoderResult(
         kind=kind,
         label=label,
         encoder=encoder,
@@ -181,11 +183,11 @@ def validated_row(
 def row_after_training(
     kind: RowKind,
     label: str,
-    before: Row,
+    before: EncoderResult,
     training: TrainingConfig,
     texts: Texts,
     config: RunConfig,
-) -> Row:
+) -> EncoderResult:
     """The row of what a method that needs no annotation makes of the encoder before it."""
     tell_segmented(training.method, texts.sentences, before.encoder)
     made = train_encoder(

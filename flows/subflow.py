@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 
 from prefect import flow
 
-from tasks.walking import part, walking
+from tasks.execution import part, walking
 
 P = ParamSpec("P")
 R = TypeVar("R")

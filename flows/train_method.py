@@ -2,17 +2,17 @@
 
 from prefect import flow
 
+from flows.pipeline import run_pipeline
 from flows.steps import (
-    Watch,
+    OnRow,
     row_after_training,
     run_before_training,
     verdict_on_rounds,
 )
-from flows.whole_run import whole_run
-from sentemb_core.configs import MethodRun, RoundsConfig
-from sentemb_core.method_settings import Condenser
+from sentemb_core.config.methods import Condenser
+from sentemb_core.config.run import MethodRun, RoundsConfig
 from tasks.publish import Outcome
-from tasks.rows import SelfTraining
+from tasks.rows import RunResult
 
 
 @flow(name="train-method", flow_run_name="{config.name}")
@@ -22,10 +22,10 @@ def train_method(config: MethodRun) -> Outcome:
     Args:
         config: The whole run; every setting brings its source.
     """
-    return whole_run(config, trained_once)
+    return run_pipeline(config, trained_once)
 
 
-def trained_once(config: MethodRun, watch: Watch) -> SelfTraining:
+def trained_once(config: MethodRun, watch: OnRow) -> RunResult:
     """The encoder before and after the method; the better one on validation is kept.
 
     A Condenser stage's is kept whatever it finds: its head was what it was trained for.

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
+from sentemb_core.cli_arguments import require_free, require_places
+from sentemb_core.cli_inputs import checked_source, documents_of, opened_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted, in_words
-from sentemb_core.opening import checked_source, documents_of, opened_encoder
 from sentemb_core.options import (
     DEFAULTS,
     By,
@@ -25,7 +26,6 @@ from sentemb_core.options import (
     Source,
     Top,
 )
-from sentemb_core.places import require_free, require_places
 from sentemb_core.store.machine import keep_to_quota
 from sentemb_core.types import Map
 
@@ -131,7 +131,7 @@ def evaluate(
     """
     require_places("MODEL SOURCE", model, source)
     checked = checked_source(source, corpus)
-    from sentemb_core.configs import ValidationConfig
+    from sentemb_core.config.run import ValidationConfig
     from sentemb_core.evaluation.folder import scores_of_folder
 
     with opened_encoder(model) as encoder, documents_of(checked) as documents:
@@ -157,7 +157,7 @@ def annotate(
         int,
         Parameter(
             validator=validators.Number(gte=1),
-            help="Neighbours kept per sentence (Eq. 3 of seed 000).",
+            help="Neighbours kept per sentence (Eq. 3 of mutual).",
         ),
     ] = 1,
     mutual: Annotated[
@@ -349,7 +349,7 @@ def words(
 @app.command
 def methods(*, json: Json = False) -> int:
     """Every training method: what it is, what data it needs, its presets (`--preset`)."""
-    from sentemb_core.method_presets import PRESETS, RUN_PRESETS
+    from sentemb_core.config.presets import PRESETS, RUN_PRESETS
     from sentemb_core.methods.listing import JUDGED, LISTING
 
     presets = {

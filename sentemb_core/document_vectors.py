@@ -124,7 +124,7 @@ def place_in(rows: Any) -> Callable[[int], tuple[str, int]]:
 
 
 def of_sentences(encoder: Encoder, rows: Any, vectors: Vectors) -> Piece:
-    """Document vectors are the means of their sentences' vectors (seed 000, section 4).
+    """Document vectors are the means of their sentences' vectors (mutual, section 4).
 
     Means are normalised again for cosine, so that inner products are cosines.
     """

@@ -77,7 +77,7 @@ EDGES = pa.schema(
         pa.field("weight", pa.float32(), nullable=False),
     ]
 )
-"""Kept edges of Eq. 3 (seed 000), i < j, each once, sorted."""
+"""Kept edges of Eq. 3 (mutual), i < j, each once, sorted."""
 
 CLUSTERS = pa.schema(
     [
@@ -93,4 +93,4 @@ PAIRS = pa.schema(
         pa.field("j", pa.int64(), nullable=False),
     ]
 )
-"""Positive pairs of Eq. 4 (seed 000), each unordered pair once, i < j."""
+"""Positive pairs of Eq. 4 (mutual), each unordered pair once, i < j."""

@@ -1,8 +1,8 @@
-"""Self-annotation (seed 000, section 3.2): graph, prune, cluster, pairs."""
+"""Self-annotation (mutual, section 3.2): graph, prune, cluster, pairs."""
 
 from sentemb_core.types import ArtifactRef, Precision, Storage
-from tasks.caching import stage
-from tasks.storing import opened, written
+from tasks.artifact_files import artifact_path, new_artifact
+from tasks.stage import stage
 
 
 @stage("build_graph", version="2")
@@ -14,9 +14,9 @@ def build_graph(
     from sentemb_core.annotation.graph import write_graph
     from sentemb_core.corpus.tokens import TokenCorpus
 
-    corpus = TokenCorpus.open(opened(sentences))
-    with written("graph") as draft:
-        vectors = Embeddings(opened(embeddings))
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    with new_artifact("graph") as draft:
+        vectors = Embeddings(artifact_path(embeddings))
         write_graph(corpus, vectors, degree, draft.path, min_distance)
     return draft.ref
 
@@ -35,9 +35,9 @@ def encode_and_build_graph(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 
-    corpus = TokenCorpus.open(opened(sentences))
-    with written("graph") as draft:
-        made = load_encoder(opened(encoder))
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    with new_artifact("graph") as draft:
+        made = load_encoder(artifact_path(encoder))
         write_graph_fused(made, corpus, degree, storage, dtype, draft.path, min_distance)
     return draft.ref
 
@@ -47,8 +47,8 @@ def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
     """The edges that either end (mutual: both ends) ranks among its top K (Eq. 3)."""
     from sentemb_core.annotation.graph import write_edges
 
-    with written("edges") as draft:
-        write_edges(opened(graph), top_k, mutual, draft.path)
+    with new_artifact("edges") as draft:
+        write_edges(artifact_path(graph), top_k, mutual, draft.path)
     return draft.ref
 
 
@@ -65,10 +65,10 @@ def add_related(
     from sentemb_core.annotation.related import write_related
     from sentemb_core.corpus.tokens import TokenCorpus
 
-    corpus = TokenCorpus.open(opened(sentences))
-    with written("edges") as draft:
-        vectors = Embeddings(opened(embeddings))
-        write_related(corpus, vectors, opened(edges), seed, draft.path, min_distance)
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    with new_artifact("edges") as draft:
+        vectors = Embeddings(artifact_path(embeddings))
+        write_related(corpus, vectors, artifact_path(edges), seed, draft.path, min_distance)
     return draft.ref
 
 
@@ -78,8 +78,8 @@ def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef
     from sentemb_core.annotation.clusters import write_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
 
-    with written("clusters") as draft:
-        write_clusters(TokenCorpus.open(opened(sentences)), opened(edges), draft.path)
+    with new_artifact("clusters") as draft:
+        write_clusters(TokenCorpus.open(artifact_path(sentences)), artifact_path(edges), draft.path)
     return draft.ref
 
 
@@ -91,17 +91,17 @@ def cluster_by_kmeans(
     n_clusters: int,
     seed: int,
 ) -> ArtifactRef:
-    """The ablation of seed 000, Table 3: one global k-means over all sentences."""
+    """The ablation of mutual, Table 3: one global k-means over all sentences."""
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.kmeans import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 
-    corpus = TokenCorpus.open(opened(sentences))
-    similarity = load_encoder(opened(encoder)).similarity
-    with written("clusters") as draft:
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    similarity = load_encoder(artifact_path(encoder)).similarity
+    with new_artifact("clusters") as draft:
         write_kmeans_clusters(
-            corpus, Embeddings(opened(embeddings)), n_clusters, similarity, seed, draft.path
+            corpus, Embeddings(artifact_path(embeddings)), n_clusters, similarity, seed, draft.path
         )
     return draft.ref
 
@@ -122,8 +122,10 @@ def export_pairs(
     from sentemb_core.annotation.pairs import write_pairs
     from sentemb_core.corpus.tokens import TokenCorpus
 
-    corpus = TokenCorpus.open(opened(sentences))
-    with written("pairs") as draft:
-        alone = opened(edges) if edges else None
-        write_pairs(corpus, opened(clusters), max_partners, seed, draft.path, alone, min_distance)
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    with new_artifact("pairs") as draft:
+        alone = artifact_path(edges) if edges else None
+        write_pairs(
+            corpus, artifact_path(clusters), max_partners, seed, draft.path, alone, min_distance
+        )
     return draft.ref

@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sentemb_core.config.suite import (
+    DocumentVector,
+    ProbeTask,
+    RetrievalTask,
+    StsTask,
+    SuiteTask,
+    Task,
+)
 from sentemb_core.errors import BadDataError
 from sentemb_core.store.objects import file_digest
-from sentemb_core.suite import DocumentVector, ProbeTask, RetrievalTask, StsTask, SuiteTask, Task
 from sentemb_core.types import ArtifactRef, Value
-from tasks.caching import stage
+from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
 from tasks.sources import require_same_bytes
-from tasks.storing import kept_json, opened, told_of, written
+from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.benchmark import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import BenchmarkReport
     from sentemb_core.evaluation.comparison import Comparison
     from sentemb_core.evaluation.label_free import Diagnosis
     from sentemb_core.evaluation.overlap import Overlap
@@ -62,7 +69,7 @@ def kept_encoder(folder: str, digest: str) -> ArtifactRef:
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 
     card = Path(folder) / "README.md"
-    with written("model") as draft:
+    with new_artifact("model") as draft:
         text = card.read_text("utf-8") if card.is_file() else ""
         save_encoder(load_encoder(Path(folder)), draft.path, text, head_from=Path(folder))
         require_same_bytes([folder], [digest])
@@ -79,7 +86,7 @@ def score_similarity(
 
     pairs = read_sts(*files_of(task, folder))
     require_same_bytes(files_of(task, folder), digests)
-    found = similarities(load_encoder(opened(encoder)), pairs)
+    found = similarities(load_encoder(artifact_path(encoder)), pairs)
     return kept_result(sts_result(task.name, pairs, found))
 
 
@@ -90,8 +97,8 @@ def score_fixed_similarity(
     """How words alone, chance (drawn by the seed) and a constant order the pairs."""
     import numpy as np
 
+    from sentemb_core.evaluation.bm25_scores import word_similarities
     from sentemb_core.evaluation.sts import random_similarities, read_sts, sts_result
-    from sentemb_core.evaluation.words import word_similarities
 
     pairs = read_sts(*files_of(task, folder))
     require_same_bytes(files_of(task, folder), digests)
@@ -126,8 +133,8 @@ def encode_collection(
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
-    vectors = collection_vectors(load_encoder(opened(encoder)), collection, form)
-    with written("vectors") as draft:
+    vectors = collection_vectors(load_encoder(artifact_path(encoder)), collection, form)
+    with new_artifact("vectors") as draft:
         write_vectors(vectors, draft.path)
     return draft.ref
 
@@ -143,7 +150,7 @@ def score_retrieval(
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
-    return kept_result(retrieval_result(read_vectors(opened(vectors)), collection))
+    return kept_result(retrieval_result(read_vectors(artifact_path(vectors)), collection))
 
 
 @stage("score_fixed", version=2, ignore=("folder",), libraries=("bm25s",))
@@ -186,16 +193,16 @@ def score_transfer(
 
     examples = read_probe(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
-    return kept_result(transfer_result(load_encoder(opened(encoder)), examples))
+    return kept_result(transfer_result(load_encoder(artifact_path(encoder)), examples))
 
 
 @stage("score_case", version=1, numeric=("device",))
 def score_case(encoder: ArtifactRef) -> ArtifactRef:
-    """How an encoder groups the eight titles of seed 000's appendix D."""
+    """How an encoder groups the eight titles of mutual's appendix D."""
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.appendix_d import case_result, labels_by
 
-    return kept_result(case_result(labels_by(load_encoder(opened(encoder)))))
+    return kept_result(case_result(labels_by(load_encoder(artifact_path(encoder)))))
 
 
 @stage("diagnose_on_pairs", version=2, ignore=("file",), numeric=("device",))
@@ -207,8 +214,8 @@ def diagnose_on_pairs(encoder: ArtifactRef, digest: str, file: str) -> ArtifactR
 
     pairs = read_sts(Path(file))
     require_same_bytes([file], [digest])
-    found = pairs_diagnosis(load_encoder(opened(encoder)), pairs)
-    return kept_json("diagnosis", found.model_dump())
+    found = pairs_diagnosis(load_encoder(artifact_path(encoder)), pairs)
+    return save_json("diagnosis", found.model_dump())
 
 
 @stage("diagnose_on_halves", version=2, numeric=("device",))
@@ -217,8 +224,8 @@ def diagnose_on_halves(encoder: ArtifactRef, documents: ArtifactRef) -> Artifact
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.label_free import halves_diagnosis
 
-    found = halves_diagnosis(load_encoder(opened(encoder)), opened(documents))
-    return kept_json("diagnosis", found.model_dump())
+    found = halves_diagnosis(load_encoder(artifact_path(encoder)), artifact_path(documents))
+    return save_json("diagnosis", found.model_dump())
 
 
 @stage("measure_overlap", version=3, ignore=("folders",))
@@ -245,9 +252,9 @@ def measure_overlap(
             log.warning("What was read of %s is not known: %s", task.name, error)
     for task, folder, known in zip(tasks, folders, digests, strict=True):
         require_same_bytes(files_of(task, folder), known)
-    corpus = read_documents(opened(documents) / "documents.parquet")
+    corpus = read_documents(artifact_path(documents) / "documents.parquet")
     told = overlaps((document.sentences for document in corpus), texts)
-    return kept_json("overlap", {name: found.model_dump() for name, found in told.items()})
+    return save_json("overlap", {name: found.model_dump() for name, found in told.items()})
 
 
 @stage("compare_results", version=1)
@@ -256,9 +263,11 @@ def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> 
     from sentemb_core.evaluation.comparison import average_comparison, comparison
     from sentemb_core.evaluation.results import read_result
 
-    results = [(read_result(opened(one)), read_result(opened(other))) for one, other in pairs]
+    results = [
+        (read_result(artifact_path(one)), read_result(artifact_path(other))) for one, other in pairs
+    ]
     found = comparison(*results[0]) if len(results) == 1 else average_comparison(task, results)
-    return kept_json("comparison", found.model_dump())
+    return save_json("comparison", found.model_dump())
 
 
 def kept_result(result: "TaskResult") -> ArtifactRef:
@@ -267,7 +276,7 @@ def kept_result(result: "TaskResult") -> ArtifactRef:
     from sentemb_core.evaluation.results import write_result
 
     found = interval(result)
-    with written("result") as draft:
+    with new_artifact("result") as draft:
         write_result(result, draft.path)
         told = {"low": found.low, "high": found.high}
         (draft.path / "interval.json").write_text(json.dumps(told), encoding="utf-8")
@@ -278,21 +287,21 @@ def result_of(artifact: ArtifactRef) -> "TaskResult":
     """What a score stage wrote."""
     from sentemb_core.evaluation.results import read_result
 
-    return read_result(opened(artifact))
+    return read_result(artifact_path(artifact))
 
 
 def diagnosis_of(artifact: ArtifactRef) -> "Diagnosis":
     """What a diagnosis stage wrote."""
     from sentemb_core.evaluation.label_free import Diagnosis
 
-    return Diagnosis.model_validate(told_of(artifact, "diagnosis"))
+    return Diagnosis.model_validate(read_json(artifact, "diagnosis"))
 
 
 def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
     """What `measure_overlap` wrote."""
     from sentemb_core.evaluation.overlap import Overlap
 
-    told = told_of(artifact, "overlap")
+    told = read_json(artifact, "overlap")
     return {name: Overlap.model_validate(one) for name, one in told.items()}
 
 
@@ -308,10 +317,10 @@ def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
 
 def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, BenchmarkReport]":
     """The sizes of drawn pools."""
-    from sentemb_core.corpus.benchmark import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import BenchmarkReport
 
     return {
-        name: BenchmarkReport.model_validate(told_of(pool, "benchmark"))
+        name: BenchmarkReport.model_validate(read_json(pool, "benchmark"))
         for name, pool in pools.items()
     }
 
@@ -320,4 +329,4 @@ def comparison_of(artifact: ArtifactRef) -> "Comparison":
     """What `compare_results` wrote."""
     from sentemb_core.evaluation.comparison import Comparison
 
-    return Comparison.model_validate(told_of(artifact, "comparison"))
+    return Comparison.model_validate(read_json(artifact, "comparison"))

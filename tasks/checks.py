@@ -6,7 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import (
+from sentemb_core.cli_arguments import is_folder
+from sentemb_core.config.methods import (
+    RTDMLM,
+    Condenser,
+    DiffCSE,
+    InfoCSEAux,
+    InfoCSEIDCPairs,
+    MethodSettings,
+)
+from sentemb_core.config.run import (
     LEARNT,
     CorpusConfig,
     EncoderConfig,
@@ -20,14 +29,6 @@ from sentemb_core.encoder.names import HEAD_FILE, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
 from sentemb_core.idc.faiss_wheels import check_faiss
-from sentemb_core.method_settings import (
-    RTDMLM,
-    Condenser,
-    DiffCSE,
-    InfoCSEAux,
-    InfoCSEIDCPairs,
-    MethodSettings,
-)
 from sentemb_core.methods.listing import (
     HEADLESS,
     LEAST_CLUSTER_BATCH,
@@ -36,7 +37,6 @@ from sentemb_core.methods.listing import (
     cluster_batch_refused,
     static_refused,
 )
-from sentemb_core.places import is_folder
 from tasks.registered_encoders import located
 
 if TYPE_CHECKING:

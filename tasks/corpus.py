@@ -4,14 +4,14 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import CorpusConfig, ValidationConfig
-from sentemb_core.method_settings import ICT, MethodSettings
+from sentemb_core.config.methods import ICT, MethodSettings
+from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import stage, working_folder
+from tasks.artifact_files import artifact_path, new_artifact, read_json
 from tasks.checks import entry_of, silent
+from tasks.execution import is_pending
 from tasks.sources import require_unchanged
-from tasks.storing import opened, told_of, written
-from tasks.walking import is_pending
+from tasks.stage import stage, working_folder
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.documents import CorpusReport
@@ -31,7 +31,7 @@ def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
     with silent("sentemb_core.corpus.columns"):  # `check_corpus` has told what it guessed
         write_documents(config.model_copy(update={"source": place}), read)
     require_unchanged(place, config)
-    with written("documents") as draft:
+    with new_artifact("documents") as draft:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)
     for told in refused_rows(draft.ref):
@@ -44,17 +44,17 @@ def refused_rows(documents: ArtifactRef) -> list[str]:
     report = corpus_report(documents)
     if not report.quarantined:
         return []
-    return [f"{report.told_refused()}: {opened(documents) / 'quarantine.parquet'}"]
+    return [f"{report.told_refused()}: {artifact_path(documents) / 'quarantine.parquet'}"]
 
 
 def corpus_report(documents: ArtifactRef) -> "CorpusReport":
     """What became of every row."""
     from sentemb_core.corpus.documents import CorpusReport
 
-    return CorpusReport.model_validate(told_of(documents, "report"))
+    return CorpusReport.model_validate(read_json(documents, "report"))
 
 
-def check_company(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> None:
+def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> None:
     """Refuse (E102) documents of one sentence for a method that pairs two of them.
 
     Before the benchmark is drawn, which refuses them too where nothing else can judge: a person
@@ -81,16 +81,16 @@ def document_count(documents: ArtifactRef) -> int:
     """Usable documents of a corpus."""
     import pyarrow.parquet as pq
 
-    return pq.read_metadata(opened(documents) / "documents.parquet").num_rows
+    return pq.read_metadata(artifact_path(documents) / "documents.parquet").num_rows
 
 
 @stage("draw_benchmark", version="2")
 def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
     """The fixed pool of candidates and the three frozen splits of queries."""
-    from sentemb_core.corpus.benchmark import write_benchmark
+    from sentemb_core.corpus.validation_pool import write_benchmark
 
-    with written("benchmark") as draft:
-        write_benchmark(opened(documents) / "documents.parquet", config, draft.path)
+    with new_artifact("benchmark") as draft:
+        write_benchmark(artifact_path(documents) / "documents.parquet", config, draft.path)
     return draft.ref
 
 
@@ -102,12 +102,12 @@ def tokenise_sentences(
     from sentemb_core.corpus.tokenise import write_tokens
     from sentemb_core.encoder.checkpoint import load_encoder
 
-    reader = load_encoder(opened(encoder))
-    with written("sentences") as draft:
+    reader = load_encoder(artifact_path(encoder))
+    with new_artifact("sentences") as draft:
         write_tokens(
-            opened(documents) / "documents.parquet",
-            opened(benchmark) if benchmark else None,
-            opened(encoder) / "tokenizer.json",
+            artifact_path(documents) / "documents.parquet",
+            artifact_path(benchmark) if benchmark else None,
+            artifact_path(encoder) / "tokenizer.json",
             reader.max_length,
             draft.path,
             add_special_tokens=reader.add_special_tokens,

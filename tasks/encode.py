@@ -1,11 +1,11 @@
 """The encoder a run starts from, and sentence vectors of any encoder."""
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.formats import in_words
 from sentemb_core.types import ArtifactRef, Map, Pooling, Precision, Storage
-from tasks.caching import stage
+from tasks.artifact_files import artifact_path, new_artifact
 from tasks.sources import require_same_encoder
-from tasks.storing import opened, written
+from tasks.stage import stage
 
 
 @stage("start_encoder", version="3", ignore=("place",))
@@ -24,9 +24,9 @@ def start_encoder(
     from sentemb_core.encoder.start import given_folder
     from sentemb_core.encoder.start import start_encoder as started
 
-    texts = vocabulary_texts(opened(documents) / "documents.parquet") if documents else None
+    texts = vocabulary_texts(artifact_path(documents) / "documents.parquet") if documents else None
     encoder = started(config.model_copy(update={"name": place}), texts)
-    with written("model") as draft:
+    with new_artifact("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)
         save_encoder(encoder, draft.path, model_card(facts), head_from=given_folder(place))
         require_same_encoder(place, config, revision)
@@ -36,8 +36,8 @@ def start_encoder(
 @stage("word_vectors", version=2, libraries=("gensim",))
 def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: int) -> ArtifactRef:
     """The encoder that averages word vectors trained on the corpus, but for held-out documents."""
-    from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.table import read_documents
+    from sentemb_core.corpus.validation_pool import Benchmark
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.word_training import EPOCHS, trained_word_vectors
@@ -46,17 +46,19 @@ def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: in
 
     held_out = set[int]()
     if benchmark:
-        held_out.update(Benchmark.open(opened(benchmark)).held_out_documents.tolist())
+        held_out.update(Benchmark.open(artifact_path(benchmark)).held_out_documents.tolist())
     texts = [
         sentence
-        for number, document in enumerate(read_documents(opened(documents) / "documents.parquet"))
+        for number, document in enumerate(
+            read_documents(artifact_path(documents) / "documents.parquet")
+        )
         if number not in held_out
         for sentence in document.sentences
     ]
     with progress("word_vectors", (EPOCHS + 1) * len(texts)) as advance:
         vectors = trained_word_vectors(texts, seed, progress=advance)
     encoder = word_encoder(vectors, max_length=512)  # whole sentences
-    with written("model") as draft:
+    with new_artifact("model") as draft:
         facts = CardFacts(name="sentemb word vectors", corpus=documents.digest)
         save_encoder(encoder, draft.path, model_card(facts))
     return draft.ref
@@ -72,9 +74,11 @@ def encode_sentences(
     from sentemb_core.encoder.checkpoint import load_encoder
     from tasks.progress import progress
 
-    corpus = TokenCorpus.open(opened(sentences))
-    with written("embeddings") as draft, progress("encode_sentences", len(corpus)) as advance:
-        write_embeddings(load_encoder(opened(encoder)), corpus, draft.path, storage, dtype, advance)
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    with new_artifact("embeddings") as draft, progress("encode_sentences", len(corpus)) as advance:
+        write_embeddings(
+            load_encoder(artifact_path(encoder)), corpus, draft.path, storage, dtype, advance
+        )
     return draft.ref
 
 
@@ -85,12 +89,12 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.encoder.fit import require_pooling
 
-    made = load_encoder(opened(encoder))
+    made = load_encoder(artifact_path(encoder))
     require_pooling(made.backbone, pooling)
     made.pooling = pooling
-    with written("model") as draft:
+    with new_artifact("model") as draft:
         facts = CardFacts(name=f"sentemb, {pooling}", parent=encoder.digest)
-        save_encoder(made, draft.path, model_card(facts), head_from=opened(encoder))
+        save_encoder(made, draft.path, model_card(facts), head_from=artifact_path(encoder))
     return draft.ref
 
 
@@ -109,8 +113,8 @@ def finished_encoder(
     from sentemb_core.training.parts import some
     from tasks.progress import progress
 
-    before = load_encoder(opened(encoder))
-    corpus = some(TokenCorpus.open(opened(sentences)), seed)
+    before = load_encoder(artifact_path(encoder))
+    corpus = some(TokenCorpus.open(artifact_path(sentences)), seed)
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
     with (
         naming_documents(lambda row: corpus.place(int(seen[row]))),
@@ -119,7 +123,7 @@ def finished_encoder(
         pooled = pooled_vectors(before, corpus.tokens(seen), progress=advance)
     with progress(f"fit the {in_words(kind)}", len(seen)) as advance:
         made = behind_map(before, pooled, kind, seed=seed, progress=advance)
-    with written("model") as draft:
+    with new_artifact("model") as draft:
         facts = CardFacts(
             name=f"sentemb {in_words(kind)}", parent=encoder.digest, corpus=sentences.digest
         )

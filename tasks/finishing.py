@@ -2,20 +2,20 @@
 
 import logging
 
-from sentemb_core.configs import RunConfig
+from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import SentembError
 from tasks.artifacts import link, markdown
-from tasks.following import Following, metrics_of
-from tasks.gating import landed
+from tasks.gate import landed
 from tasks.publish import Outcome, best_encoder, stored_outcome
-from tasks.rows import SelfTraining
+from tasks.rows import RunResult
+from tasks.run_monitor import RunMonitor, metrics_of
 from tasks.run_report import report_folder, write_report_of
 from tasks.verdict import verdict_of
 
 log = logging.getLogger("sentemb_core.run")
 
 
-def published(training: SelfTraining, run: Following) -> Outcome:
+def published(training: RunResult, run: RunMonitor) -> Outcome:
     """Publish, register and report a finished loop."""
     config, run_id = run.config, run.record.run.id
     outcome = Outcome(

@@ -1,13 +1,13 @@
-"""Words and vectors together (seed 002): BM25's first texts rescored, and the fusion of ranks."""
+"""BM25 and vectors together (product_thesis): rescored BM25 results, and rank fusion."""
 
 from typing import TYPE_CHECKING
 
-from sentemb_core.suite import RetrievalTask
+from sentemb_core.config.suite import RetrievalTask
 from sentemb_core.types import ArtifactRef, Value
+from tasks.artifact_files import artifact_path, read_json, save_json
 from tasks.benchmark import files_of
-from tasks.caching import stage
 from tasks.sources import require_same_bytes
-from tasks.storing import kept_json, opened, told_of
+from tasks.stage import stage
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.collection_scores import FusedResults
@@ -64,8 +64,8 @@ def score_fusion(
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
-    found = fused_results(read_vectors(opened(vectors)), collection)
-    return kept_json("fusion", fusion_from(found).model_dump(mode="json"))
+    found = fused_results(read_vectors(artifact_path(vectors)), collection)
+    return save_json("fusion", fusion_from(found).model_dump(mode="json"))
 
 
 def fusion_from(found: "FusedResults") -> Fusion:
@@ -94,4 +94,4 @@ def fusion_from(found: "FusedResults") -> Fusion:
 
 def fusion_of(artifact: ArtifactRef) -> Fusion:
     """What `score_fusion` wrote."""
-    return Fusion.model_validate(told_of(artifact, "fusion"))
+    return Fusion.model_validate(read_json(artifact, "fusion"))

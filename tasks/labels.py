@@ -2,14 +2,14 @@
 
 import logging
 
-from sentemb_core.configs import CorpusConfig, LabelsConfig, RunConfig
+from sentemb_core.config.run import CorpusConfig, LabelsConfig, RunConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import stage
+from tasks.artifact_files import artifact_path, new_artifact
 from tasks.checks import learns_from_labels, silent
+from tasks.execution import is_pending
 from tasks.rows import Labelled
 from tasks.sources import require_unchanged
-from tasks.storing import opened, written
-from tasks.walking import is_pending
+from tasks.stage import stage
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -29,15 +29,17 @@ def read_labels(
     """
     from sentemb_core.corpus.label_files import REJECTED, write_with_labels
 
-    with written("documents") as draft:
+    with new_artifact("documents") as draft:
         read = corpus.model_copy(update={"source": corpus_place})
         named = config.model_copy(update={"source": place})
         with silent("sentemb_core.corpus.columns"):  # as where the corpus was read first
-            refused = write_with_labels(opened(documents), read, named, draft.path)
+            refused = write_with_labels(artifact_path(documents), read, named, draft.path)
         require_unchanged(corpus_place, corpus)
         require_unchanged(place, config)
     if refused:
-        log.warning("labels kept aside, with their reasons: %s", opened(draft.ref) / REJECTED)
+        log.warning(
+            "labels kept aside, with their reasons: %s", artifact_path(draft.ref) / REJECTED
+        )
     return draft.ref
 
 
@@ -50,7 +52,7 @@ def check_drawn(documents: ArtifactRef, benchmark: ArtifactRef, config: RunConfi
 
     if learns_from_labels(config) and not is_pending(benchmark):
         share, count = config.validation.label_share, config.labels.count
-        drawn_labels(opened(documents), opened(benchmark), share, count)
+        drawn_labels(artifact_path(documents), artifact_path(benchmark), share, count)
 
 
 @stage("draw_labels", version=2)
@@ -60,6 +62,8 @@ def draw_labels(
     """Labels to train on, the first by hash; none of them is judged by."""
     from sentemb_core.corpus.labels import write_labelled
 
-    with written("documents") as draft:
-        report = write_labelled(opened(documents), opened(benchmark), share, count, draft.path)
+    with new_artifact("documents") as draft:
+        report = write_labelled(
+            artifact_path(documents), artifact_path(benchmark), share, count, draft.path
+        )
     return Labelled(documents=draft.ref, count=report.labels)

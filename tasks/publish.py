@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import RunConfig
+from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.card import base_of
 from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import canonical
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.caching import stage
-from tasks.gating import Landing
-from tasks.rows import Row, SelfTraining
-from tasks.storing import opened, written
+from tasks.artifact_files import artifact_path, new_artifact
+from tasks.gate import GateOutcome
+from tasks.rows import EncoderResult, RunResult
+from tasks.stage import stage
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.card import Judged
@@ -22,17 +22,17 @@ class Outcome(Value):
     """A finished run: its id, what the loop made, the published encoder, where the report is."""
 
     run: str
-    training: SelfTraining
+    training: RunResult
     encoder: ArtifactRef
     report: str
-    landing: Landing | None
+    landing: GateOutcome | None
     timings: list[StageTiming]
 
 
 def stored_outcome(outcome: Outcome) -> ArtifactRef:
     """The outcome as an artifact, for `read_outcome`."""
     told: Json = outcome.model_dump(mode="json")
-    with written("outcome") as draft:
+    with new_artifact("outcome") as draft:
         (draft.path / "outcome.json").write_bytes(canonical(told))
     return draft.ref
 
@@ -42,10 +42,10 @@ def read_outcome(folder: Path) -> Outcome:
     return Outcome.model_validate_json((folder / "outcome.json").read_bytes())
 
 
-def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
+def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
     """The encoder that the loop chose, with a card that tells its way there."""
     *before, best = path = training.path
-    taught = Taught(
+    taught = TrainingCard(
         start=path[0].encoder,
         base=base_of(config.encoder.name),
         method=config.training.method.name,
@@ -53,7 +53,7 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
         documents=training.texts.documents,
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
     )
-    scored = Scored(
+    scored = ScoreCard(
         benchmark=training.texts.benchmark,
         counterpart=None if config.labels.source else config.corpus.counterpart_column,
         rows={row.label: row.scores for row in before}
@@ -63,7 +63,7 @@ def best_encoder(training: SelfTraining, config: RunConfig) -> ArtifactRef:
     return publish_encoder(best.encoder, config.name, taught, scored)
 
 
-def beside(training: SelfTraining) -> dict[str, ArtifactRef]:
+def beside(training: RunResult) -> dict[str, ArtifactRef]:
     """Scores to hold those of the best encoder against: words alone, and its control."""
     told = {"BM25": training.bm25}
     if training.controls:
@@ -73,7 +73,7 @@ def beside(training: SelfTraining) -> dict[str, ArtifactRef]:
     return told
 
 
-class Taught(Value):
+class TrainingCard(Value):
     """What an encoder learnt from: the part of its card on training."""
 
     start: ArtifactRef
@@ -84,7 +84,7 @@ class Taught(Value):
     labels: int
 
 
-class Scored(Value):
+class ScoreCard(Value):
     """What an encoder was judged on: the part of its card on scores."""
 
     benchmark: ArtifactRef
@@ -93,15 +93,17 @@ class Scored(Value):
 
 
 @stage("publish_encoder", version=3, modules=("sentemb_core.encoder.card",))
-def publish_encoder(encoder: ArtifactRef, name: str, taught: Taught, scored: Scored) -> ArtifactRef:
+def publish_encoder(
+    encoder: ArtifactRef, name: str, taught: TrainingCard, scored: ScoreCard
+) -> ArtifactRef:
     """The same weights under their own card: what taught them, scores per round, how to load."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.evaluation.scores import read_scores
 
-    learner = load_encoder(opened(encoder))
+    learner = load_encoder(artifact_path(encoder))
     read = {
-        label: read_scores(opened(ref))["test"].document_to_counterpart
+        label: read_scores(artifact_path(ref))["test"].document_to_counterpart
         for label, ref in scored.rows.items()
     }
     facts = CardFacts(
@@ -110,11 +112,11 @@ def publish_encoder(encoder: ArtifactRef, name: str, taught: Taught, scored: Sco
         base=taught.base,
         method=way(taught.method, taught.steps),
         parent=taught.start.digest if taught.steps else None,
-        corpus=corpus_words(opened(taught.documents), taught.documents.digest),
+        corpus=corpus_words(artifact_path(taught.documents), taught.documents.digest),
         labels=taught.labels,
         kind=learner.kind,
         max_length=learner.max_length,
-        judged=judged_on(opened(scored.benchmark), scored.counterpart),
+        judged=judged_on(artifact_path(scored.benchmark), scored.counterpart),
         scores={
             label: {
                 "test R@1": row.recall_at_1,
@@ -124,8 +126,8 @@ def publish_encoder(encoder: ArtifactRef, name: str, taught: Taught, scored: Sco
             for label, row in read.items()
         },
     )
-    with written("model") as draft:
-        save_encoder(learner, draft.path, model_card(facts), head_from=opened(encoder))
+    with new_artifact("model") as draft:
+        save_encoder(learner, draft.path, model_card(facts), head_from=artifact_path(encoder))
     return draft.ref
 
 
@@ -148,7 +150,7 @@ def corpus_words(documents: Path, digest: str) -> str:
 
 def judged_on(benchmark: Path, counterpart: str | None) -> "Judged":
     """The test split of a benchmark; a column of counterparts lends them its name."""
-    from sentemb_core.corpus.benchmark import SIDES, BenchmarkReport
+    from sentemb_core.corpus.validation_pool import SIDES, BenchmarkReport
     from sentemb_core.encoder.card import Judged
 
     told = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
@@ -161,7 +163,7 @@ def judged_on(benchmark: Path, counterpart: str | None) -> "Judged":
     )
 
 
-def compared(training: SelfTraining) -> tuple[Row, Row, str]:
+def compared(training: RunResult) -> tuple[EncoderResult, EncoderResult, str]:
     """The row that a control speaks of, the control, and what that is."""
     best = training.learnt
     if best.kind == "fine-tuned":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sentemb_core.configs import RunConfig
+from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest

@@ -40,7 +40,7 @@ class Trained(Value):
 RowKind = Literal["start", "annotator", "trained", "round", "fine-tuned", "mapped", "control"]
 
 
-class Row(Value):
+class EncoderResult(Value):
     """One encoder of the run: where it came from, what it scores, what it found."""
 
     kind: RowKind
@@ -63,19 +63,19 @@ class Row(Value):
         return {name: value for name, value in cast(Json, told).items() if name != "head"}
 
 
-class SelfTraining(Value):
+class RunResult(Value):
     """A finished loop: its rows in order, the controls, the fixed rows, the index of the best."""
 
     texts: Texts
-    rows: list[Row]
-    controls: list[Row]
+    rows: list[EncoderResult]
+    controls: list[EncoderResult]
     bm25: ArtifactRef
     random: ArtifactRef
     best: int
     labels: int = 0  # those that it learnt from; not in the outcomes of older versions
 
     @property
-    def path(self) -> list[Row]:
+    def path(self) -> list[EncoderResult]:
         """The best row, and before it those that its encoder came from."""
         known = {row.label: row for row in self.rows[: self.best]}
         found = [self.rows[self.best]]
@@ -84,7 +84,7 @@ class SelfTraining(Value):
         return found
 
     @property
-    def learnt(self) -> Row:
+    def learnt(self) -> EncoderResult:
         """The best row; of one behind a map, the row whose encoder that is."""
         best = self.rows[self.best]
         if best.kind != "mapped":

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import CorpusConfig, RunConfig
+from sentemb_core.config.run import CorpusConfig, RunConfig
 from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport
@@ -20,9 +20,9 @@ from sentemb_core.store.runs import Run, last_runs
 from sentemb_core.store.stages import flat
 from sentemb_core.store.status import differences
 from sentemb_core.types import Json
+from tasks.artifact_files import artifact_path
 from tasks.publish import Outcome
-from tasks.rows import Row
-from tasks.storing import opened
+from tasks.rows import EncoderResult
 from tasks.tables.evaluations import evaluation_of
 from tasks.tables.run_table import seconds_behind
 from tasks.verdict import doubts_of, gain_of, notes_of
@@ -63,14 +63,14 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
     texts = training.texts
     fixed = {"BM25": training.bm25, "random encoder": training.random}
     folders = RunFolders(
-        documents=opened(texts.documents),
-        benchmark=opened(texts.benchmark),
-        sentences=opened(texts.sentences),
+        documents=artifact_path(texts.documents),
+        benchmark=artifact_path(texts.benchmark),
+        sentences=artifact_path(texts.sentences),
         rounds=[
             folders_of(row, seconds_behind(outcome.timings, row.label))
             for row in (*training.rows, *training.controls)
         ],
-        fixed={label: opened(ref) for label, ref in fixed.items()},
+        fixed={label: artifact_path(ref) for label, ref in fixed.items()},
         best=training.best,
         annotation=config.annotation,
     )
@@ -154,7 +154,7 @@ def search_of(model: str, corpus: CorpusConfig) -> str:
     return f"python -m flows search WORDS SOURCE --model {quote(model)}{''.join(options)}"
 
 
-def folders_of(row: Row, cost: float) -> "RoundFolders":
+def folders_of(row: EncoderResult, cost: float) -> "RoundFolders":
     """A row's artifacts, opened."""
     from sentemb_core.report.folders import RoundFolders
 
@@ -163,13 +163,13 @@ def folders_of(row: Row, cost: float) -> "RoundFolders":
     return RoundFolders(
         label=row.label,
         kind=row.kind,
-        encoder=opened(row.encoder),
-        scores=opened(row.scores),
-        embeddings=opened(row.embeddings) if row.embeddings else None,
-        log=opened(row.log) if row.log else None,
-        clusters=opened(annotation.clusters) if annotation else None,
-        pairs=opened(annotation.pairs) if annotation else None,
-        diagnostics=opened(row.diagnostics) if row.diagnostics else None,
+        encoder=artifact_path(row.encoder),
+        scores=artifact_path(row.scores),
+        embeddings=artifact_path(row.embeddings) if row.embeddings else None,
+        log=artifact_path(row.log) if row.log else None,
+        clusters=artifact_path(annotation.clusters) if annotation else None,
+        pairs=artifact_path(annotation.pairs) if annotation else None,
+        diagnostics=artifact_path(row.diagnostics) if row.diagnostics else None,
         seconds=cost,
     )
 

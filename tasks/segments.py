@@ -3,10 +3,10 @@
 import logging
 from typing import TYPE_CHECKING, cast
 
-from sentemb_core.method_settings import HiCL, MethodSettings
+from sentemb_core.config.methods import HiCL, MethodSettings
 from sentemb_core.types import ArtifactRef
-from tasks.storing import opened
-from tasks.walking import in_plan
+from tasks.artifact_files import artifact_path
+from tasks.execution import in_plan
 
 if TYPE_CHECKING:
     from sentemb_core.pairs.documents import Documents
@@ -32,7 +32,10 @@ def tell_segmented(
     from sentemb_core.methods.hicl import several_segments
     from sentemb_core.training.parts import some
 
-    start, corpus = load_encoder(opened(encoder)), some(TokenCorpus.open(opened(sentences)), 0)
+    start, corpus = (
+        load_encoder(artifact_path(encoder)),
+        some(TokenCorpus.open(artifact_path(sentences)), 0),
+    )
     several = several_segments(method, start, cast("Documents", corpus))
     if not len(several):
         return None

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
-from sentemb_core.configs import AnnotationConfig, InfoCSEPlus, RunConfig
-from sentemb_core.method_settings import FineTune
+from sentemb_core.config.methods import FineTune
+from sentemb_core.config.run import AnnotationConfig, InfoCSEPlus, RunConfig
 from sentemb_core.store.status import OTHER_INPUTS
 
 TABLES = {

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from sentemb_core.configs import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
+from sentemb_core.config.run import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store.objects import file_digest
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from sentemb_core.configs import TrainingConfig
-from sentemb_core.method_settings import Condenser, MethodSettings
+from sentemb_core.config.methods import Condenser, MethodSettings
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
-from tasks.caching import stage, working_folder
+from tasks.artifact_files import artifact_path, new_artifact
 from tasks.checks import headless, silent
+from tasks.execution import in_plan
 from tasks.rows import Trained
-from tasks.storing import opened, written
-from tasks.walking import in_plan
+from tasks.stage import stage, working_folder
 
 if TYPE_CHECKING:
     from sentemb_core.annotation.stored import StoredAnnotation
@@ -60,12 +60,16 @@ def train_encoder(
 
     # as its key says, which knows neither OMP_NUM_THREADS nor what torch was told before
     config = config.model_copy(update={"threads": threads({"config": config})})
-    corpus = TokenCorpus.open(opened(sentences))
-    start = load_encoder(opened(encoder))
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    start = load_encoder(artifact_path(encoder))
     found = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
-    method = method_for(config.method, start, head_in(opened(encoder)))
+    method = method_for(config.method, start, head_in(artifact_path(encoder)))
     learner = learner_of(method, start, config.seed)
-    judge = validator(opened(judged or sentences), opened(benchmark)) if benchmark else None
+    judge = (
+        validator(artifact_path(judged or sentences), artifact_path(benchmark))
+        if benchmark
+        else None
+    )
     steps = StepLog()
     with progress("train_encoder", config.steps) as advance:
         report = train(
@@ -79,7 +83,7 @@ def train_encoder(
             on_checkpoint=running().keep_seconds,
             steps=steps,
         )
-    with written("training_log") as journal:
+    with new_artifact("training_log") as journal:
         steps.write(journal.path)
         (journal.path / "report.json").write_text(report.model_dump_json(indent=1), "utf-8")
     facts = CardFacts(
@@ -95,13 +99,13 @@ def steps_of(training_log: ArtifactRef) -> int:
     """How many a training took."""
     from sentemb_core.training.state import TrainingReport
 
-    report = (opened(training_log) / "report.json").read_bytes()
+    report = (artifact_path(training_log) / "report.json").read_bytes()
     return TrainingReport.model_validate_json(report).steps
 
 
 def told_steps(advance: Update) -> OnStep:
     """A step is tracked and shown, with the mean loss of the last ones."""
-    from tasks.following import step_logger
+    from tasks.run_monitor import step_logger
 
     track = step_logger()
     losses: deque[float] = deque(maxlen=RECENT)
@@ -128,8 +132,8 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     from sentemb_core.training.parts import corpus_sampler
 
     with silent("sentemb_core"):  # the training will tell
-        method = method_for(headless(config.method), load_encoder(opened(encoder)))
-        corpus_sampler(config, method, TokenCorpus.open(opened(sentences)))
+        method = method_for(headless(config.method), load_encoder(artifact_path(encoder)))
+        corpus_sampler(config, method, TokenCorpus.open(artifact_path(sentences)))
 
 
 def annotation_in(
@@ -140,7 +144,9 @@ def annotation_in(
     from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.annotation.stored import StoredAnnotation
 
-    return StoredAnnotation(corpus, Clusters.open(opened(clusters)), Pairs.open(opened(pairs)))
+    return StoredAnnotation(
+        corpus, Clusters.open(artifact_path(clusters)), Pairs.open(artifact_path(pairs))
+    )
 
 
 def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts") -> ArtifactRef:
@@ -150,7 +156,7 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
     from sentemb_core.heads.layers import skip_layer
     from sentemb_core.heads.stored_head import HeadShape, write_head
 
-    with written("model") as model:
+    with new_artifact("model") as model:
         save_encoder(learner.encoder, model.path, model_card(facts))
         if isinstance(method, Condenser):
             below = skip_layer(learner.encoder, method.skip_from)
@@ -161,8 +167,8 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
 
 def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
     """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
-    from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.corpus.validation_pool import Benchmark
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.retrieval import rank_benchmark
 

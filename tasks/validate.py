@@ -3,16 +3,16 @@
 import logging
 from typing import TYPE_CHECKING, cast
 
-from sentemb_core.configs import AnnotationConfig, RunConfig
+from sentemb_core.config.run import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
-from tasks.caching import stage
+from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
 from tasks.checks import learns_from_labels
-from tasks.rows import Annotation, Row
-from tasks.storing import kept_json, opened, told_of, written
-from tasks.walking import in_plan, is_pending
+from tasks.execution import in_plan, is_pending
+from tasks.rows import Annotation, EncoderResult
+from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.benchmark import Benchmark, Split
+    from sentemb_core.corpus.validation_pool import Benchmark, Split
     from sentemb_core.evaluation.masked_language import MaskedLanguage
     from sentemb_core.evaluation.retrieval import Scorers
     from sentemb_core.evaluation.scores import Scores
@@ -31,12 +31,12 @@ def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
 
     if not is_pending(benchmark):
         require_queries(
-            opened(benchmark),
+            artifact_path(benchmark),
             config.validation,
             gated=config.register_model,
             unlabelled=judging_unlabelled(config),
         )
-        few = few_queries(opened(benchmark))
+        few = few_queries(artifact_path(benchmark))
         if few and not in_plan():
             log.warning("%s", few)
 
@@ -58,15 +58,15 @@ def validate_encoder(
 ) -> ArtifactRef:
     """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
     from sentemb_core.annotation.embeddings import Embeddings
-    from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.corpus.validation_pool import Benchmark
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.encoder import encoder_scorers
 
-    pool = Benchmark.open(opened(benchmark))
-    stored = Embeddings(opened(embeddings)) if embeddings else None
-    corpus = TokenCorpus.open(opened(sentences))
-    scorers = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, stored)
+    pool = Benchmark.open(artifact_path(benchmark))
+    stored = Embeddings(artifact_path(embeddings)) if embeddings else None
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    scorers = encoder_scorers(load_encoder(artifact_path(encoder)), corpus, pool, stored)
     return kept_scores(pool, scorers)
 
 
@@ -80,31 +80,31 @@ def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
 
 @stage("literal_bm25_scores", version=1, libraries=("bm25s",))
 def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
-    """The row of BM25 by the formula that seed 002 prints, without the same stop words."""
-    from sentemb_core.retrieval.bm25 import SEED_002
+    """The row of BM25 by the formula that product_thesis prints, without the same stop words."""
+    from sentemb_core.retrieval.bm25 import PRODUCT_THESIS
 
-    return word_scores(documents, benchmark, SEED_002)
+    return word_scores(documents, benchmark, PRODUCT_THESIS)
 
 
 def word_scores(documents: ArtifactRef, benchmark: ArtifactRef, form: "Form") -> ArtifactRef:
     """What BM25 of this form reaches."""
-    from sentemb_core.corpus.benchmark import Benchmark
+    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.evaluation.bm25_scores import bm25_scorers
     from sentemb_core.evaluation.texts import benchmark_texts
-    from sentemb_core.evaluation.words import bm25_scorers
 
-    pool = Benchmark.open(opened(benchmark))
-    return kept_scores(pool, bm25_scorers(*benchmark_texts(opened(documents), pool), form))
+    pool = Benchmark.open(artifact_path(benchmark))
+    return kept_scores(pool, bm25_scorers(*benchmark_texts(artifact_path(documents), pool), form))
 
 
 @stage("random_scores", version=1)
 def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> ArtifactRef:
     """The row that chance reaches: a random direction for every text."""
-    from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.corpus.validation_pool import Benchmark
     from sentemb_core.evaluation.random_encoder import random_scorers
 
-    pool = Benchmark.open(opened(benchmark))
-    corpus = TokenCorpus.open(opened(sentences))
+    pool = Benchmark.open(artifact_path(benchmark))
+    corpus = TokenCorpus.open(artifact_path(sentences))
     return kept_scores(pool, random_scorers(corpus, pool, seed))
 
 
@@ -117,18 +117,20 @@ def rescored_scores(
     alpha: float | None,
 ) -> ArtifactRef:
     """BM25's first 1,000 by BM25 + alpha x cosine; where alpha is None, validation chooses it."""
-    from sentemb_core.corpus.benchmark import Benchmark
     from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.corpus.validation_pool import Benchmark
     from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.bm25_scores import bm25_scorers
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
     from sentemb_core.evaluation.texts import benchmark_texts
-    from sentemb_core.evaluation.words import bm25_scorers
 
-    pool = Benchmark.open(opened(benchmark))
-    words = bm25_scorers(*benchmark_texts(opened(documents), pool))
-    corpus = TokenCorpus.open(opened(sentences))
-    vectors = encoder_scorers(load_encoder(opened(encoder)), corpus, pool, similarity="cosine")
+    pool = Benchmark.open(artifact_path(benchmark))
+    words = bm25_scorers(*benchmark_texts(artifact_path(documents), pool))
+    corpus = TokenCorpus.open(artifact_path(sentences))
+    vectors = encoder_scorers(
+        load_encoder(artifact_path(encoder)), corpus, pool, similarity="cosine"
+    )
     if alpha is None:
         alpha = best_alpha(alpha_sweep(pool, words, vectors))
     return kept_scores(pool, rescored_scorers(words, vectors, alpha))
@@ -138,7 +140,7 @@ def kept_scores(pool: "Benchmark", scorers: "Scorers") -> ArtifactRef:
     """What `scores_of` reads."""
     from sentemb_core.evaluation.scores import write_scores
 
-    with written("scores") as draft:
+    with new_artifact("scores") as draft:
         write_scores(pool, scorers, draft.path)
     return draft.ref
 
@@ -155,15 +157,15 @@ def measure_language(
     from sentemb_core.evaluation.masked_language import masked_language
     from sentemb_core.heads.stored_head import head_in, head_shape
 
-    folder = opened(model)
+    folder = artifact_path(model)
     encoder, head, shape = load_encoder(folder), head_in(folder), head_shape(folder)
     assert head, "a Condenser stage leaves its head"
     assert shape, "and tells of it"
-    corpus, other = (TokenCorpus.open(opened(one)) for one in (sentences, unseen))
+    corpus, other = (TokenCorpus.open(artifact_path(one)) for one in (sentences, unseen))
     read = np.concatenate(corpus.tokens(np.arange(len(corpus))))
     counts = np.bincount(read, minlength=encoder.tokenizer.get_vocab_size())
     found = masked_language(encoder, head, shape, cast("Documents", other), counts)
-    return kept_json("language", found.model_dump())
+    return save_json("language", found.model_dump())
 
 
 @stage("diagnose_round", version=6, numeric=("device",))
@@ -190,52 +192,58 @@ def diagnose_round(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
 
-    corpus, annotated = TokenCorpus.open(opened(sentences)), Clusters.open(opened(found.clusters))
+    corpus, annotated = (
+        TokenCorpus.open(artifact_path(sentences)),
+        Clusters.open(artifact_path(found.clusters)),
+    )
     last = None
     if previous:
-        last = Clusters.open(opened(previous.clusters)), Pairs.open(opened(previous.pairs))
+        last = (
+            Clusters.open(artifact_path(previous.clusters)),
+            Pairs.open(artifact_path(previous.pairs)),
+        )
     told = diagnostics(
         corpus,
-        Pairs.open(opened(found.pairs)),
+        Pairs.open(artifact_path(found.pairs)),
         annotated,
         last,
-        Embeddings(opened(before)) if before else None,
-        Embeddings(opened(after)) if after else None,
+        Embeddings(artifact_path(before)) if before else None,
+        Embeddings(artifact_path(after)) if after else None,
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        alone = PrunedGraph.open(opened(found.edges)) if found.edges else annotated
-        drift = pair_drift(load_encoder(opened(annotator)), corpus, alone, config)
+        alone = PrunedGraph.open(artifact_path(found.edges)) if found.edges else annotated
+        drift = pair_drift(load_encoder(artifact_path(annotator)), corpus, alone, config)
         told = told.model_copy(update={"drift": drift})
-    with written("diagnostics") as draft:
+    with new_artifact("diagnostics") as draft:
         write_diagnostics(told, draft.path)
     return draft.ref
 
 
-def numbers_of_annotation(row: Row) -> dict[str, float]:
+def numbers_of_annotation(row: EncoderResult) -> dict[str, float]:
     """What a round's annotation found, in numbers; nothing for rows without one."""
     from sentemb_core.evaluation.rounds import annotation_numbers, read_diagnostics
 
     if not (row.annotation and row.diagnostics):
         return {}
-    found = read_diagnostics(opened(row.diagnostics))
-    return annotation_numbers(opened(row.annotation.pairs), found)
+    found = read_diagnostics(artifact_path(row.diagnostics))
+    return annotation_numbers(artifact_path(row.annotation.pairs), found)
 
 
 def scores_of(artifact: ArtifactRef) -> "Scores":
     """What `write_scores` wrote."""
     from sentemb_core.evaluation.scores import read_scores
 
-    return read_scores(opened(artifact))
+    return read_scores(artifact_path(artifact))
 
 
 def language_of(artifact: ArtifactRef) -> "MaskedLanguage":
     """What `measure_language` wrote."""
     from sentemb_core.evaluation.masked_language import MaskedLanguage
 
-    return MaskedLanguage.model_validate(told_of(artifact, "language"))
+    return MaskedLanguage.model_validate(read_json(artifact, "language"))
 
 
 def recall_at_5(artifact: ArtifactRef, split: "Split" = "validation") -> float:
-    """Document to counterpart; on the validation split the number that decides (seed 000)."""
+    """Document to counterpart; on the validation split the number that decides (mutual)."""
     return scores_of(artifact)[split].document_to_counterpart.recall_at_5

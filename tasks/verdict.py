@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.formats import counted, sure_change
 from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import artifact_path
 from tasks.publish import Outcome, compared
-from tasks.rows import SelfTraining
-from tasks.storing import opened
+from tasks.rows import RunResult
 from tasks.validate import recall_at_5
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def verdict_of(outcome: Outcome) -> str:
     return f"{gained} {outcome.landing.told}" if outcome.landing else gained
 
 
-def gain_of(training: SelfTraining) -> str:
+def gain_of(training: RunResult) -> str:
     """What was gained on which split, over what."""
     start, best = training.rows[0], training.rows[training.best]
     said = [
@@ -43,7 +43,7 @@ def gain_of(training: SelfTraining) -> str:
     return " ".join(said)
 
 
-def standing(training: SelfTraining) -> str:
+def standing(training: RunResult) -> str:
     """How the returned encoder lies among all: a fine-tuned one is returned, better or not."""
     values = [recall_at_5(row.scores) for row in training.rows]
     best = values.pop(training.best)
@@ -52,7 +52,7 @@ def standing(training: SelfTraining) -> str:
     return "is the best of" if best not in values else "is as good as the best of"
 
 
-def initialiser_words(training: SelfTraining) -> str:
+def initialiser_words(training: RunResult) -> str:
     """A sentence where the initialiser took more than all training after it gave; else nothing."""
     start, best = training.rows[0], training.rows[training.best]
     begun_from = {row.before for row in training.rows}
@@ -67,7 +67,7 @@ def initialiser_words(training: SelfTraining) -> str:
     )
 
 
-def below_words(training: SelfTraining) -> str:
+def below_words(training: RunResult) -> str:
     """A clause that says so if words alone (BM25) find more of the test split; else nothing."""
     best, words = training.rows[training.best].scores, training.bm25
     if recall_at_5(best, "test") >= recall_at_5(words, "test"):
@@ -85,7 +85,7 @@ def interval_words(one: ArtifactRef, other: ArtifactRef) -> str:
     return f", {sure_change(gain.low, gain.mean, gain.high)}"
 
 
-def notes_of(training: SelfTraining, seed: int) -> list[str]:
+def notes_of(training: RunResult, seed: int) -> list[str]:
     """What the control says about self-annotation: more training is not better annotation."""
     from sentemb_core.evaluation.bootstrap import paired_difference
 
@@ -118,15 +118,15 @@ def notes_of(training: SelfTraining, seed: int) -> list[str]:
     ]
 
 
-def doubts_of(training: SelfTraining) -> list[str]:
+def doubts_of(training: RunResult) -> list[str]:
     """What to know before anything is read off the scores: whether few queries judged."""
     from sentemb_core.evaluation.enough import few_queries
 
-    return list(filter(None, [few_queries(opened(training.texts.benchmark))]))
+    return list(filter(None, [few_queries(artifact_path(training.texts.benchmark))]))
 
 
 def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
     """1 for every test document that finds its counterpart among five, else 0."""
     from sentemb_core.evaluation.scores import read_ranks
 
-    return (read_ranks(opened(scores), "test") <= 5).astype("float64")
+    return (read_ranks(artifact_path(scores), "test") <= 5).astype("float64")

@@ -15,7 +15,7 @@ Graph: TypeAlias = "nx.Graph[int]"
 
 
 def document_graph(vectors: Float32[np.ndarray, "sentences dim"]) -> Graph:
-    """Every pair of sentences of one document, weighted by the inner product (seed 000, Eq. 2)."""
+    """Every pair of sentences of one document, weighted by the inner product (mutual, Eq. 2)."""
     return weighted_graph(vectors @ vectors.T)
 
 

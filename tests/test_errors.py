@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.command_line.settings import settings
+from flows.cli.settings import settings
 from sentemb_core import errors
-from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import SentembError
+from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.retrieval import rank_benchmark
-from sentemb_core.evaluation.words import bm25_scorers
 from sentemb_core.store.disk import replacing, replacing_in, require_free
 from tests import tiny
 from tests.repository import ROOT

@@ -9,10 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 import sentemb_core
-from sentemb_core.configs import EncoderConfig, LabelsConfig, TrainingConfig
-from sentemb_core.evaluation.tables.index import PAPER_TABLES
-from sentemb_core.method_presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
-from sentemb_core.method_settings import (
+from sentemb_core.config.methods import (
     CONPONO,
     CPC,
     ICT,
@@ -20,6 +17,9 @@ from sentemb_core.method_settings import (
     AnyMethod,
     HiCL,
 )
+from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
+from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
+from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.methods.catalogue import CONTINUING, RECIPES, unfit_temperature
 from sentemb_core.methods.listing import LISTING, UNTRAINED
 from sentemb_core.types import Json

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from sentemb_core.configs import NAMED
-from sentemb_core.places import is_folder, require_order
+from sentemb_core.cli_arguments import is_folder, require_order
+from sentemb_core.config.run import NAMED
 
 
 def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sentemb_core.stopping import verdict
 
 
-def test_seed_000_stops_after_round_three_and_keeps_round_two():
+def test_mutual_stops_after_round_three_and_keeps_round_two():
     scores = [0.4257, 0.5721, 0.6345, 0.6341]
     for known in range(1, 4):
         assert verdict(scores[:known], patience=1).go_on

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from sentemb_core.errors import UsageError
-from sentemb_core.suite import (
+from sentemb_core.config.suite import (
     GROUPS,
     POSITIVES,
     SUITE,
@@ -16,6 +15,7 @@ from sentemb_core.suite import (
     beir_task,
     chosen,
 )
+from sentemb_core.errors import UsageError
 
 
 def test_every_name_is_one_task_and_no_group():

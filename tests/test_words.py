@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentemb_core.words import words
+from sentemb_core.tokenize import words
 
 
 def test_words_are_lowercased_runs_of_letters_digits_and_underscores() -> None:

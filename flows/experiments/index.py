@@ -11,27 +11,18 @@ from pydantic import Field, field_validator
 
 from flows.data_folder import DataTable, Seeds
 from flows.experiments import (
-    seed_000,
-    seed_001,
-    seed_002,
-    seed_002_ablations,
-    seed_003,
-    seed_004,
-    seed_004_ablations,
+    declutr,
+    hicl,
+    hicl_ablations,
+    infocse,
+    mutual,
+    product_thesis,
+    product_thesis_ablations,
 )
 from flows.experiments.shared_differences import with_shared
 from flows.presets import FAST, SMALL_EPOCHS, labelled_preset, method_preset, trained_by
 from flows.presets import preset as start_preset
-from sentemb_core.configs import (
-    LEARNT,
-    CorpusConfig,
-    EncoderConfig,
-    LabelsConfig,
-    TrainingConfig,
-    ValidationConfig,
-)
-from sentemb_core.errors import UnreadableSourceError
-from sentemb_core.experiments import (
+from sentemb_core.config.experiments import (
     BEIR,
     TITLE,
     WITHOUT_FILES,
@@ -45,24 +36,33 @@ from sentemb_core.experiments import (
     SelfTrain,
     Step,
     Train,
-    undivided,
+    unit_temperature,
 )
+from sentemb_core.config.methods import MethodSettings
+from sentemb_core.config.presets import encoder_of as preset_encoder
+from sentemb_core.config.run import (
+    LEARNT,
+    CorpusConfig,
+    EncoderConfig,
+    LabelsConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
+from sentemb_core.config.suite import Task, beir_task, chosen
+from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.formats import nearest
-from sentemb_core.method_presets import encoder_of as preset_encoder
-from sentemb_core.method_settings import MethodSettings
-from sentemb_core.suite import Task, beir_task, chosen
 from sentemb_core.types import Json
 from tasks.checks import check_model
 from tasks.registered_encoders import encoder_at
 
 PAPERS = (
-    seed_000,
-    seed_001,
-    seed_002,
-    seed_002_ablations,
-    seed_003,
-    seed_004,
-    seed_004_ablations,
+    mutual,
+    infocse,
+    product_thesis,
+    product_thesis_ablations,
+    declutr,
+    hicl,
+    hicl_ablations,
 )
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -73,9 +73,9 @@ STOPS = {"evaluate_every", "patience"}
 """Settings of a training that keep its best step, or end it before its last."""
 
 ALSO: Mapping[str, str] = {
-    "s002.alpha": "s002.rescore",
-    "s004.t14": "s004.t9",
-    "s004.t15": "s004.t1",
+    "product_thesis.alpha": "product_thesis.rescore",
+    "hicl.t14": "hicl.t9",
+    "hicl.t15": "hicl.t1",
 }
 """Further names of what another experiment holds: the curve of alpha, that of beta, more seeds."""
 
@@ -215,7 +215,7 @@ class Reproduction(DataTable):
     def steps_of(self, arm: Arm) -> tuple[Step, ...]:
         """The arm's, without a temperature where inner products are compared."""
         dot = self.encoder_of(arm).similarity == "dot"
-        return tuple(map(undivided, arm.steps)) if dot else arm.steps
+        return tuple(map(unit_temperature, arm.steps)) if dot else arm.steps
 
     def training_of(self, step: Train | SelfTrain | Label, seed: int) -> TrainingConfig:
         """How an arm learns in one step, and what that may cost."""

@@ -3,13 +3,13 @@
 from functools import partial
 from pathlib import Path
 
-from flows.attempt import attempted
+from flows.contamination import overlap_with, pools_of_titles
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import texts_of
+from flows.isolate_errors import attempted
 from flows.scoring import System, result_on
-from flows.seen import overlap_with, pools_of_titles
 from flows.steps import documents_of
-from sentemb_core.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
+from sentemb_core.config.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import placed, score_case
 from tasks.corpus import tokenise_sentences

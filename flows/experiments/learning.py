@@ -5,11 +5,11 @@ from functools import partial
 from flows.experiments.index import Reproduction
 from flows.row_steps import RowTexts, Rules, encoder_after, labels_of
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import CorpusConfig, EncoderConfig
+from sentemb_core.config.experiments import Arm, Corpus, Label, Train
+from sentemb_core.config.methods import Condenser
+from sentemb_core.config.run import CorpusConfig, EncoderConfig
 from sentemb_core.errors import RecipeError
-from sentemb_core.experiments import Arm, Corpus, Label, Train
 from sentemb_core.formats import counted
-from sentemb_core.method_settings import Condenser
 from sentemb_core.types import ArtifactRef
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences

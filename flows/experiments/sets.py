@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from sentemb_core.experiments import Column, Corpus
-from sentemb_core.suite import SUITE
+from sentemb_core.config.experiments import Column, Corpus
+from sentemb_core.config.suite import SUITE
 
 ELSEWHERE = ("STS13", "STS15", "SUBJ", "MPQA", "TREC")
 """Not among the open files: columns where a user has them."""

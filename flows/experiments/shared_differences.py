@@ -6,9 +6,9 @@ word in them trains nothing anew.
 
 from collections.abc import Iterator
 
-from sentemb_core.experiments import Experiment, Train
-from sentemb_core.method_settings import ISBERT, SNCSE, HiCL, MethodSettings
-from sentemb_core.suite import SUITE
+from sentemb_core.config.experiments import Experiment, Train
+from sentemb_core.config.methods import ISBERT, SNCSE, HiCL, MethodSettings
+from sentemb_core.config.suite import SUITE
 
 PROBE = (
     "Probes are near SentEval's, not the same, and so are averages of them: scikit-learn's "

@@ -6,7 +6,7 @@ from jaxtyping import Int64
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.annotation.in_memory import pruned_edges
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
@@ -28,7 +28,7 @@ def pair_drift(
     Args:
         annotator: Whose vectors in `config.dtype` gave the clusters.
         corpus: In its tokens.
-        found: What the pairs of the whole corpus are: clusters by partition (seed 000, Eq. 3), or
+        found: What the pairs of the whole corpus are: clusters by partition (mutual, Eq. 3), or
             edges. Related pairs are drawn, and so are no part of it.
         config: How they were made; its seed draws the sample.
     """

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
 
@@ -13,7 +13,7 @@ def pruned_edges(
     offsets: Int64[np.ndarray, " bounds"],
     config: AnnotationConfig,
 ) -> Edges:
-    """Each sentence with its nearest (seed 000, Eq. 2 and 3). `offsets` as in `similarity`.
+    """Each sentence with its nearest (mutual, Eq. 2 and 3). `offsets` as in `similarity`.
 
     Raises BadEmbeddingError if a vector is not finite.
     """

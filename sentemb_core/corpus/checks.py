@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.quarantine import RefusedError
 from sentemb_core.corpus.sentences import Splitter, same_text

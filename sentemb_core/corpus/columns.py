@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import MissingColumnError, UsageError
 from sentemb_core.formats import did_you_mean
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import document, usable_id
 from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.dedup import FirstSeen, digest

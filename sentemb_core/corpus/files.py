@@ -7,7 +7,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import UnreadableSourceError, UsageError
 
 ROW_BYTES = 64 << 20  # a longer line comes in parts: memory stays bounded

@@ -9,7 +9,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.columns import Row, named_columns, used_columns
 from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
 from sentemb_core.corpus.quarantine import BadRow

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from sentemb_core.corpus.benchmark import LABEL, Benchmark, is_label, repeating, unit_hash
 from sentemb_core.corpus.label_files import MORE_LABELS
 from sentemb_core.corpus.quarantine import EXCERPT
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import DocumentWriter, document_batches, read_documents
+from sentemb_core.corpus.validation_pool import LABEL, Benchmark, is_label, repeating, unit_hash
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.types import Value
 

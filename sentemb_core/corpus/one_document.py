@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.checks import document
 from sentemb_core.corpus.quarantine import REASONS, BadRow, RefusedError
 from sentemb_core.corpus.readers import rows

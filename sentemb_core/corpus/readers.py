@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.columns import Columns, Row, used_columns
 from sentemb_core.corpus.csv_rows import csv_rows
 from sentemb_core.corpus.files import BOM, ROW_BYTES, require_encoding

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.encoder.names import PUBLISHED
 from sentemb_core.errors import EmptyCorpusError, UnreadableSourceError
 from sentemb_core.store.objects import file_digest

@@ -17,9 +17,9 @@ from tokenizers import Tokenizer
 
 from sentemb_core import schemas
 from sentemb_core.arrow_files import write_arrow
-from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.row_groups import RowGroups
 from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence_count
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.encoder.unknown import MANY, unknown_id
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Value

@@ -23,7 +23,7 @@ def require_place(name: str) -> None:
         UsageError: it is one of the model registry.
         MissingEncoderError: it is a path, and there is neither; or a known name in another case.
     """
-    from sentemb_core.configs import NAMED  # pydantic, which `--help` does not wait for
+    from sentemb_core.config.run import NAMED  # pydantic, which `--help` does not wait for
 
     known = name.lower()
     if name != known and known in NAMED and not Path(name).is_dir():

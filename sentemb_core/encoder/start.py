@@ -17,7 +17,7 @@ from huggingface_hub import constants
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
-from sentemb_core.configs import NAMED, EncoderConfig
+from sentemb_core.config.run import NAMED, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.families import refuse_decoders

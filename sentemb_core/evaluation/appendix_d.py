@@ -1,4 +1,4 @@
-"""Seed 000, appendix D: eight titles that one person looked at, and how an encoder groups them.
+"""mutual, appendix D: eight titles that one person looked at, and how an encoder groups them.
 
 The paper's titles are private. These are our own words, of its topics in its order.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from sentemb_core.corpus.benchmark import unit_hash
+from sentemb_core.corpus.validation_pool import unit_hash
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.collection_vectors import CollectionVectors
 from sentemb_core.evaluation.collections import Collection, Measure

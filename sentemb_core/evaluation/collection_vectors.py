@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from sentemb_core.annotation import files
+from sentemb_core.config.suite import DocumentVector
 from sentemb_core.corpus.sentences import syntok_sentences
 from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
@@ -17,7 +18,6 @@ from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.vectors import span_means
 from sentemb_core.progress import lines_of_progress
-from sentemb_core.suite import DocumentVector
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Test collections: documents, queries, and which documents answer which query.
 
 From a BEIR folder, or from the open sets in Parquet files: three TREC-style ones, product titles
-in the manner of eProduct (seed 002), and sentences that look for their paraphrase (seed 001).
+in the manner of eProduct (product_thesis), and sentences that look for their paraphrase (infocse).
 """
 
 import logging
@@ -156,7 +156,7 @@ def _is_whole(grade: object) -> bool:
 def product_clusters(path: Path) -> Collection:
     """Titles look for those of the same product: every one for the others of its cluster.
 
-    In the manner of eProduct (seed 002), whose data are private; the main measure is R_cap@10.
+    Like eProduct (product_thesis), whose data are private; the main measure is R_cap@10.
     Equal titles are one document, which cannot find itself; one that stands in two clusters asks
     for those of both.
 
@@ -201,7 +201,7 @@ def product_pairs(path: Path) -> Collection:
 
 
 def sts_retrieval(path: Path) -> Collection:
-    """Sentences look for their paraphrase among all sentences of STS-B (seed 001, Table 11).
+    """Sentences look for their paraphrase among all sentences of STS-B (infocse, Table 11).
 
     The first sentence of each pair with the score 5.0 asks for the second: 97 queries of the test
     file, in a pool of the 2,758 sentences of all its pairs. Sentences recur (2,551 of them

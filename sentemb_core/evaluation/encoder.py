@@ -4,8 +4,8 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoding import told_vectors

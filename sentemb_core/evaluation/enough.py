@@ -3,8 +3,8 @@
 import math
 from pathlib import Path
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import HELD_OUT_SHARE, BenchmarkReport, Split
+from sentemb_core.config.run import ValidationConfig
+from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, BenchmarkReport, Split
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.gate import FEW
 from sentemb_core.formats import counted

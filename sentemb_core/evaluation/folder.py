@@ -6,18 +6,18 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, Kind, write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark, Kind, write_benchmark
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.metrics import recall
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
 from sentemb_core.evaluation.texts import benchmark_texts
-from sentemb_core.evaluation.words import bm25_scorers
 
 OWN, WORDS, CHANCE = "this encoder", "BM25", "random encoder"
 

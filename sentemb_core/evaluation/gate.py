@@ -18,7 +18,7 @@ MARGIN = 0.01
 """One point of Recall@5: less is not worth re-encoding an index for."""
 
 DEPTH = 5
-"""The paper validates on Recall@5 (seed 000, appendix C)."""
+"""The paper validates on Recall@5 (mutual, appendix C)."""
 
 FEW = 50
 """Fewer queries than these show only a large gain."""

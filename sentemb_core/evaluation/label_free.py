@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from sentemb_core.corpus.benchmark import halves_pool, has_counterparts
 from sentemb_core.corpus.table import read_documents
+from sentemb_core.corpus.validation_pool import halves_pool, has_counterparts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.evaluation.diagnostics import alignment, directed, directions, sample, shape_of

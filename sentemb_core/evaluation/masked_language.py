@@ -13,7 +13,7 @@ from sentemb_core.formats import counted
 from sentemb_core.heads.layers import token_table
 from sentemb_core.heads.mask_filler import MaskFiller, load_head
 from sentemb_core.heads.stored_head import HeadShape
-from sentemb_core.methods.words import masking
+from sentemb_core.methods.tokenizer_tools import masking
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.types import Value
 from sentemb_core.views.batch import IGNORED, Draw

@@ -50,7 +50,7 @@ class Ranks:
 
 
 def recall(ranks: Ranks, k: int) -> PerQuery:
-    """Share of a query's relevant items among its first k (seed 002, Eq. 4).
+    """Share of a query's relevant items among its first k (product_thesis, Eq. 4).
 
     With a single relevant item this is the hit rate.
     """
@@ -58,12 +58,12 @@ def recall(ranks: Ranks, k: int) -> PerQuery:
 
 
 def capped_recall(ranks: Ranks, k: int) -> PerQuery:
-    """Recall over the most that k places can hold, hits / min(k, g) (seed 002, Eq. 6)."""
+    """Recall over the most that k places can hold, hits / min(k, g) (product_thesis, Eq. 6)."""
     return _hits(ranks, k) / np.minimum(k, ranks.relevant)
 
 
 def precision(ranks: Ranks, k: int) -> PerQuery:
-    """Share of the first k places that hold a relevant item (seed 002, Eq. 5)."""
+    """Share of the first k places that hold a relevant item (product_thesis, Eq. 5)."""
     return _hits(ranks, k) / k
 
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
+from sentemb_core.tokenize import words
 from sentemb_core.types import Value
-from sentemb_core.words import words
 
 RUN = 8
 """Words."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float32, Int64, UInt64
 
-from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import benchmark_vectors

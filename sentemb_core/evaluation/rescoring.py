@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
 
 DEPTH = 1_000
-"""Texts that BM25 hands on (seed 002, "BM25 + rescoring")."""
+"""Texts that BM25 hands on (product_thesis, "BM25 + rescoring")."""
 
 ALPHAS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """Titles as queries have BM25 scores of some tens, whole documents of some hundreds; cosines stay

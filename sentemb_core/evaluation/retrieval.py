@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.corpus.benchmark import Benchmark, Split
+from sentemb_core.corpus.validation_pool import Benchmark, Split
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products

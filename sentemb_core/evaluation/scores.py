@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Int64
 
-from sentemb_core.corpus.benchmark import Benchmark, Split
+from sentemb_core.corpus.validation_pool import Benchmark, Split
 from sentemb_core.evaluation.retrieval import (
     BenchmarkRanks,
     RetrievalScores,

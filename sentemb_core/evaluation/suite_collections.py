@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from sentemb_core.config.suite import RetrievalTask
 from sentemb_core.evaluation.collections import (
     Collection,
     product_clusters,
@@ -11,7 +12,6 @@ from sentemb_core.evaluation.collections import (
     read_trec_style,
     sts_retrieval,
 )
-from sentemb_core.suite import RetrievalTask
 
 
 def read_collection(task: RetrievalTask, folder: Path) -> Collection:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from sentemb_core.config.suite import DOMAINS, ProbeTask
 from sentemb_core.evaluation.transfer import TransferTask
 from sentemb_core.evaluation.transfer_files import (
     read_labelled,
@@ -12,7 +13,6 @@ from sentemb_core.evaluation.transfer_files import (
     read_relatedness,
     read_reviews,
 )
-from sentemb_core.suite import DOMAINS, ProbeTask
 
 UNDECIDED = ("-", -1)
 """Of SNLI's pairs on which its annotators did not agree, in its own release and on the hub: no

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from sentemb_core.config.suite import ProbeTask, RetrievalTask, StsTask, Task
 from sentemb_core.evaluation.beir import beir_judgements, beir_texts
 from sentemb_core.evaluation.sts import read_sts
 from sentemb_core.evaluation.suite_collections import read_collection
 from sentemb_core.evaluation.suite_probes import read_probe
-from sentemb_core.suite import ProbeTask, RetrievalTask, StsTask, Task
 
 
 def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.table import read_documents
+from sentemb_core.corpus.validation_pool import Benchmark
 
 
 def benchmark_texts(documents: Path, benchmark: Benchmark) -> tuple[list[str], list[str]]:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.corpus.benchmark import Benchmark
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.types import Similarity
@@ -27,7 +27,7 @@ def benchmark_vectors(
     """A benchmark's documents and candidates as vectors whose inner product is their score.
 
     A document is the mean of its sentence vectors as the encoder gives them: for cosine of length
-    1, which seed 000 leaves open (erratum E3). For cosine that mean is then normalised, unless it
+    1, which mutual leaves open (erratum E3). For cosine that mean is then normalised, unless it
     is zero: then its score with anything is 0. Where the halves of documents look for
     each other, the first half, the longer one of an odd number, is the query and the second the
     candidate.

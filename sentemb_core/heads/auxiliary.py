@@ -1,4 +1,4 @@
-"""The auxiliary network of InfoCSE-aux (seed 001): it must fill masks, and the vector knows."""
+"""The auxiliary network of InfoCSE-aux (infocse): it must fill masks, and the vector knows."""
 
 from collections.abc import Mapping
 
@@ -15,13 +15,13 @@ class AuxiliaryNetwork(nn.Module):
     """Lower layers of a copy, which read the masked sentence, and a Condenser's head on them.
 
     The head's output layer is tied to the copy's token table, not to the learner's: its loss
-    reaches the learner through the sentence vector alone (seed 001, section 3.2).
+    reaches the learner through the sentence vector alone (infocse, section 3.2).
 
     Args:
         encoder: Whose lower layers. A frozen one (as `rtd_mlm` has for both) shares them.
         head: State dict of the `MaskFiller` that a Condenser stage trained.
-        random_head: Whether to start without one (seed 001, Table 4).
-        detach: Whether the lower layers stay as they are; else they learn (seed 001, Table 6).
+        random_head: Whether to start without one (infocse, Table 4).
+        detach: Whether the lower layers stay as they are; else they learn (infocse, Table 6).
         skip_from: How many lower layers; none: half of them (6 of 12).
         layers: Of the head.
 

@@ -1,4 +1,4 @@
-"""A decoder that writes a sentence again from nothing but its vector (seed 002; TSDAE)."""
+"""A decoder that writes a sentence again from nothing but its vector (product_thesis; TSDAE)."""
 
 from typing import Any, cast
 
@@ -44,7 +44,7 @@ class CausalDecoder(nn.Module):
 
     Args:
         encoder: Whose vectors it reads.
-        layers: How many of its own, 2 in seed 002; none: the encoder's, all of them (TSDAE), so
+        layers: How many of its own, 2 in product_thesis; none: all of the encoder's (TSDAE), so
             that the cross-attention and the language head alone are new.
 
     Raises:

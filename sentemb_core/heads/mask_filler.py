@@ -18,7 +18,7 @@ class MaskFiller(nn.Module):
 
     What early states know too little of must come through the vector: on states of the middle
     layer it is the Condenser's head (Gao and Callan 2021), on a frozen copy's InfoCSE-aux's, on
-    bare embeddings the decoder of seed 002's MLM autoencoder.
+    bare embeddings the decoder of product_thesis's MLM autoencoder.
 
     Args:
         encoder: Whose states it reads.

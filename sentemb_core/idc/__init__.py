@@ -1,1 +1,1 @@
-"""Intra-document clustering: which sentences of one document mean the same (seed 000, 3.2)."""
+"""Intra-document clustering: which sentences of one document mean the same (mutual, 3.2)."""

@@ -1,4 +1,4 @@
-"""Connected components of the pruned graph are the clusters (seed 000, Algorithm 1)."""
+"""Connected components of the pruned graph are the clusters (mutual, Algorithm 1)."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""The paper's other clustering: one k-means over the sentences of all documents (seed 000, 4.4)."""
+"""The paper's other clustering: one k-means over the sentences of all documents (mutual, 4.4)."""
 
 import importlib
 import logging

@@ -1,4 +1,4 @@
-"""Eq. 4 of seed 000: the sentences of one cluster are each other's positives."""
+"""Eq. 4 of mutual: the sentences of one cluster are each other's positives."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Eq. 3 of seed 000: which edges of the similarity graph survive."""
+"""Eq. 3 of mutual: which edges of the similarity graph survive."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Edges:
 
 
 def prune_to_top_k(neighbours: Neighbours, top_k: int, *, mutual: bool = False) -> Edges:
-    """Keep an edge if either end ranks the other among its `top_k` nearest (seed 000, Eq. 3).
+    """Keep an edge if either end ranks the other among its `top_k` nearest (mutual, Eq. 3).
 
     With `mutual` both ends must rank each other, which permits sentences without any edge: an
     extension of the paper for `top_k` >= 2, where the union rule percolates to whole documents.

@@ -49,7 +49,7 @@ def neighbours(
     A zero vector (of a sentence without a word that a static table knows) is nobody's neighbour and
     has none: it would tie with all.
 
-    The weight is the inner product in fp32 (seed 000, Eq. 2): the cosine when the vectors are
+    The weight is the inner product in fp32 (mutual, Eq. 2): the cosine when the vectors are
     normalised. Ranked by (weight down, index up). Memory beyond the result does not grow with the
     corpus; a document of n sentences costs n * dim, not n * n.
 

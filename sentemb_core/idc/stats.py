@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64
 
-from sentemb_core.words import words
+from sentemb_core.tokenize import words
 
 KEPT_SHARE_WARNING = 0.6
 """Share of a document's pairs from which on annotation says little: on news top_k 1 keeps .21 of
@@ -141,7 +141,7 @@ def pairs_of_one_alone(
 def lexical_overlap(left: Sequence[str], right: Sequence[str]) -> float:
     """Mean Jaccard index of the word sets of paired sentences (erratum E14); 0 for no pairs.
 
-    Seed 000 wants positives that mean the same in other words; near 1 they are copies.
+    mutual wants positives that mean the same in other words; near 1 they are copies.
     """
     shares = [jaccard(a, b) for a, b in zip(left, right, strict=True)]
     return sum(shares) / max(len(shares), 1)

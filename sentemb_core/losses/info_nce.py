@@ -34,7 +34,7 @@ def info_nce(
     """Each positive alone against the negatives of its anchor.
 
     For every positive (i, p): `softplus(logsumexp_{n in neg(i)} s_in - s_ip)`, which is the softmax
-    cross-entropy with that one positive in the denominator (InfoNCE; seed 000, Eq. 1 and 5:
+    cross-entropy with that one positive in the denominator (InfoNCE; mutual, Eq. 1 and 5:
     erratum E1). A positive is never a negative, whatever `negative` says; the caller's masks keep
     the anchor itself, its document and its duplicates out.
 
@@ -44,7 +44,7 @@ def info_nce(
         positive: Who is right for whom; any number per row, none included.
         negative: Who may be wrong for whom.
         temperature: Divides the similarity.
-        similarity: `cosine`, or `dot` for the literal inner product of seed 000.
+        similarity: `cosine`, or `dot` for the literal inner product of mutual.
         bias: Added to the logits (after the temperature); a constant, without a gradient.
         reduction: `positives` is the mean over all positives (Eq. 5), `anchors` the mean over
             anchors of the mean over their positives.

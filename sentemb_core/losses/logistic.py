@@ -37,7 +37,7 @@ def pair_bce(
     temperature: float,
     similarity: Similarity,
 ) -> Float[Tensor, ""]:
-    """Per anchor the sum over its pairs, and the mean over anchors (seed 002, BCE loss).
+    """Per anchor the sum over its pairs, and the mean over anchors (product_thesis, BCE loss).
 
     The paper prints sigma(s ** tau), which a negative cosine to a fractional power leaves
     undefined; this is sigma(s / tau) (erratum E24). A positive is never a negative.
@@ -48,7 +48,7 @@ def pair_bce(
     if temperature <= 0:
         raise RecipeError(
             f"The temperature divides the similarity and must be positive; found {temperature}. "
-            "Seed 002 takes 0.05."
+            "product_thesis takes 0.05."
         )
     logits = similarities(queries, candidates, similarity) / temperature
     right, wrong = logits[positive], logits[negative & ~positive]

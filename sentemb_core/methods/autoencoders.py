@@ -1,16 +1,16 @@
-"""Autoencoders (seed 002): a small decoder has to tell the sentence from its vector."""
+"""Autoencoders (product_thesis): a small decoder has to tell the sentence from its vector."""
 
+from sentemb_core.config.methods import CLMAutoencoder, MLMAutoencoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.causal_decoder import CausalDecoder, require_decodable
 from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mask_filler import MaskFiller
 from sentemb_core.heads.sample_losses import filled_in, rewritten
-from sentemb_core.method_settings import CLMAutoencoder, MLMAutoencoder
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method, SampleTerm
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.words import (
+from sentemb_core.methods.tokenizer_tools import (
     begins_word,
     masking,
     require_positions,
@@ -69,7 +69,7 @@ def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
 def beside_simcse(
     method: Method, settings: CLMAutoencoder | MLMAutoencoder, encoder: Encoder
 ) -> Method:
-    """The multi-task form of seed 002: SimCSE on the same vectors, without a head."""
+    """The multi-task form of product_thesis: SimCSE on the same vectors, without a head."""
     if not settings.simcse:
         return method
     require_dropout(encoder, method.name)

@@ -1,7 +1,7 @@
-"""SimCSE's pairs under a binary loss (seed 002)."""
+"""SimCSE's pairs under a binary loss (product_thesis)."""
 
+from sentemb_core.config.methods import BCE
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import BCE
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.methods.terms.logistic import binary

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sentemb_core.config.methods import AnyMethod, temperature_of
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import AnyMethod, temperature_of
 from sentemb_core.methods.autoencoders import clm_autoencoder, mlm_autoencoder
 from sentemb_core.methods.bce import bce
 from sentemb_core.methods.condenser import condenser

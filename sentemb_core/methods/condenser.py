@@ -1,12 +1,12 @@
-"""Condenser (Gao & Callan 2021): masks that only the sentence vector helps to fill (seed 001)."""
+"""Condenser (Gao & Callan 2021): masks that only the sentence vector helps to fill (infocse)."""
 
+from sentemb_core.config.methods import Condenser
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.layers import require_table, skip_layer
 from sentemb_core.heads.mask_filler import MaskFiller
 from sentemb_core.heads.sample_losses import condensed, masked_language
-from sentemb_core.method_settings import Condenser
 from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.methods.tokenizer_tools import masking, require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.views.masked import masked
 from sentemb_core.views.sentences import first

@@ -1,8 +1,8 @@
-"""CONPONO as seed 000 needs it (Iter et al. 2020): a sentence predicts its neighbours."""
+"""CONPONO as mutual needs it (Iter et al. 2020): a sentence predicts its neighbours."""
 
+from sentemb_core.config.methods import CONPONO
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.bilinear import bilinear
-from sentemb_core.method_settings import CONPONO
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs import sources

@@ -1,12 +1,12 @@
 """ConSERT (Yan et al. 2021): two perturbations of what the embedding layer hands on."""
 
+from sentemb_core.config.methods import Augmentation, ConSERT
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.method_settings import Augmentation, ConSERT
 from sentemb_core.methods.contrast import all_pairs
-from sentemb_core.methods.method import AtOnce, Method, Reader
+from sentemb_core.methods.method import FullBatchForward, Method, Reader
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.words import (
+from sentemb_core.methods.tokenizer_tools import (
     require_embedding_layer,
     require_movable_positions,
     require_transformer,
@@ -65,7 +65,7 @@ def require_two_adversaries(settings: ConSERT, encoder: Encoder) -> None:
     require_dropout(encoder, "consert")
 
 
-def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | AtOnce:
+def augmented(names: tuple[Augmentation, ...], settings: ConSERT) -> Reader | FullBatchForward:
     """The encoder under these perturbations, one after the other.
 
     Raises:

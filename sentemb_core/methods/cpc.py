@@ -1,8 +1,8 @@
-"""CPC as seed 000 needs it (van den Oord et al. 2018): a sentence and what precedes it."""
+"""CPC as mutual needs it (van den Oord et al. 2018): a sentence and what precedes it."""
 
+from sentemb_core.config.methods import CPC
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.bilinear import bilinear
-from sentemb_core.method_settings import CPC
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.ict import context_tokens
 from sentemb_core.methods.method import Method
@@ -12,7 +12,7 @@ from sentemb_core.views.preceding import preceding
 
 
 def cpc(settings: CPC, encoder: Encoder) -> Method:
-    """Positive: the text before the sentence, nearest kept (seed 000)."""
+    """Positive: the text before the sentence, nearest kept (mutual)."""
     past = preceding(
         context_tokens(settings.context_tokens, encoder), special_tokens=encoder.framed
     )

@@ -1,11 +1,11 @@
 """Contrastive Tension (Carlsson et al. 2021): two encoders agree on a sentence, and on no other."""
 
+from sentemb_core.config.methods import CT
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.copies import twin
-from sentemb_core.method_settings import CT
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.terms.logistic import tension
-from sentemb_core.methods.words import require_transformer
+from sentemb_core.methods.tokenizer_tools import require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import by_twin
 from sentemb_core.views.sentences import first

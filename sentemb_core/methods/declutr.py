@@ -1,16 +1,16 @@
-"""DeCLUTR (Giorgi et al. 2021, seed 003): spans of one long document."""
+"""DeCLUTR (Giorgi et al. 2021, declutr): spans of one long document."""
 
 import logging
 
+from sentemb_core.config.methods import DeCLUTR
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.sample_losses import masked_language
-from sentemb_core.method_settings import DeCLUTR
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.words import WITHOUT_MLM, masking, require_transformer
+from sentemb_core.methods.tokenizer_tools import WITHOUT_MLM, masking, require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.views.masked import masked
 from sentemb_core.views.spans import SpanSampling, anchor_spans, positive_spans

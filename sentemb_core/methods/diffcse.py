@@ -1,5 +1,6 @@
 """DiffCSE (Chuang et al. 2022): the sentence vector must help to see what was edited."""
 
+from sentemb_core.config.methods import DiffCSE, SimCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
 from sentemb_core.heads.discriminator import Discriminator
@@ -7,10 +8,9 @@ from sentemb_core.heads.edit_detection import edit_detection
 from sentemb_core.heads.generator import Generator
 from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mask_filler import require_head
-from sentemb_core.method_settings import DiffCSE, SimCSE
 from sentemb_core.methods.method import HeadState, Method
 from sentemb_core.methods.simcse import simcse
-from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.methods.tokenizer_tools import masking, require_transformer
 from sentemb_core.views.masked import with_masked_inputs
 from sentemb_core.views.sentences import first
 

@@ -7,11 +7,11 @@ from typing import cast
 import numpy as np
 from torch import Tensor
 
+from sentemb_core.config.methods import ESimCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.copies import MomentumCopy
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.queue import Queue
-from sentemb_core.method_settings import ESimCSE
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Learner, Method
 from sentemb_core.methods.simcse import require_dropout

@@ -1,12 +1,12 @@
-"""Fine-tuning on labelled pairs (seed 000, section 3.3): a document finds its counterpart."""
+"""Fine-tuning on labelled pairs (mutual, section 3.3): a document finds its counterpart."""
 
 from dataclasses import replace
 
 from jaxtyping import Int
 from torch import Tensor
 
+from sentemb_core.config.methods import FineTune
 from sentemb_core.encoder.encoder import Encoder, Reading
-from sentemb_core.method_settings import FineTune
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Learner, Method, plainly
 from sentemb_core.pairs import sources
@@ -38,7 +38,7 @@ def compared(
 ) -> Reading:
     """Vectors as they are compared, so that their mean is the document's of validation.
 
-    For cosine each has length 1 first, which seed 000 leaves open (erratum E3).
+    For cosine each has length 1 first, which mutual leaves open (erratum E3).
     """
     reading = plainly(learner, ids, mask, layers)
     return replace(reading, pooled=learner.encoder.vectors(reading.pooled))

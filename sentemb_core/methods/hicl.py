@@ -1,4 +1,4 @@
-"""HiCL (seed 004): a method on whole texts, and a contrast of their segments beside it."""
+"""HiCL (hicl): a method on whole texts, and a contrast of their segments beside it."""
 
 import logging
 from dataclasses import replace
@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool
 
+from sentemb_core.config.methods import SNCSE, ESimCSE, HiCL, SimCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.method_settings import SNCSE, ESimCSE, HiCL, SimCSE
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.esimcse import esimcse
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.simcse import simcse
 from sentemb_core.methods.sncse import opposite, prompt_tokens, soft_negated
 from sentemb_core.methods.terms.segments import segment_contrast
-from sentemb_core.methods.words import require_transformer
+from sentemb_core.methods.tokenizer_tools import require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.pairs.documents import Documents
 from sentemb_core.views.batch import ViewMaker

@@ -3,10 +3,10 @@
 import logging
 from dataclasses import replace
 
+from sentemb_core.config.methods import ICT, SHORTEST_CONTEXT
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.projection import projection
-from sentemb_core.method_settings import ICT, SHORTEST_CONTEXT
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.fine_tune import compared
 from sentemb_core.methods.method import Method

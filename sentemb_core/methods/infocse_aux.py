@@ -1,5 +1,6 @@
-"""InfoCSE with an auxiliary network (seed 001): the sentence vector must help to fill masks."""
+"""InfoCSE with an auxiliary network (infocse): the sentence vector must help to fill masks."""
 
+from sentemb_core.config.methods import InfoCSEAux, SimCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.auxiliary import AuxiliaryNetwork
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
@@ -7,10 +8,9 @@ from sentemb_core.heads.layers import require_table, skip_layer
 from sentemb_core.heads.mask_filler import require_head
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.sample_losses import aggregated
-from sentemb_core.method_settings import InfoCSEAux, SimCSE
 from sentemb_core.methods.method import HeadState, Method, SampleTerm
 from sentemb_core.methods.simcse import simcse
-from sentemb_core.methods.words import masking, require_transformer
+from sentemb_core.methods.tokenizer_tools import masking, require_transformer
 from sentemb_core.views.masked import with_masked_inputs
 from sentemb_core.views.sentences import first
 

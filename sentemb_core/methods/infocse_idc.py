@@ -1,9 +1,9 @@
-"""InfoCSE with intra-document clustering (seed 000): train on what the encoder annotated."""
+"""InfoCSE with intra-document clustering (mutual): train on what the encoder annotated."""
 
 from dataclasses import replace
 
+from sentemb_core.config.methods import CONPONO, InfoCSEIDCPairs
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import CONPONO, InfoCSEIDCPairs
 from sentemb_core.methods.conpono import conpono
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method

@@ -1,11 +1,11 @@
 """IS-BERT (Zhang et al. 2020): a sentence shares information with its own tokens."""
 
+from sentemb_core.config.methods import ISBERT
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.cnn import TokenCNN
-from sentemb_core.method_settings import ISBERT
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.terms.logistic import mutual_information
-from sentemb_core.methods.words import require_transformer
+from sentemb_core.methods.tokenizer_tools import require_transformer
 from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import token_features
 from sentemb_core.views.sentences import first

@@ -95,7 +95,7 @@ UNTRAINED = {
     "a method; alone: sentemb postprocess MODEL SOURCE FOLDER --by whitening (--splitter none for "
     "one sentence a row)",
     "BM25": "a row of every run and benchmark; python -m flows compare BM25 MODEL (the thesis's "
-    "literal form: row bm25_seed_002 of reproduce methods-small)",
+    "literal form: row bm25_product_thesis of reproduce methods-small)",
     "BM25 and vectors": "python -m flows benchmark MODEL --fusion",
 }
 """What needs no gradient, and so is no method of a training -> how one has it."""
@@ -109,7 +109,7 @@ JUDGED = (
 
 
 HEADLESS = (
-    "An auxiliary network starts from the head of a Condenser stage, and none is given (seed 001, "
+    "An auxiliary network starts from the head of a Condenser stage, and none is given (infocse, "
     "Table 4: 85.49 with it, 83.73 without): train one first (--initialiser condenser), take "
     f"an encoder's folder that has one ({HEAD_FILE}), or do without (--set "
     "training.method.random_head=true; an initialiser: initialiser.method.random_head=true)."

@@ -57,7 +57,7 @@ plainly."""
 
 
 @dataclass(frozen=True)
-class AtOnce:
+class FullBatchForward:
     """A reader that asks for the loss of the step: it reads all its rows in one pass.
 
     Attributes:
@@ -145,7 +145,9 @@ class Method:
     sample_terms: Mapping[str, tuple[float, SampleTerm]] = field(
         default_factory=dict[str, tuple[float, SampleTerm]]
     )
-    readers: Mapping[str, Reader | AtOnce] = field(default_factory=dict[str, Reader | AtOnce])
+    readers: Mapping[str, Reader | FullBatchForward] = field(
+        default_factory=dict[str, Reader | FullBatchForward]
+    )
     aggregate: Mapping[str, str] = field(default_factory=dict[str, str])
     head: Callable[[int], nn.Module] | None = None
     head_first: bool = False
@@ -158,7 +160,7 @@ class Method:
     @property
     def reads_at_once(self) -> bool:
         """Whether some reader needs all its rows in one pass, so that chunks are impossible."""
-        return any(isinstance(reader, AtOnce) for reader in self.readers.values())
+        return any(isinstance(reader, FullBatchForward) for reader in self.readers.values())
 
     def joined(
         self,
@@ -167,7 +169,7 @@ class Method:
         views: Mapping[str, ViewMaker] = EMPTY,
         terms: Mapping[str, tuple[float, CrossSampleTerm]] = EMPTY,
         sample_terms: Mapping[str, tuple[float, SampleTerm]] = EMPTY,
-        readers: Mapping[str, Reader | AtOnce] = EMPTY,
+        readers: Mapping[str, Reader | FullBatchForward] = EMPTY,
         head: Callable[[int], nn.Module] | None = None,
         networks: Networks | None = None,
         after_step: AfterStep | None = None,

@@ -2,12 +2,12 @@
 
 import logging
 
+from sentemb_core.config.methods import MirrorBERT
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import MirrorBERT
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.method import Method, Reader, plainly
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.words import mask_id, require_transformer, vocabulary
+from sentemb_core.methods.tokenizer_tools import mask_id, require_transformer, vocabulary
 from sentemb_core.pairs import sources
 from sentemb_core.readers.drophead import drophead, projections_of
 from sentemb_core.readers.with_pads import mean_with_pads

@@ -1,14 +1,14 @@
-"""RTD + MLM (seed 001, Table 12): both auxiliary losses on one sentence vector."""
+"""RTD + MLM (infocse, Table 12): both auxiliary losses on one sentence vector."""
 
 from dataclasses import replace
 
+from sentemb_core.config.methods import RTDMLM, DiffCSE, InfoCSEAux
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heads.copies import FrozenCopy
-from sentemb_core.method_settings import RTDMLM, DiffCSE, InfoCSEAux
 from sentemb_core.methods.diffcse import diffcse
 from sentemb_core.methods.infocse_aux import infocse_aux
 from sentemb_core.methods.method import HeadState, Method, Networks
-from sentemb_core.methods.words import require_transformer
+from sentemb_core.methods.tokenizer_tools import require_transformer
 
 
 def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = None) -> Method:

@@ -2,14 +2,14 @@
 
 import logging
 
+from sentemb_core.config.methods import SGOPT
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.copies import FrozenCopy
 from sentemb_core.heads.gelu_mlp import gelu_mlp
-from sentemb_core.method_settings import SGOPT
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
-from sentemb_core.methods.words import require_embedding_layer
+from sentemb_core.methods.tokenizer_tools import require_embedding_layer
 from sentemb_core.pairs import sources
 from sentemb_core.readers.networks import all_layers
 from sentemb_core.views.sentences import first

@@ -2,16 +2,16 @@
 
 from torch import nn
 
+from sentemb_core.config.methods import SimCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.language_head import LanguageHead
 from sentemb_core.heads.layers import require_table
 from sentemb_core.heads.mlp import mlp
 from sentemb_core.heads.sample_losses import masked_language
-from sentemb_core.method_settings import SimCSE
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.words import WITHOUT_MLM, masking
+from sentemb_core.methods.tokenizer_tools import WITHOUT_MLM, masking
 from sentemb_core.pairs import sources
 from sentemb_core.views.batch import ViewMaker
 from sentemb_core.views.masked import masked

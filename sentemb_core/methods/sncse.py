@@ -1,14 +1,14 @@
 """SNCSE (Wang et al. 2022): a prompted sentence, itself, and its negation as a soft negative."""
 
+from sentemb_core.config.methods import SNCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.mlp import mlp
-from sentemb_core.method_settings import SNCSE
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.method import Method
 from sentemb_core.methods.simcse import require_dropout
 from sentemb_core.methods.terms.margins import soft_negative
-from sentemb_core.methods.words import ids_of, mask_id, texts_of, tokens_of
+from sentemb_core.methods.tokenizer_tools import ids_of, mask_id, texts_of, tokens_of
 from sentemb_core.pairs import sources
 from sentemb_core.readers.at_token import at_token
 from sentemb_core.views.batch import ViewMaker

@@ -34,7 +34,7 @@ def with_past(corpus: Documents, _: Annotation | None = None) -> PairTable:
 
 
 def whole_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
-    """Every document once; its first sentence stands for it (HiCL, seed 004)."""
+    """Every document once; its first sentence stands for it (HiCL, hicl)."""
     return _with_itself(corpus.offsets[:-1][~corpus.held_out & (np.diff(corpus.offsets) > 0)])
 
 
@@ -54,7 +54,7 @@ def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
     """Every document with room for the spans of DeCLUTR; its first sentence stands for it.
 
     Args:
-        least_tokens: Content tokens of a document (seed 003: 2 A longest).
+        least_tokens: Content tokens of a document (declutr: 2 A longest).
         special_tokens: Every sentence begins and ends with one, which is no content.
     """
 
@@ -103,7 +103,7 @@ def neighbours(window: int) -> PairSource:
 
 
 def cluster_pairs(corpus: Documents, annotation: Annotation | None) -> PairTable:
-    """The pairs that the last encoder annotated (seed 000, Eq. 4)."""
+    """The pairs that the last encoder annotated (mutual, Eq. 4)."""
     found = require_annotation(annotation)
     kept = _trainable(corpus)[found.i]
     return PairTable(found.i[kept], found.j[kept])

@@ -27,7 +27,7 @@ class PairTable:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What an encoder found in the corpus: pairs (seed 000, Eq. 4) and the clusters behind them.
+    """What an encoder found in the corpus: pairs (mutual, Eq. 4) and the clusters behind them.
 
     `labels` count from 0 within each document. Pair batches read i and j, cluster batches labels.
     """

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.method import AtOnce, Learner, LossOfRows
+from sentemb_core.methods.method import FullBatchForward, Learner, LossOfRows
 
 SMALLEST_NORM = 1e-10
 """Added to a gradient's norm, as in ConSERT's code: a token without gradient stays."""
 
 
-def adversarial(epsilon: float) -> AtOnce:
+def adversarial(epsilon: float) -> FullBatchForward:
     """The encoder, twice: for the gradient at its embedded tokens, and moved along it.
 
     The noise of a token is epsilon g / |g|, with g of the step's loss. A row that the loss does not
@@ -45,7 +45,7 @@ def adversarial(epsilon: float) -> AtOnce:
 
         return learner.encoder.read(ids, mask, layers=layers, edit=moved)
 
-    return AtOnce(reader)
+    return FullBatchForward(reader)
 
 
 def _gradient(

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sentemb_core.annotation.pairs import read_report
-from sentemb_core.corpus.benchmark import COUNTED, SIDES, Benchmark
 from sentemb_core.corpus.label_files import REJECTED, LabelCounts
 from sentemb_core.corpus.tokenise import TokenReport
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import COUNTED, SIDES, Benchmark
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores

@@ -10,10 +10,10 @@ from jaxtyping import Int64
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.in_memory import pruned_edges
-from sentemb_core.configs import AnnotationConfig
-from sentemb_core.corpus.benchmark import Benchmark, Split
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark, Split
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.scores import read_ranks

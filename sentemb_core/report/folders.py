@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.evaluation.rounds import Diagnostics, read_diagnostics
 from sentemb_core.report.data import Kind
 

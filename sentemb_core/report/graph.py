@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from sentemb_core.annotation.in_memory import pruned_edges
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.console import plain
 from sentemb_core.formats import counted
 from sentemb_core.idc import components

@@ -10,7 +10,7 @@ from sentemb_core.formats import sure_change
 from sentemb_core.methods.listing import LISTING, UNTRAINED
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.benchmark import Kind
+    from sentemb_core.corpus.validation_pool import Kind
     from sentemb_core.document_vectors import Hit
     from sentemb_core.evaluation.bootstrap import Difference
     from sentemb_core.evaluation.retrieval import RetrievalScores
@@ -47,7 +47,7 @@ def _cut(text: str, most: int) -> str:
 
 def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table:
     """Recall both ways, a row a direction."""
-    from sentemb_core.corpus.benchmark import SIDES  # brings pyarrow: `methods` needs none
+    from sentemb_core.corpus.validation_pool import SIDES  # brings pyarrow: `methods` needs none
 
     head = "", "direction", "R@1", "R@5", "R@10", "R@20", "queries", "candidates"
     rows: list[Sequence[str]] = []
@@ -63,7 +63,7 @@ def scores_table(kind: "Kind", scores: "Mapping[str, RetrievalScores]") -> Table
 
 def less_bm25_told(kind: "Kind", lead: "Difference") -> str:
     """Whether the encoder finds more than words do, and how surely."""
-    from sentemb_core.corpus.benchmark import SIDES
+    from sentemb_core.corpus.validation_pool import SIDES
 
     gain = sure_change(lead.low, lead.mean, lead.high)
     return f"R@5, {' to '.join(SIDES[kind])}: this encoder less BM25 {gain}."

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy import sparse
 
-from sentemb_core.words import words
+from sentemb_core.tokenize import words
 
 
 @contextmanager
@@ -88,7 +88,7 @@ class Form:
 
 LUCENE = Form()
 
-SEED_002 = Form(tf="relative", idf="log")
+PRODUCT_THESIS = Form(tf="relative", idf="log")
 """The thesis's own (erratum E25): lengths count twice, a word of all texts not at all. Words of a
 query count as in Lucene's form."""
 

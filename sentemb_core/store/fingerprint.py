@@ -17,13 +17,13 @@ import sentemb_core
 from sentemb_core.errors import UsageError
 
 NEUTRAL = {
-    "sentemb_core.configs": "the values a stage reads enter its key by themselves",
+    "sentemb_core.config.run": "the values a stage reads enter its key by themselves",
     "sentemb_core.encoder.card": "words about an encoder; `publish_encoder` names it among its own",
     "sentemb_core.errors": "a message changes no result, and a failure is never recorded",
     "sentemb_core.progress": "how far a stage is changes nothing of it",
     "sentemb_core.report": "pages and figures are read by people alone",
     "sentemb_core.store": "where results are kept does not change them",
-    "sentemb_core.suite": "the task that a stage scores enters its key by itself",
+    "sentemb_core.config.suite": "the task that a stage scores enters its key by itself",
     "sentemb_core.types": "names for values without behaviour",
 }
 """Modules (with all below them) that do not enter, and why."""

@@ -6,10 +6,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.methods import InfoCSEIDCPairs
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.formats import counted
-from sentemb_core.method_settings import InfoCSEIDCPairs
 from sentemb_core.methods.listing import LEAST_CLUSTER_BATCH, cluster_batch_refused
 from sentemb_core.methods.method import Method
 from sentemb_core.pairs.documents import Documents

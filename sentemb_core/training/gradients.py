@@ -14,7 +14,7 @@ from sentemb_core.encoder.encoder import Reading
 from sentemb_core.encoder.padding import padded
 from sentemb_core.heads.on_views import on_views
 from sentemb_core.methods.method import (
-    AtOnce,
+    FullBatchForward,
     Learner,
     LossOfRows,
     Method,
@@ -68,7 +68,7 @@ class Share:
         own_losses: Whether they have.
     """
 
-    reader: Reader | AtOnce
+    reader: Reader | FullBatchForward
     views: Mapping[str, View]
     own_losses: bool
 
@@ -141,7 +141,7 @@ class GradientJob:
     def _shares(self, batch: Batch) -> Iterator[Share]:
         """Rows with losses of their own apart: they alone need the states of all layers."""
         with_losses = {term.view for _, term in self.method.sample_terms.values()}
-        together: dict[Reader | AtOnce, dict[str, View]] = {}
+        together: dict[Reader | FullBatchForward, dict[str, View]] = {}
         for name in self.method.views:
             reader = self.method.readers.get(name, plainly)
             if name in with_losses:
@@ -153,7 +153,7 @@ class GradientJob:
 
     def _passes(self, share: Share, chunk: int | None) -> Iterator[Pass]:
         lengths = np.fromiter(map(len, share.tokens), np.int64)
-        if isinstance(share.reader, AtOnce):
+        if isinstance(share.reader, FullBatchForward):
             groups = [np.arange(len(lengths))]
         else:
             groups = length_groups(lengths, self._slack(share), chunk)
@@ -183,7 +183,7 @@ class GradientJob:
         ids, mask = self._padded(_chosen(part.share.tokens, part.rows))
         reader, layers = part.share.reader, part.share.own_losses
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=self.bfloat16):
-            if not isinstance(reader, AtOnce):
+            if not isinstance(reader, FullBatchForward):
                 reading = reader(self.learner, ids, mask, layers)
             elif loss is None:
                 reading = plainly(self.learner, ids, mask, layers)

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.devices import any_shape, threads
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError, OutOfMemoryError

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 from torch import nn, optim
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 
 SLANTED_RATIO = 32
 """Highest over lowest rate of the slanted triangle (ULMFiT, as DeCLUTR uses it)."""
 
 
 def optimiser_for(modules: Iterable[nn.Module], config: TrainingConfig) -> optim.Optimizer:
-    """Adam as in seed 000 (betas .9/.999, epsilon 1e-8), or AdamW; both fused.
+    """Adam as in mutual (betas .9/.999, epsilon 1e-8), or AdamW; both fused.
 
     As for BERT, biases and layer norms (one-dimensional weights) do not decay.
     """

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from sentemb_core.annotation.stored import StoredAnnotation
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.methods.method import Method

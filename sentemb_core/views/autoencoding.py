@@ -12,7 +12,7 @@ from sentemb_core.views.content import Content, content_of, frame_of, rows_of
 
 
 def reconstructed(text: ViewMaker) -> ViewMaker:
-    """`text`, which a decoder must tell from its vector: its tokens are its targets (seed 002)."""
+    """`text` as an input whose own tokens are the decoder's targets (product_thesis)."""
 
     def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
         seen = text(corpus, draw, rng)

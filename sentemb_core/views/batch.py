@@ -102,7 +102,7 @@ def negatives(
     *,
     within_document: bool = False,
 ) -> Bool[np.ndarray, "n m"]:
-    """Rows of other documents (seed 000, section 3.1) with another text and another wording.
+    """Rows of other documents (mutual, section 3.1) with another text and another wording.
 
     Blocked for an anchor: its own document (unless `within_document`), a duplicate of itself, a
     duplicate of any of its positives.

@@ -1,4 +1,4 @@
-"""Slices of a text (HiCL, seed 004): each short, together the whole."""
+"""Slices of a text (HiCL, hicl): each short, together the whole."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def segments(
     """`text` in consecutive slices of `length` content tokens; the last one may be shorter.
 
     Each slice carries the frame of its text: special tokens, or a prompt. A text of n content
-    tokens gives 1 + (n - 1) // length rows (seed 004, section 3.1), and an empty one gives one.
+    tokens gives 1 + (n - 1) // length rows (hicl, section 3.1), and an empty one gives one.
     Perturb after slicing, `repeated(segments(...))`, so that both views have the same slices.
 
     Args:

@@ -1,4 +1,4 @@
-"""Spans of long documents (DeCLUTR, Giorgi et al. 2021, seed 003): anchors, and spans near them."""
+"""Spans of long documents (DeCLUTR, Giorgi et al. 2021, declutr): anchors, and spans near them."""
 
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -42,12 +42,12 @@ class SpanSampling:
                 "Spans have 1 <= shortest <= longest, and there is at least one anchor with one "
                 f"positive; found training.method.shortest {self.shortest}, longest "
                 f"{self.longest}, anchors {self.anchors}, positives {self.positives}: set them as "
-                "seed 003 does (32, 512, 2, 2), or longest to shortest at least"
+                "declutr does (32, 512, 2, 2), or longest to shortest at least"
             )
 
     @property
     def least_tokens(self) -> int:
-        """Of a document: so many that anchors can lie apart (seed 003)."""
+        """Of a document: so many that anchors can lie apart (declutr)."""
         return self.anchors * self.longest * 2
 
 

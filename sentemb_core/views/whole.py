@@ -11,12 +11,12 @@ from sentemb_core.views.sentences import view_of
 
 
 def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
-    """The document of each drawn sentence from its beginning (the sequences of HiCL, seed 004).
+    """The document of each drawn sentence from its beginning (the sequences of HiCL, hicl).
 
     The pair source is `whole_documents`: the first sentence stands for its document.
 
     Args:
-        max_tokens: Limit of the whole text, special tokens included (seed 004: 512).
+        max_tokens: Limit of the whole text, special tokens included (hicl: 512).
         special_tokens: Every sentence begins and ends with one: the text keeps one of each.
     """
     around = 2 * special_tokens

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from sentemb_core.suite import Group
+from sentemb_core.config.suite import Group
 from tasks.benchmark import Placed
 
 ONE_FIELD = "each text, or title that is looked for, as one field"

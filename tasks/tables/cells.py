@@ -9,8 +9,8 @@ from pydantic import Field
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json, Value
+from tasks.artifact_files import artifact_path
 from tasks.benchmark import largest_overlaps, pools_told, result_of
-from tasks.storing import opened
 from tasks.tables.bm25_note import OF_PAIRS, ONE_FIELD, bm25_note
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
@@ -293,7 +293,7 @@ def title_hits(cells: Sequence[MethodCell]) -> "dict[Key, Hits]":
     found: dict[Key, Hits] = {}
     for cell in cells:
         if cell.scores:
-            hits = title_result(opened(cell.scores), "R@5")
+            hits = title_result(artifact_path(cell.scores), "R@5")
             found.setdefault(key_of(cell), {})[cell.seed] = hits
     return found
 

@@ -4,13 +4,21 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Literal
 
+from sentemb_core.config.experiments import (
+    CASE,
+    LOSS,
+    OF_TRAINING,
+    TITLE,
+    Claim,
+    Column,
+    Experiment,
+)
 from sentemb_core.evaluation.bootstrap import FEWEST as FEWEST_UNITS
 from sentemb_core.evaluation.bootstrap import LEVEL, SAME, Interval, over_seeds
-from sentemb_core.experiments import CASE, LOSS, OF_TRAINING, TITLE, Claim, Column, Experiment
 from sentemb_core.types import ArtifactRef, Json, Value
-from tasks.caching import stage
-from tasks.storing import kept_json, opened, told_of
-from tasks.tables.findings import Cells, Finding, result_in, value_of
+from tasks.artifact_files import artifact_path, read_json, save_json
+from tasks.stage import stage
+from tasks.tables.findings import ArmResult, Cells, result_in, value_of
 
 Fate = Literal["holds", "does not hold", "not decided", "not run"]
 
@@ -22,7 +30,7 @@ DIGITS = {LOSS: 5}
 """Behind the point, of a judge whose numbers three do not tell apart."""
 
 
-class Rival(Value):
+class PairwiseResult(Value):
     """The arm that a claim calls better, less one of the others: means over columns and seeds.
 
     `low` to `high`: 95 %, of other queries and other trainings.
@@ -82,13 +90,13 @@ class Rival(Value):
         return "not decided"
 
 
-class Fated(Value):
+class ClaimResult(Value):
     """A claim, the differences that it rests on, and the arms that it could not be held against."""
 
     text: str
     better: str
     columns: list[str]
-    rivals: list[Rival]
+    rivals: list[PairwiseResult]
     missing: list[str]
 
     @property
@@ -98,7 +106,7 @@ class Fated(Value):
         return "not run" if self.missing and decided != "does not hold" else decided
 
     @property
-    def deciding(self) -> Rival | None:
+    def deciding(self) -> PairwiseResult | None:
         """The rival that the fate hangs on; of several the one that comes closest."""
         order = ("does not hold", "not decided", "holds")
         return min(
@@ -114,12 +122,12 @@ class Contest(Value):
     pairs: list[tuple[ArtifactRef, ArtifactRef]]
 
 
-def fated(experiment: Experiment, cells: Cells) -> list[Fated]:
+def fated(experiment: Experiment, cells: Cells) -> list[ClaimResult]:
     """Every claim of an experiment."""
     return [fate_of(claim, experiment, cells) for claim in experiment.claims]
 
 
-def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
+def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> ClaimResult:
     """The claim against each of the arms that it puts below."""
     columns = [
         one
@@ -127,7 +135,7 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
         if (one.label in claim.columns if claim.columns else one.judge not in OF_TRAINING)
     ]
     told = {arm: paired(claim.better, arm, columns, cells) for arm in claim.than}
-    return Fated(
+    return ClaimResult(
         text=claim.text,
         better=claim.better,
         columns=[one.label for one in columns],
@@ -138,7 +146,7 @@ def fate_of(claim: Claim, experiment: Experiment, cells: Cells) -> Fated:
     )
 
 
-Pairs = Mapping[int, list[tuple[Column, Finding, Finding]]]
+Pairs = Mapping[int, list[tuple[Column, ArmResult, ArmResult]]]
 """Seed -> column by column what both arms have."""
 
 
@@ -154,12 +162,12 @@ def paired(better: str, than: str, columns: Sequence[Column], cells: Cells) -> P
     }
 
 
-def by_seed(arm: str, column: Column, cells: Cells) -> Mapping[int, Finding]:
+def by_seed(arm: str, column: Column, cells: Cells) -> Mapping[int, ArmResult]:
     """What an arm has in a column."""
     return {one.seed: one for one in cells.get((arm, column.label), [])}
 
 
-def rival(than: str, pairs: Pairs, margin: float, of: int) -> Rival:
+def rival(than: str, pairs: Pairs, margin: float, of: int) -> PairwiseResult:
     """The difference, and in how many seeds it is above 0, or above the margin's negative.
 
     The interval is of other queries and, from two seeds on, of other trainings. Seconds and losses,
@@ -178,10 +186,10 @@ def rival(than: str, pairs: Pairs, margin: float, of: int) -> Rival:
         "low": min(gains), "high": max(gains), "ceiling": max(gains), "unkept": not timed,
     }  # fmt: skip
     if all(has_units(one, column) for column, one, _ in first):
-        told = told_of(claim_interval(kept_contests(contests(pairs))), "interval")
+        told = read_json(claim_interval(kept_contests(contests(pairs))), "interval")
         one_case = all(column.judge == CASE for column, _, _ in first)
         interval = bounds(gains, told, of) | {"units": 1 if one_case else told["units"]}
-    return Rival(
+    return PairwiseResult(
         than=than,
         difference=mean(gains),
         **interval,
@@ -195,7 +203,7 @@ def rival(than: str, pairs: Pairs, margin: float, of: int) -> Rival:
 
 
 def bounds(gains: Sequence[float], told: Json, of: int) -> Json:
-    """Of a `Rival`, one `of` so many: what `claim_interval` told, widened by what training varies.
+    """The `claim_interval` of a `PairwiseResult`, one `of` several, widened by the training noise.
 
     Of one seed, which decides nothing, it stays as told.
     """
@@ -204,7 +212,7 @@ def bounds(gains: Sequence[float], told: Json, of: int) -> Json:
     return {"low": both.low, "high": both.high, "ceiling": surer.high}
 
 
-def has_units(finding: Finding, column: Column) -> bool:
+def has_units(finding: ArmResult, column: Column) -> bool:
     """Whether single values of what the column holds were kept."""
     if column.judge in OF_TRAINING:
         return False
@@ -229,14 +237,14 @@ def contests(pairs: Pairs) -> list[Contest]:
     ]
 
 
-def result_ref(finding: Finding) -> ArtifactRef:
+def result_ref(finding: ArmResult) -> ArtifactRef:
     assert finding.result is not None, "seconds have no units"
     return finding.result
 
 
 def kept_contests(found: Sequence[Contest]) -> ArtifactRef:
     """As an artifact: a record holds some hundred references, a claim may rest on more."""
-    return kept_json("contests", {"contests": [one.model_dump(mode="json") for one in found]})
+    return save_json("contests", {"contests": [one.model_dump(mode="json") for one in found]})
 
 
 @stage("claim_interval", version=3)
@@ -252,14 +260,14 @@ def claim_interval(contests: ArtifactRef) -> ArtifactRef:
 
     def result(ref: ArtifactRef, contest: Contest) -> TaskResult:
         if contest.judge == TITLE:
-            return title_result(opened(ref), contest.measure)
-        return read_result(opened(ref))
+            return title_result(artifact_path(ref), contest.measure)
+        return read_result(artifact_path(ref))
 
-    asked = [Contest.model_validate(one) for one in told_of(contests, "contests")["contests"]]
+    asked = [Contest.model_validate(one) for one in read_json(contests, "contests")["contests"]]
     tasks = [
         [(result(one, contest), result(other, contest)) for one, other in contest.pairs]
         for contest in asked
     ]
     found = seeds_interval(tasks)
     told = {"low": found.low, "high": found.high, "units": units_in(tasks)}
-    return kept_json("interval", told)
+    return save_json("interval", told)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sentemb_core.report.curves import CurvePoint
 
 MEASURE = "R@5"
-"""Seed 000, Table 2."""
+"""mutual, Table 2."""
 
 
 def write_curves(cells: Sequence[MethodCell], settings: Json, folder: Path) -> list[Path]:

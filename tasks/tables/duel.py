@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from sentemb_core.config.suite import GROUPS
 from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
-from sentemb_core.suite import GROUPS
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.benchmark import Placed, comparison_of
 from tasks.tables.bm25_note import bm25_note, fields_of

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sentemb_core.experiments import LOSS, SECONDS, TITLE, Column
+from sentemb_core.config.experiments import LOSS, SECONDS, TITLE, Column
 from sentemb_core.types import ArtifactRef, Value
+from tasks.artifact_files import artifact_path
 from tasks.benchmark import result_of
-from tasks.storing import opened
 from tasks.tables.grouped import grouped
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.results import TaskResult
 
 
-class Finding(Value):
+class ArmResult(Value):
     """One arm in one column under one seed: its result, or the error that it ended in.
 
     `less`: what the arm asked for more of than there was, and how much there was.
@@ -38,17 +38,17 @@ class Read(Value):
     error: str = ""
 
 
-Cells = Mapping[tuple[str, str], list[Finding]]
+Cells = Mapping[tuple[str, str], list[ArmResult]]
 """Arm and column -> its findings without error, one a seed, by seed."""
 
 
-def cells_of(findings: Sequence[Finding]) -> Cells:
+def cells_of(findings: Sequence[ArmResult]) -> Cells:
     """The findings that have a number, by arm and column."""
     by_seed = sorted(findings, key=lambda finding: finding.seed)
     return grouped(((one.arm, one.column), one) for one in by_seed if not one.error)
 
 
-def value_of(finding: Finding, column: Column) -> float:
+def value_of(finding: ArmResult, column: Column) -> float:
     """A share, a correlation, seconds, or a loss."""
     if column.judge == SECONDS:
         return finding.seconds
@@ -58,19 +58,19 @@ def value_of(finding: Finding, column: Column) -> float:
     return result.measures[column.measure or result.main]
 
 
-def final_loss_of(finding: Finding) -> float:
+def final_loss_of(finding: ArmResult) -> float:
     """Of the arm's last training."""
     from sentemb_core.training.log import final_loss
 
     assert finding.log is not None, "an arm without a training has no loss"
-    return final_loss(opened(finding.log))
+    return final_loss(artifact_path(finding.log))
 
 
-def result_in(finding: Finding, column: Column) -> "TaskResult":
+def result_in(finding: ArmResult, column: Column) -> "TaskResult":
     """A kept result of the suite, or the test split of a pool of titles."""
     from sentemb_core.evaluation.titles import title_result
 
     assert finding.result is not None, "seconds have no units"
     if column.judge == TITLE:
-        return title_result(opened(finding.result), column.measure or "R@5")
+        return title_result(artifact_path(finding.result), column.measure or "R@5")
     return result_of(finding.result)

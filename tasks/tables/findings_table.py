@@ -7,8 +7,7 @@ from statistics import mean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sentemb_core.console import terminal_table
-from sentemb_core.experiments import (
+from sentemb_core.config.experiments import (
     CASE,
     SECONDS,
     TITLE,
@@ -19,11 +18,12 @@ from sentemb_core.experiments import (
     SelfTrain,
     Train,
 )
+from sentemb_core.console import terminal_table
 from sentemb_core.types import Json
 from tasks.checks import starts_static
 from tasks.tables.bm25_note import ONE_FIELD, bm25_note
-from tasks.tables.claims import DIGITS, Fated, fated
-from tasks.tables.findings import Cells, Finding, cells_of, result_in, value_of
+from tasks.tables.claims import DIGITS, ClaimResult, fated
+from tasks.tables.findings import ArmResult, Cells, cells_of, result_in, value_of
 from tasks.tables.grouped import grouped
 from tasks.tables.markdown import across, markdown_table
 from tasks.tables.printed import AVERAGE, Printed
@@ -32,7 +32,7 @@ from tasks.tables.seen import overlap_notes, pool_notes
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.corpus.benchmark import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import BenchmarkReport
     from sentemb_core.evaluation.overlap import Overlap
 
 
@@ -54,7 +54,7 @@ class FindingsTable:
         self,
         what: Experiment,
         budget: Budget,
-        findings: Sequence[Finding],
+        findings: Sequence[ArmResult],
         settings: Json,
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
         overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
@@ -71,7 +71,7 @@ class FindingsTable:
         self.unmeasured = unmeasured
         self.cells: Cells = cells_of(findings)
         self.printed = Printed(what, whole=not left_out)
-        self.fates: list[Fated] = fated(what, self.cells)
+        self.fates: list[ClaimResult] = fated(what, self.cells)
         errors = {(one.arm, one.column): one.error for one in findings if one.error}
         self.codes = {place: error.partition(" ")[0] for place, error in errors.items()}
 
@@ -172,7 +172,7 @@ class FindingsTable:
         """Titles that were grouped, by their numbers, where a column judges that."""
         from sentemb_core.evaluation.appendix_d import clusters_in
 
-        def numbers(found: Finding, column: Column) -> str:
+        def numbers(found: ArmResult, column: Column) -> str:
             groups = clusters_in(result_in(found, column))
             return " | ".join(" ".join(map(str, one)) for one in groups)
 
@@ -300,18 +300,18 @@ def span(numbers: Sequence[int]) -> str:
     return " to ".join(f"{number:,}" for number in sorted({min(numbers), max(numbers)}))
 
 
-def told_json(claim: Fated) -> Json:
+def told_json(claim: ClaimResult) -> Json:
     """A claim, its fate, and the rival that it hangs on."""
     deciding = claim.deciding.model_dump() if claim.deciding else None
     return claim.model_dump() | {"fate": claim.fate, "deciding": deciding}
 
 
-def evidence(claim: Fated) -> str:
+def evidence(claim: ClaimResult) -> str:
     """The claim, and the difference that decides it."""
     return f"{claim.text}. {difference(claim)}"
 
 
-def difference(claim: Fated) -> str:
+def difference(claim: ClaimResult) -> str:
     """To the rival that decides, and in how many seeds it is above."""
     if not (rival := claim.deciding):
         return "There is nothing to compare yet."

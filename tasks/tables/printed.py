@@ -1,9 +1,9 @@
 """Which number of a paper stands beside one of ours: of the same arm, and of the same measure."""
 
+from sentemb_core.config.experiments import SECONDS, Arm, Column, Experiment
+from sentemb_core.config.suite import SUITE
 from sentemb_core.evaluation.tables.index import PAPER_TABLES, paper_table
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import SECONDS, Arm, Column, Experiment
-from sentemb_core.suite import SUITE
 
 AVERAGE = "average"
 """Of the columns that hold scores, where several judges gave them."""

@@ -7,7 +7,7 @@ from sentemb_core.console import terminal_table
 from sentemb_core.formats import counted
 from sentemb_core.report.data import StageTiming
 from sentemb_core.types import ArtifactRef
-from tasks.storing import opened
+from tasks.artifact_files import artifact_path
 from tasks.validate import bm25_scores, random_scores, scores_of
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ SHOWN = (1, 5, 10)
 
 def scores_table(benchmark: ArtifactRef, rows: Iterable[Sequence[str]]) -> "Table":
     """Encoders in both directions: R@1/5/10, and the seconds each took."""
-    from sentemb_core.corpus.benchmark import SIDES, Benchmark
+    from sentemb_core.corpus.validation_pool import SIDES, Benchmark
 
-    pool = Benchmark.open(opened(benchmark))
+    pool = Benchmark.open(artifact_path(benchmark))
     recalls = [
         f"{' → '.join(way) if k == SHOWN[0] else ''}\nR@{k}"
         for way in (SIDES[pool.kind], SIDES[pool.kind][::-1])

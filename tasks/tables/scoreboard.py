@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from sentemb_core.suite import GROUPS, Group
+from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
+from tasks.artifact_files import read_json
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, result_of
-from tasks.storing import told_of
 from tasks.tables.grouped import grouped
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ def cell_of(group: Group, task: str, system: str, artifact: ArtifactRef) -> Scor
         value=found.value,
         units=len(found.units),
         measures=dict(found.measures),
-        **told_of(artifact, "interval"),
+        **read_json(artifact, "interval"),
     )
 
 
 def max_lengths(encoders: Mapping[str, ArtifactRef]) -> dict[str, int]:
     """Tokens that each model reads of a text; an encoder of ours says so in its tokenizer."""
     return {
-        name: told_of(encoder, "tokenizer")["truncation"]["max_length"]
+        name: read_json(encoder, "tokenizer")["truncation"]["max_length"]
         for name, encoder in encoders.items()
     }
 

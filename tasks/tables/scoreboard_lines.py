@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.formats import counted
-from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import diagnosis_of, overlaps_of
 from tasks.fusion import ALONE, Estimate, Fusion, fusion_of
@@ -97,7 +97,7 @@ def subset_lines(cells: Sequence[ScoreCell]) -> list[str]:
 
 
 def precision_lines(cells: Sequence[ScoreCell]) -> list[str]:
-    """P@10 beside the capped recall, a line for each product set (seed 002 judges by both)."""
+    """P@10 and the capped recall, one line a product set (product_thesis reports both)."""
     return lines_of([cell for cell in cells if cell.measure == "R_cap@10"], "P@10", "P@10")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sentemb_core.suite import GROUPS, Group
+from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef
 from tasks.tables.bm25_note import bm25_note, fields_of
 from tasks.tables.scoreboard import (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.console import plain, terminal_table
 from sentemb_core.formats import counted
-from sentemb_core.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import comparison_of, diagnosis_of, overlaps_of
 from tasks.fusion import SYSTEMS, fusion_of

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.benchmark import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import BenchmarkReport
     from sentemb_core.evaluation.overlap import Overlap
 
 SEEN = 0.001

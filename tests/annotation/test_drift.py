@@ -11,7 +11,7 @@ from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
 from sentemb_core.annotation.graph import PrunedGraph
 from sentemb_core.arrow_files import write_arrow
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus

@@ -13,20 +13,20 @@ import pytest
 import tasks
 from sentemb_core.store.fingerprint import bound_names, used_names
 from sentemb_core.store.stages import Stage
-from tasks.caching import STAGES
+from tasks.stage import STAGES
 from tests.repository import ROOT, repository_files
 
 FLOORS = ("sentemb_core", "tasks", "flows", "deployments")
-DECORATOR = Path("tasks/caching.py")
+DECORATOR = Path("tasks/stage.py")
 """Where a Prefect task is made, with our policy and storage."""
 
 MAKERS = {"task", "Task", "MaterializingTask", "materialize", "*"}
 
 UNSEEN = {
     "tasks.benchmark.files_of": "their bytes are what their digests name",
-    "tasks.caching.working_folder": "a killed training ends in the same bits",
+    "tasks.stage.working_folder": "a killed training ends in the same bits",
     "tasks.checks.silent": "what a log leaves out changes no result",
-    "tasks.following.step_logger": "MLflow is told, and nothing comes back",
+    "tasks.run_monitor.step_logger": "MLflow is told, and nothing comes back",
     "tasks.progress.progress": "how far a stage is changes nothing of it",
     "tasks.rows.Labelled": "a record of another shape is no hit",
     "tasks.rows.Trained": "a record of another shape is no hit",
@@ -38,11 +38,11 @@ UNSEEN = {
         ),
         "it refuses what is under a wrong name, or does nothing",
     ),
-    "tasks.storing.kept_json": "a value that the core computed, as JSON; what there is stays "
+    "tasks.artifact_files.save_json": "a computed value as JSON; what there is stays "
     "readable, or its stages take another version",
-    "tasks.storing.opened": "where an artifact lies does not change it",
-    "tasks.storing.told_of": "what stands in an artifact's file, which its digest names",
-    "tasks.storing.written": "where an artifact lies does not change it",
+    "tasks.artifact_files.artifact_path": "where an artifact lies does not change it",
+    "tasks.artifact_files.read_json": "what stands in an artifact's file, which its digest names",
+    "tasks.artifact_files.new_artifact": "where an artifact lies does not change it",
 }
 """What stages use of other modules of `tasks`, which no fingerprint follows, and why it may be."""
 

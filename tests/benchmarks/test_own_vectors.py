@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from benchmarks.own_vectors import OWN, own_vectors
-from sentemb_core.method_settings import ISBERT, SNCSE
+from sentemb_core.config.methods import ISBERT, SNCSE
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner
 from sentemb_core.training.loop import learner_of

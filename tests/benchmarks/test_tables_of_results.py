@@ -10,7 +10,7 @@ import pytest
 from benchmarks import main_job
 from benchmarks.claims import tables
 from flows.__main__ import app
-from flows.command_line import commands
+from flows.cli import commands
 from flows.demo import WAYS
 from flows.experiments.index import Reproduction
 from tests.repository import ROOT
@@ -33,12 +33,12 @@ def test_a_row_that_not_every_seed_has_says_how_many_have_it(monkeypatch):
 
 
 def test_a_report_of_an_experiment_that_is_no_more_is_passed_over(tmp_path: Path):
-    asked = Reproduction(experiment="s000.t1", data="data").model_dump(mode="json")
-    for name in ("s000.t1", "s009.gone"):
+    asked = Reproduction(experiment="mutual.t1", data="data").model_dump(mode="json")
+    for name in ("mutual.t1", "s009.gone"):
         table = {"experiment": name, "asked": asked | {"experiment": name}, "claims": []}
         (tmp_path / name).mkdir()
         (tmp_path / name / "table.json").write_text(json.dumps(table))
-    assert [table["experiment"] for table in tables(tmp_path)] == ["s000.t1"]
+    assert [table["experiment"] for table in tables(tmp_path)] == ["mutual.t1"]
 
 
 def test_the_summary_counts_the_claims_of_the_table():

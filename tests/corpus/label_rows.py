@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sentemb_core.configs import CorpusConfig, LabelsConfig
+from sentemb_core.config.run import CorpusConfig, LabelsConfig
 from sentemb_core.corpus.documents import CorpusReport
 from sentemb_core.corpus.label_files import write_with_labels
 from sentemb_core.corpus.table import Document, DocumentWriter

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.documents import CorpusReport, write_documents
 from sentemb_core.corpus.table import Document, read_documents
 

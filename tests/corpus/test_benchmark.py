@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, is_label, query_splits, write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.validation_pool import Benchmark, is_label, query_splits, write_benchmark
 from sentemb_core.errors import EmptyPairsError
 
 

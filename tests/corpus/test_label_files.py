@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.configs import CorpusConfig, LabelsConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.config.run import CorpusConfig, LabelsConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.label_files import LabelCounts, write_with_labels
 from sentemb_core.corpus.labels import write_labelled
 from sentemb_core.corpus.table import read_documents
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from sentemb_core.errors import (
     BadDataError,
     EmptyPairsError,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, is_label, unit_hash, write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.labels import LabelReport, write_labelled
 from sentemb_core.corpus.table import Document, read_documents
+from sentemb_core.corpus.validation_pool import Benchmark, is_label, unit_hash, write_benchmark
 from sentemb_core.errors import EmptyPairsError
 from tests.corpus.label_rows import SHARE, documents, labelled, pair, written
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.one_document import sentences_of
 from sentemb_core.corpus.table import read_documents

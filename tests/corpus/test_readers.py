@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus import files, json_rows, readers
 from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.markdown import plain_text

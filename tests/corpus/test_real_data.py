@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from flows.demo import SAMPLE, SHIPPED
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.sentences import same_text
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from tests.corpus.made import read
 
 BLOG = {"id_column": "doc_id", "counterpart_column": "title"}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.corpus.source import source_digest
 from tests.corpus.made import jsonl, texts
 

@@ -11,12 +11,12 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from sentemb_core import schemas
-from sentemb_core.configs import ValidationConfig
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus import tokenise
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import TokenReport, write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import StorageError

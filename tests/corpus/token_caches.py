@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import write_benchmark
 from tests import tiny
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "A", "B", "C", "one", "two", "three", "."]

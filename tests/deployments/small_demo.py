@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from flows import demo
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC
 
 if __name__ == "__main__":
     told = json.loads(Path(sys.argv.pop()).read_text("utf-8"))

@@ -2,7 +2,7 @@
 
 import random
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 

@@ -22,7 +22,7 @@ from transformers import (
     RobertaModel,
 )
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts, encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder

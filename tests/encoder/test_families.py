@@ -40,7 +40,7 @@ from transformers import (
     XLNetModel,
 )
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import normalizers
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.start import check_encoder, learnt_tokenizer, start_encoder

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.validation_pool import Benchmark
 
 
 def benchmark(candidate: list[int], splits: list[str]) -> Benchmark:

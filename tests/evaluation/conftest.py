@@ -7,11 +7,11 @@ from typing import NamedTuple
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from sentemb_core.configs import CorpusConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 
 WORDS = [f"w{k}" for k in range(40)]
 

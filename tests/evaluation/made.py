@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from sentemb_core.config.suite import SUITE, RetrievalTask
 from sentemb_core.evaluation.collections import Collection, read_beir
-from sentemb_core.suite import SUITE, RetrievalTask
 
 Run = Mapping[str, Mapping[str, float]]
 

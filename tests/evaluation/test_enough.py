@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import query_splits, write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.validation_pool import query_splits, write_benchmark
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.enough import few_queries, pool_enough, require_queries
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentemb_core.configs import ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, write_benchmark
+from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.errors import BadEmbeddingError, EmptyPairsError
 from sentemb_core.evaluation import label_free

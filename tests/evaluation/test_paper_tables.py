@@ -8,14 +8,14 @@ import pytest
 
 from flows.method_table import METHODS
 from sentemb_core.evaluation.tables.index import PAPER_TABLES, PAPERS, paper_table
-from sentemb_core.evaluation.tables.seed_001 import STS
+from sentemb_core.evaluation.tables.infocse import STS
 from sentemb_core.evaluation.tables.table import PaperTable, rows_of
 
 ALL = tuple(PAPER_TABLES.values())
 
 ID = r"s00[0-4]\.(t\d+[a-e]?|e\d[ab]?|rescore|bce(_[a-z]+)?|dedup|time)(\.(r\d+|gain|1m))?"
 
-ARITHMETIC = {("s001.t2", "mirror_bert"): 75.41}
+ARITHMETIC = {("infocse.t2", "mirror_bert"): 75.41}
 """Averages that their own rows refute -> what the rows give."""
 
 WORDS = {
@@ -30,35 +30,35 @@ WORDS = {
 SETTING = r"round \d|\d+(\.\d+)?(e-\d)?|\d+[kM]"
 
 BEST = {
-    ("s000.t1", "News"): "infocse_idc",
-    ("s000.t1", "Web documents"): "infocse_idc",
-    ("s000.t1", "Browsing"): "infocse_idc",
-    ("s000.t3a", "News"): "++, all labels",
-    ("s000.t3b", "News"): "partition",
-    ("s000.t3c", "News"): "round 2",
-    ("s000.t3c", "Web documents"): "round 2",
-    ("s000.t3c", "Browsing"): "round 2",
-    ("s000.t3d", "News"): "CP",
-    ("s000.t3e", "News"): "SBERT",
-    ("s001.t1", "STS-B dev"): "simcse",
-    ("s001.t2", "average"): "infocse_aux (BERT-large)",
-    ("s001.t3", "average"): "infocse_aux",
-    ("s001.t4", "STS-B dev"): "infocse_aux",
-    ("s001.t5", "STS-B dev"): "without mlm",
-    ("s001.t6", "STS-B dev"): "detached",
-    ("s001.t7", "STS-B dev"): "0.40",
-    ("s001.t8", "STS-B dev"): "1e-5",
-    ("s001.t9", "STS-B dev"): "infocse_aux, cls_before_pooler",
-    ("s001.t12", "STS-B dev"): "rtd_mlm",
-    ("s002.e1", "eProduct"): "BM25",
-    ("s002.rescore", "eProduct"): "BM25 + simcse",
-    ("s002.e2a", "eProduct"): "100k",
-    ("s002.e2b", "eProduct"): "20k",
-    ("s002.e4", "eProduct"): "simcse+clm_autoencoder",
-    ("s002.e5", "R@100"): "simcse+clm_autoencoder",
-    ("s002.bce", "STS-B"): "simcse",
-    ("s002.dedup", "100k"): "unique titles",
-    ("s004.t5", "average"): "hicl",
+    ("mutual.t1", "News"): "infocse_idc",
+    ("mutual.t1", "Web documents"): "infocse_idc",
+    ("mutual.t1", "Browsing"): "infocse_idc",
+    ("mutual.t3a", "News"): "++, all labels",
+    ("mutual.t3b", "News"): "partition",
+    ("mutual.t3c", "News"): "round 2",
+    ("mutual.t3c", "Web documents"): "round 2",
+    ("mutual.t3c", "Browsing"): "round 2",
+    ("mutual.t3d", "News"): "CP",
+    ("mutual.t3e", "News"): "SBERT",
+    ("infocse.t1", "STS-B dev"): "simcse",
+    ("infocse.t2", "average"): "infocse_aux (BERT-large)",
+    ("infocse.t3", "average"): "infocse_aux",
+    ("infocse.t4", "STS-B dev"): "infocse_aux",
+    ("infocse.t5", "STS-B dev"): "without mlm",
+    ("infocse.t6", "STS-B dev"): "detached",
+    ("infocse.t7", "STS-B dev"): "0.40",
+    ("infocse.t8", "STS-B dev"): "1e-5",
+    ("infocse.t9", "STS-B dev"): "infocse_aux, cls_before_pooler",
+    ("infocse.t12", "STS-B dev"): "rtd_mlm",
+    ("product_thesis.e1", "eProduct"): "BM25",
+    ("product_thesis.rescore", "eProduct"): "BM25 + simcse",
+    ("product_thesis.e2a", "eProduct"): "100k",
+    ("product_thesis.e2b", "eProduct"): "20k",
+    ("product_thesis.e4", "eProduct"): "simcse+clm_autoencoder",
+    ("product_thesis.e5", "R@100"): "simcse+clm_autoencoder",
+    ("product_thesis.bce", "STS-B"): "simcse",
+    ("product_thesis.dedup", "100k"): "unique titles",
+    ("hicl.t5", "average"): "hicl",
 }
 """What the papers say."""
 
@@ -87,9 +87,9 @@ def range_of(measure: str) -> tuple[float, float]:
 
 
 def test_a_table_is_found_by_its_id_and_an_unknown_one_is_not():
-    assert paper_table("s000.t1") is PAPER_TABLES["s000.t1"]
-    assert paper_table("s003.f3") is None
-    assert paper_table("s000.t") is None
+    assert paper_table("mutual.t1") is PAPER_TABLES["mutual.t1"]
+    assert paper_table("declutr.f3") is None
+    assert paper_table("mutual.t") is None
 
 
 def test_no_two_tables_share_an_id():
@@ -134,13 +134,13 @@ def test_a_printed_average_is_the_mean_of_its_row_or_the_note_corrects_it(table:
 
 
 def test_as_many_rows_have_all_their_sts_columns_as_were_checked():
-    whole = [row for row, line in rows("s001.t2").items() if set(line) == set(STS)]
+    whole = [row for row, line in rows("infocse.t2").items() if set(line) == set(STS)]
     assert len(whole) == 7
-    assert len(rows("s001.t2")) == 14 + 7
+    assert len(rows("infocse.t2")) == 14 + 7
 
 
 def test_sentevals_mean_is_the_mean_of_both_halves():
-    for line in rows("s003.t1").values():
+    for line in rows("declutr.t1").values():
         halves = mean((line["downstream"], line["probing"]))
         assert line["average"] == pytest.approx(halves, abs=0.0051)
 
@@ -153,44 +153,47 @@ def test_the_best_row_is_the_one_that_the_paper_speaks_of(id: str, column: str):
 
 
 def test_a_longer_list_recalls_more():
-    five, ten, twenty = (rows(id) for id in ("s000.t1", "s000.t1.r10", "s000.t1.r20"))
+    five, ten, twenty = (rows(id) for id in ("mutual.t1", "mutual.t1.r10", "mutual.t1.r20"))
     assert ten.keys() == twenty.keys()
     for row, line in ten.items():
         for column, value in line.items():
             assert five[row][column] < value < twenty[row][column], (row, column)
-    for line in rows("s001.t11").values():
+    for line in rows("infocse.t11").values():
         assert line["R@1"] < line["R@5"] <= line["R@10"]
 
 
 def test_one_run_has_the_same_numbers_under_its_five_names():
-    names = ("s000.t3b", "partition"), ("s000.t3c", "round 2"), ("s000.t3d", "CP")
-    for id, row in (*names, ("s000.t3e", "BERT(CP)")):
-        assert rows(id)[row] == rows("s000.t1")["infocse_idc"]
-    tuned = rows("s000.t3a")["fine-tuned, 1,000 labels"]
-    assert tuned == rows("s000.t2")["infocse_idc, 1,000 labels"]
+    names = ("mutual.t3b", "partition"), ("mutual.t3c", "round 2"), ("mutual.t3d", "CP")
+    for id, row in (*names, ("mutual.t3e", "BERT(CP)")):
+        assert rows(id)[row] == rows("mutual.t1")["infocse_idc"]
+    tuned = rows("mutual.t3a")["fine-tuned, 1,000 labels"]
+    assert tuned == rows("mutual.t2")["infocse_idc, 1,000 labels"]
 
 
 def test_conpono_is_not_competitive_on_web_documents_whatever_the_text_says():
-    web = {row: line["Web documents"] for row, line in rows("s000.t1").items()}
+    web = {row: line["Web documents"] for row, line in rows("mutual.t1").items()}
     assert all(web["conpono"] < web[row] for row in ("ict", "cpc", "declutr"))
 
 
 def test_the_ablations_of_one_encoder_agree_on_what_it_scores():
-    (without,) = {rows("s001.t5")["without mlm"]["STS-B dev"], rows("s001.t8")["0"]["STS-B dev"]}
-    assert without == rows("s001.t9")["simcse, cls_before_pooler"]["STS-B dev"]
+    (without,) = {
+        rows("infocse.t5")["without mlm"]["STS-B dev"],
+        rows("infocse.t8")["0"]["STS-B dev"],
+    }
+    assert without == rows("infocse.t9")["simcse, cls_before_pooler"]["STS-B dev"]
     (full,) = {
         rows(id)[row]["STS-B dev"]
         for id, row in (
-            *(("s001.t4", "infocse_aux"), ("s001.t6", "detached")),
-            *(("s001.t7", "0.40"), ("s001.t8", "1e-5"), ("s001.t12", "infocse_aux")),
+            *(("infocse.t4", "infocse_aux"), ("infocse.t6", "detached")),
+            *(("infocse.t7", "0.40"), ("infocse.t8", "1e-5"), ("infocse.t12", "infocse_aux")),
         )
     }
-    assert full == rows("s001.t9")["infocse_aux, cls_before_pooler"]["STS-B dev"]
+    assert full == rows("infocse.t9")["infocse_aux, cls_before_pooler"]["STS-B dev"]
 
 
 def test_the_shifted_averages_are_table_2s_and_the_note_has_the_printed_ones():
-    ours, right = rows("s001.t12"), rows("s001.t2")
-    note = PAPER_TABLES["s001.t12"].note
+    ours, right = rows("infocse.t12"), rows("infocse.t2")
+    note = PAPER_TABLES["infocse.t12"].note
     for row, printed_for_it in (("diffcse", "esimcse"), ("infocse_aux", "diffcse")):
         assert ours[row]["average"] == right[row]["average"]
         printed = right[printed_for_it]["average"]
@@ -198,11 +201,11 @@ def test_the_shifted_averages_are_table_2s_and_the_note_has_the_printed_ones():
 
 
 def test_experiments_of_the_thesis_share_their_runs():
-    assert rows("s002.e1")["simcse"] == rows("s002.e2a")["100k"]
-    for row, line in rows("s002.e3a").items():
-        assert line["eBay titles"] == rows("s002.e4")[row]["eProduct"]
-    assert rows("s002.e2b")["100k"] == rows("s002.e4")["simcse"]
-    assert rows("s002.rescore")["BM25"] == rows("s002.e1")["BM25"]
+    assert rows("product_thesis.e1")["simcse"] == rows("product_thesis.e2a")["100k"]
+    for row, line in rows("product_thesis.e3a").items():
+        assert line["eBay titles"] == rows("product_thesis.e4")[row]["eProduct"]
+    assert rows("product_thesis.e2b")["100k"] == rows("product_thesis.e4")["simcse"]
+    assert rows("product_thesis.rescore")["BM25"] == rows("product_thesis.e1")["BM25"]
 
 
 def test_a_line_of_another_length_than_its_columns_is_no_row():

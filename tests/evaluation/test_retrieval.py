@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.errors import BadDataError, BadEmbeddingError
+from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers
 from sentemb_core.evaluation.retrieval import (
     RetrievalScores,
@@ -15,7 +16,6 @@ from sentemb_core.evaluation.retrieval import (
 from sentemb_core.evaluation.scores import read_ranks, write_scores
 from sentemb_core.evaluation.texts import benchmark_texts
 from sentemb_core.evaluation.titles import title_result
-from sentemb_core.evaluation.words import bm25_scorers
 from tests.evaluation.benchmarks import benchmark
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import (
@@ -21,6 +21,7 @@ from sentemb_core.errors import (
     MissingColumnError,
     UnreadableSourceError,
 )
+from sentemb_core.evaluation.bm25_scores import word_similarities
 from sentemb_core.evaluation.random_encoder import random_vectors, text_hashes
 from sentemb_core.evaluation.sts import (
     StsPairs,
@@ -32,7 +33,6 @@ from sentemb_core.evaluation.sts import (
     sts_result,
     sts_scores,
 )
-from sentemb_core.evaluation.words import word_similarities
 from tests import tiny
 from tests.parquet import write
 

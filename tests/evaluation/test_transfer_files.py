@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sentemb_core.config.suite import SUITE, ProbeTask, chosen
 from sentemb_core.errors import BadDataError, MissingColumnError, UnreadableSourceError
 from sentemb_core.evaluation.suite_probes import READERS, read_probe
 from sentemb_core.evaluation.transfer_files import (
@@ -15,7 +16,6 @@ from sentemb_core.evaluation.transfer_files import (
     read_relatedness,
     read_reviews,
 )
-from sentemb_core.suite import SUITE, ProbeTask, chosen
 from tests.parquet import write
 
 

@@ -26,8 +26,8 @@ from flows.infocse_idc import self_train
 from sentemb_core.store import disk
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
+from tasks.execution import without_prefect
 from tasks.publish import best_encoder
-from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
 
 CHECKPOINT = "past a checkpoint"

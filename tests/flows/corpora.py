@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC
 from tasks.publish import Outcome
-from tasks.rows import SelfTraining
+from tasks.rows import RunResult
 
 TOPICS = (
     "river flood water rain dam",
@@ -95,7 +95,7 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
     return InfoCSEIDC.model_validate(settings | changes)
 
 
-def outcome_of(training: SelfTraining) -> Outcome:
+def outcome_of(training: RunResult) -> Outcome:
     """As a finished run's, for what only reads it."""
     encoder = training.rows[-1].encoder
     return Outcome(

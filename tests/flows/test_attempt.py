@@ -6,10 +6,10 @@ import pytest
 from httpx import ConnectError, Request, Response
 from prefect.exceptions import PrefectHTTPStatusError
 
-from flows.attempt import attempted
+from flows.isolate_errors import attempted
 from sentemb_core.errors import EmptyPairsError, StorageError
 from sentemb_core.store.objects import Store
-from tasks.walking import making_plan
+from tasks.execution import making_plan
 
 REQUEST = Request("GET", "http://127.0.0.1:9/api")
 

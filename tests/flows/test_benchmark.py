@@ -22,21 +22,21 @@ from flows import benchmark
 from flows.__main__ import app
 from flows.benchmark import encoder_of, scoreboard
 from flows.benchmark_settings import BenchmarkSettings
-from flows.command_line.benchmark_commands import (
+from flows.cli.benchmark_commands import (
     benchmark_settings,
     check_models,
     from_anywhere,
     run_benchmark,
     run_duel,
 )
-from flows.command_line.running import refusals
-from flows.command_line.settings import checked_as
-from flows.command_line.table_commands import table_job
+from flows.cli.running import refusals
+from flows.cli.settings import checked_as
+from flows.cli.table_commands import table_job
 from flows.compare import compare, duel
 from flows.scoring import result_on
 from flows.short_names import labelled
 from sentemb_core import console
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import (
@@ -53,13 +53,13 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import compare_results, comparison_of, diagnosis_of
+from tasks.execution import making_plan, without_prefect
 from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.tables.duel import Duel, duel_json, duel_tables
 from tasks.tables.scoreboard import Scoreboard, agreements, averages, cells_of, models_told
 from tasks.tables.scoreboard_lines import HALVES, diagnosis_lines, fusion_lines, overlap_lines
 from tasks.tables.scoreboard_tables import board_json, scoreboard_tables, write_board
-from tasks.walking import making_plan, without_prefect
 from tests import tiny
 from tests.flows.suites import write_beir, write_data, write_encoder
 from tests.parquet import write
@@ -662,7 +662,7 @@ def test_a_corpus_is_looked_at_only_when_the_network_is_off(
         found.append(os.environ.get("HF_HUB_OFFLINE"))
         raise UsageError("seen")
 
-    monkeypatch.setattr("flows.command_line.benchmark_commands.check_corpus", looked_at)
+    monkeypatch.setattr("flows.cli.benchmark_commands.check_corpus", looked_at)
     options = f" --data {files}/data --tasks sts12 --corpus org/name"
     assert call(*f"{verb}{options}".format(files).split())[0] == 2
     assert found == ["1"]

@@ -15,14 +15,14 @@ import pytest
 import torch
 
 from flows.__main__ import app
-from flows.command_line.commands import closing_words
-from flows.command_line.settings import settings
-from flows.command_line.table_commands import table_settings
+from flows.cli.commands import closing_words
+from flows.cli.settings import settings
+from flows.cli.table_commands import table_settings
 from flows.experiments.index import Reproduction
 from flows.infocse_idc import infocse_idc
 from sentemb_core import console
 from sentemb_core.annotation.pairs import read_report
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.errors import RegistryError
@@ -34,13 +34,13 @@ from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, last_runs
 from tasks.artifacts import artifact_key
-from tasks.caching import STAGES
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.model_versions import find_version
 from tasks.publish import Outcome
 from tasks.publish import compared as compared_rows
 from tasks.registered_encoders import canaries_of, located, resolve
-from tasks.rows import Row
+from tasks.rows import EncoderResult
+from tasks.stage import STAGES
 from tasks.tracking import plain
 from tasks.validate import scores_of
 from tests.flows.corpora import tiny_run
@@ -122,7 +122,7 @@ def worse(again, corpus_file):
     return run(again.home, config.model_copy(update={"training": training}))
 
 
-def rows_of(run: Completed) -> list[Row]:
+def rows_of(run: Completed) -> list[EncoderResult]:
     """As they stand in tables: the controls last."""
     return [*run.outcome.training.rows, *run.outcome.training.controls]
 
@@ -521,7 +521,7 @@ def test_a_command_begins_with_a_registered_encoder(worse, capsys):
 
 
 def test_a_papers_table_begins_with_a_registered_encoder_and_keeps_its_version(worse, tmp_path):
-    table = table_settings("s000.t3b", {"encoder": CHAMPION, "data": str(tmp_path)})
+    table = table_settings("mutual.t3b", {"encoder": CHAMPION, "data": str(tmp_path)})
     assert isinstance(table, Reproduction)
     version = find_version(CHAMPION)
     assert table.encoder == version.uri, "an alias may move before the table is resumed"

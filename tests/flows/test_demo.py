@@ -6,8 +6,8 @@ import re
 import pytest
 
 from flows import demo
-from flows.command_line.records import outcome_of
-from sentemb_core.configs import InfoCSEIDC
+from flows.cli.records import outcome_of
+from sentemb_core.config.run import InfoCSEIDC
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs

@@ -13,8 +13,7 @@ from flows import row_steps
 from flows.experiments import index, learning
 from flows.experiments.index import Reproduction, file_name
 from flows.experiments.judging import overlaps_with
-from sentemb_core.configs import EncoderConfig
-from sentemb_core.experiments import (
+from sentemb_core.config.experiments import (
     SMALL,
     TITLE,
     Arm,
@@ -24,12 +23,13 @@ from sentemb_core.experiments import (
     SelfTrain,
     Train,
 )
-from sentemb_core.method_settings import CONPONO, SimCSE
+from sentemb_core.config.methods import CONPONO, SimCSE
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.store.objects import Store
 from tasks.benchmark import largest_overlaps
 from tasks.corpus import document_count
+from tasks.execution import without_prefect
 from tasks.rows import Trained
-from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -14,10 +14,11 @@ import pytest
 
 from flows import experiment as running
 from flows import row_steps
-from flows.command_line.settings import checked_as
-from flows.command_line.table_commands import table_settings
+from flows.cli.settings import checked_as
+from flows.cli.table_commands import table_settings
 from flows.experiment import experiment
 from flows.experiments import index, judging, learning
+from flows.experiments.hicl import OF_BASE_ALONE
 from flows.experiments.index import (
     ALSO,
     EXPERIMENTS,
@@ -26,7 +27,6 @@ from flows.experiments.index import (
     Reproduction,
     files_wanted,
 )
-from flows.experiments.seed_004 import OF_BASE_ALONE
 from flows.experiments.shared_differences import (
     AT_MASK,
     CONVOLUTIONS,
@@ -38,19 +38,7 @@ from flows.experiments.shared_differences import (
     shared,
 )
 from flows.fine_tune import by_epochs
-from sentemb_core.configs import EncoderConfig
-from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.encoder.checkpoint import load_encoder
-from sentemb_core.encoder.names import HEAD_FILE
-from sentemb_core.errors import (
-    EmptyCorpusError,
-    NoQueriesError,
-    UnreadableSourceError,
-    UsageError,
-)
-from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.tables.index import PAPER_TABLES
-from sentemb_core.experiments import (
+from sentemb_core.config.experiments import (
     LOSS,
     SECONDS,
     SMALL,
@@ -66,17 +54,29 @@ from sentemb_core.experiments import (
     Step,
     Train,
 )
-from sentemb_core.method_presets import PRESETS
-from sentemb_core.method_settings import CONPONO, SNCSE, DeCLUTR, FineTune, HiCL, InfoCSEAux, SimCSE
+from sentemb_core.config.methods import CONPONO, SNCSE, DeCLUTR, FineTune, HiCL, InfoCSEAux, SimCSE
+from sentemb_core.config.presets import PRESETS
+from sentemb_core.config.run import EncoderConfig
+from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.encoder.checkpoint import load_encoder
+from sentemb_core.encoder.names import HEAD_FILE
+from sentemb_core.errors import (
+    EmptyCorpusError,
+    NoQueriesError,
+    UnreadableSourceError,
+    UsageError,
+)
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.tables.index import PAPER_TABLES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import artifact_path
+from tasks.execution import making_plan, without_prefect
 from tasks.rows import Trained
-from tasks.storing import opened
-from tasks.tables.findings import Finding, cells_of, value_of
+from tasks.tables.findings import ArmResult, cells_of, value_of
 from tasks.tables.findings_page import write_findings
 from tasks.tables.findings_table import FindingsTable
-from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -149,7 +149,7 @@ def tabled(asked: Reproduction) -> FindingsTable:
         return experiment.fn(asked)
 
 
-def made(asked: Reproduction) -> list[Finding]:
+def made(asked: Reproduction) -> list[ArmResult]:
     return list(tabled(asked).findings)
 
 
@@ -214,7 +214,7 @@ def test_the_head_of_the_base_goes_with_it_under_another_pooling(asked: Reproduc
 def test_every_arm_can_start_from_a_given_encoder_whose_head_is_gone_on_with(
     asked: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Seed 001's second stage from a Condenser checkpoint of a user."""
+    """The infocse's second stage from a Condenser checkpoint of a user."""
     with without_prefect(Store.default()):
         stage = learning.base_of(asked)
     given = tmp_path / "condensed"
@@ -229,10 +229,10 @@ def test_every_arm_can_start_from_a_given_encoder_whose_head_is_gone_on_with(
 
 @pytest.mark.parametrize("preset", ["small", "paper"])
 def test_a_given_encoder_is_pre_trained_by_no_stage(data: str, preset: Literal["small", "paper"]):
-    """Seed 001 has one for BERT; its other settings stay the preset's."""
-    usual = Reproduction(experiment="s001.t8", data=data, preset=preset).budget
+    """The infocse has one for BERT; its other settings stay the preset's."""
+    usual = Reproduction(experiment="infocse.t8", data=data, preset=preset).budget
     budget = Reproduction(
-        experiment="s001.t8", data=data, preset=preset, encoder="roberta-base"
+        experiment="infocse.t8", data=data, preset=preset, encoder="roberta-base"
     ).budget
     assert usual.base.times > 0
     assert budget.base.times == 0
@@ -248,10 +248,10 @@ def test_a_given_encoder_is_pre_trained_by_no_stage(data: str, preset: Literal["
 def test_a_given_encoder_learns_at_the_rates_of_its_kind(
     data: str, encoder: str, first: float, rounds: float
 ):
-    """A static one is what seed 000's tables start from anyway: naming it changes no rate."""
-    budget = Reproduction(experiment="s000.t3c", data=data, encoder=encoder).budget
+    """A static one is what mutual's tables start from anyway: naming it changes no rate."""
+    budget = Reproduction(experiment="mutual.t3c", data=data, encoder=encoder).budget
     assert (budget.learning_rate, budget.round_learning_rate) == (first, rounds)
-    usual = Reproduction(experiment="s000.t3c", data=data).budget
+    usual = Reproduction(experiment="mutual.t3c", data=data).budget
     same = usual.base.encoder.name == encoder
     assert same == (budget.learning_rate == usual.learning_rate) == (encoder == "static")
 
@@ -435,7 +435,7 @@ def test_a_base_that_is_taken_as_it_is_reads_no_corpus(
 
 
 def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
-    asked = Reproduction(experiment="s000.t1", data=str(tmp_path))
+    asked = Reproduction(experiment="mutual.t1", data=str(tmp_path))
     with pytest.raises(
         UnreadableSourceError, match=r"reads plain_sentences\.parquet, news.*--data"
     ):
@@ -443,7 +443,7 @@ def test_absent_files_are_named_before_anything_runs(tmp_path: Path):
 
 
 def test_of_a_folder_that_is_there_in_part_what_it_lacks_is_named(tmp_path: Path):
-    asked = Reproduction(experiment="s002.bce_cqadupstack", data=str(tmp_path))
+    asked = Reproduction(experiment="product_thesis.bce_cqadupstack", data=str(tmp_path))
     folders = {str(Path(file).parent) for file in asked.absent_files() if "stack" in file}
     with pytest.raises(UnreadableSourceError, match=r"parquet, beir/cqadupstack/, and there is"):
         asked.check_files()
@@ -459,37 +459,39 @@ def test_of_a_folder_that_is_there_in_part_what_it_lacks_is_named(tmp_path: Path
 
 
 def test_an_unknown_experiment_is_a_mistake_with_a_way_out(data: str):
-    with pytest.raises(UsageError, match=r"did you mean 's000\.t1'"):
-        checked_as(Reproduction, {"experiment": "s000.t1x", "data": data})
+    with pytest.raises(UsageError, match=r"did you mean 'mutual\.t1'"):
+        checked_as(Reproduction, {"experiment": "mutual.t1x", "data": data})
 
 
 def test_articles_beside_sentences_want_a_file_of_the_users(data: str, tmp_path: Path):
-    """WikiText-103 is not among the open files (seed 004, Table 5)."""
+    """WikiText-103 is not among the open files (hicl, Table 5)."""
     file = "wikitext_103.parquet"
-    with pytest.raises(UnreadableSourceError, match=f"s004.t5 reads .*{file}"):
-        Reproduction(experiment="s004.t5", data=data).check_files()
+    with pytest.raises(UnreadableSourceError, match=f"hicl.t5 reads .*{file}"):
+        Reproduction(experiment="hicl.t5", data=data).check_files()
     own = Path(copytree(data, tmp_path / "own"))
     texts = [f"It rains in {k}. It snows in {k}, as it did before." for k in range(20)]
     pq.write_table(pa.table({"text": texts}), own / file)
-    asked = Reproduction(experiment="s004.t5", data=str(own), encoder="transformer")
+    asked = Reproduction(experiment="hicl.t5", data=str(own), encoder="transformer")
     assert file not in asked.absent_files()
     with without_prefect(Store.default()):
         read = learning.texts_of(asked, learning.base_of(asked), "wikitext_103").sentences
-    assert len(TokenCorpus.open(opened(read))) == 40
+    assert len(TokenCorpus.open(artifact_path(read))) == 40
 
 
 def test_five_seeds_of_another_encoder_are_a_table(data: str):
     given = {"preset": "paper", "seeds": [1, 2, 3, 4, 5], "encoder": "roberta-base", "data": data}
-    asked = table_settings("s004.t15", given)
+    asked = table_settings("hicl.t15", given)
     assert isinstance(asked, Reproduction)
-    assert asked.name.startswith("s004.t1-paper-")
+    assert asked.name.startswith("hicl.t1-paper-")
     assert asked.budget.base.encoder.name == "roberta-base"
     assert asked.budget.base.encoder.pooling == "cls_before_pooler"
     assert asked.budget.seeds == (1, 2, 3, 4, 5)
 
 
 def test_an_encoder_that_is_not_there_is_told_before_anything_runs(data: str, call):
-    code, _, err = call("reproduce", "s001.t4", "--data", data, "--encoder", "no/such", "--dry-run")
+    code, _, err = call(
+        "reproduce", "infocse.t4", "--data", data, "--encoder", "no/such", "--dry-run"
+    )
     assert code
     assert "E401" in err
 
@@ -526,11 +528,11 @@ def test_a_plan_tells_which_rows_want_a_head_that_the_encoder_lacks(asked: Repro
 
 def test_rows_that_word_vectors_cannot_have_are_told_to_be_left_out():
     told = r"SimCSE.* left out: word vectors have no "
-    for name in ("s000.t2", "s000.t3d"):
+    for name in ("mutual.t2", "mutual.t3d"):
         assert re.search(told, EXPERIMENTS[name].small.differs)
 
 
-@pytest.mark.parametrize("name", ["s000.t2", "s000.t3a"])
+@pytest.mark.parametrize("name", ["mutual.t2", "mutual.t3a"])
 def test_tables_of_labels_say_how_long_these_are_learnt(name: str, data: str):
     asked = Reproduction(experiment=name, data=data)
     passes = f"Labels are read {asked.limits.epochs} times at most, in batches of "
@@ -553,11 +555,11 @@ def test_the_list_says_what_is_ready_and_what_is_wanted(data: str, call):
     told = {row["id"]: row for row in json.loads(said)}
     assert (code, set(told)) == (0, {*EXPERIMENTS, *OURS, *ALSO})
     assert {name: told[name]["same_as"] for name in ALSO} == ALSO
-    assert told["s001.t4"]["lacks"] == []
-    assert told["s000.t1"]["lacks"] == [
+    assert told["infocse.t4"]["lacks"] == []
+    assert told["mutual.t1"]["lacks"] == [
         *("news_reuters21578.parquet", "session_mixed_titles.parquet")
     ]
-    assert "beir/quora/corpus.jsonl" in told["s002.e5"]["lacks"]
+    assert "beir/quora/corpus.jsonl" in told["product_thesis.e5"]["lacks"]
     assert told["methods-small"]["lacks"] == ["news_reuters21578.parquet", "long_elife.parquet"]
     assert told["few-shot"]["lacks"] == []
 
@@ -580,11 +582,11 @@ def test_a_list_refuses_what_only_a_table_reads(call, option: str):
 
 
 def test_what_is_asked_for_wins_over_the_preset(data: str):
-    asked = Reproduction(experiment="s000.t1", data=data, seeds=(7,), steps=5, candidates=10)
+    asked = Reproduction(experiment="mutual.t1", data=data, seeds=(7,), steps=5, candidates=10)
     budget = asked.budget
     assert (budget.seeds, budget.steps, budget.candidates) == ((7,), 5, 10)
     assert asked.training_of(Train(method=SimCSE()), 7).steps == 5
-    paper = Reproduction(experiment="s000.t1", data=data, preset="paper").budget
+    paper = Reproduction(experiment="mutual.t1", data=data, preset="paper").budget
     assert (paper.batch_size, paper.base.encoder.name) == (3_200, "bert-base-uncased")
 
 
@@ -615,23 +617,23 @@ def test_a_training_computes_in_what_the_machine_multiplies_fastest(
 ):
     """Where it is emulated, bfloat16 takes ten times as long as float32."""
     monkeypatch.setattr(index, "FAST", fast)
-    asked = Reproduction(experiment="s001.t2", data=data)
+    asked = Reproduction(experiment="infocse.t2", data=data)
     made = (asked.training_of(Train(method=SimCSE()), 42), asked.training_of(ALL_LABELS, 42))
     assert [one.dtype for one in made] == [fast, fast]
-    of_words = Reproduction(experiment="s000.t2", data=data)
+    of_words = Reproduction(experiment="mutual.t2", data=data)
     assert of_words.training_of(Train(method=SimCSE()), 42).dtype == "float32"
 
 
 def test_a_training_of_the_preset_small_is_what_it_was(data: str, monkeypatch: pytest.MonkeyPatch):
     """Its key holds all of this: another value would be another training."""
     monkeypatch.setattr(index, "FAST", "bfloat16")
-    asked = Reproduction(experiment="s001.t2", data=data)
+    asked = Reproduction(experiment="infocse.t2", data=data)
     method = {"name": "simcse", "temperature": 0.05, "mlm": 0.0, "mask_rate": 0.15}
     assert asked.training_of(Train(method=SimCSE()), 42).model_dump() == SMALL_TRAINING | {
         "method": method
     }
     words = {"batch_size": 128, "steps": 600, "dtype": "float32"}
-    of_words = Reproduction(experiment="s000.t2", data=data)
+    of_words = Reproduction(experiment="mutual.t2", data=data)
     assert of_words.training_of(SelfTrain(), 42).model_dump(exclude={"method"}) == (
         SMALL_TRAINING | words | {"learning_rate": 2e-3}
     )
@@ -657,7 +659,7 @@ def test_a_training_of_the_preset_small_is_what_it_was(data: str, monkeypatch: p
 def test_with_the_papers_preset_each_method_is_trained_its_own_way(
     data: str, method: str, batch: int, rate: float, schedule: str, warmup: float
 ):
-    asked = Reproduction(experiment="s001.t2", data=data, preset="paper")
+    asked = Reproduction(experiment="infocse.t2", data=data, preset="paper")
     (step,) = next(arm.steps for arm in asked.what.arms if arm.label == method)
     made = asked.training_of(step, 42)
     assert (made.batch_size, made.learning_rate, made.schedule) == (batch, rate, schedule)
@@ -688,8 +690,8 @@ def test_every_training_of_the_papers_preset_is_of_its_methods_preset(what: Expe
 
 
 @pytest.mark.parametrize("method", ["simcse", "conpono", "declutr"])
-def test_seed_000_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, method: str):
-    asked = Reproduction(experiment="s000.t1", data=data, preset="paper")
+def test_mutual_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, method: str):
+    asked = Reproduction(experiment="mutual.t1", data=data, preset="paper")
     (step,) = next(arm.steps for arm in asked.what.arms if arm.label == method)
     made = asked.training_of(step, 42)
     assert (made.optimizer, made.schedule, made.warmup) == ("adam", "constant", 0)
@@ -698,7 +700,7 @@ def test_seed_000_trains_all_of_its_table_by_adam_at_a_constant_rate(data: str, 
 
 
 def test_the_papers_fine_tuning_has_its_own_batch_and_patience(data: str):
-    asked = Reproduction(experiment="s000.t2", data=data, preset="paper")
+    asked = Reproduction(experiment="mutual.t2", data=data, preset="paper")
     tuning = by_epochs(asked.training_of(ALL_LABELS, 42), 640, asked.limits)
     assert (tuning.method.name, tuning.batch_size, tuning.optimizer) == ("fine_tune", 64, "adam")
     assert (tuning.steps, tuning.evaluate_every, tuning.patience) == (200, 10, 2)
@@ -707,21 +709,21 @@ def test_the_papers_fine_tuning_has_its_own_batch_and_patience(data: str):
 @pytest.mark.parametrize(
     ("name", "arm", "pooling", "similarity"),
     [
-        ("s000.t1", "start encoder", None, None),
-        ("s000.t1", "simcse", "cls_before_pooler", None),
-        ("s000.t1", "mirror_bert", "mean", None),
-        ("s000.t1", "ict", None, "dot"),
-        ("s000.t1", "infocse_idc", None, "dot"),
-        ("s000.t2", "start encoder, 100 labels", None, "dot"),
-        ("s002.e1", "simcse", "mean", None),
-        ("s003.t1", "declutr", "mean", None),
-        ("s004.t1", "simcse", "cls_before_pooler", None),
+        ("mutual.t1", "start encoder", None, None),
+        ("mutual.t1", "simcse", "cls_before_pooler", None),
+        ("mutual.t1", "mirror_bert", "mean", None),
+        ("mutual.t1", "ict", None, "dot"),
+        ("mutual.t1", "infocse_idc", None, "dot"),
+        ("mutual.t2", "start encoder, 100 labels", None, "dot"),
+        ("product_thesis.e1", "simcse", "mean", None),
+        ("declutr.t1", "declutr", "mean", None),
+        ("hicl.t1", "simcse", "cls_before_pooler", None),
     ],
 )
 def test_with_the_papers_preset_a_method_reads_the_base_its_own_way(
     data: str, name: str, arm: str, pooling: str | None, similarity: str | None
 ):
-    """Unless the table says how, as seeds 001, 002 and 004 do."""
+    """Unless the table says how, as infocse, product_thesis and hicl do."""
     one = next(one for one in EXPERIMENTS[name].arms if one.label == arm)
     asked = Reproduction(experiment=name, data=data, preset="paper")
     read = asked.encoder_of(one)
@@ -733,13 +735,13 @@ def test_with_the_papers_preset_a_method_reads_the_base_its_own_way(
 
 
 def test_inner_products_have_no_temperature(data: str):
-    asked = Reproduction(experiment="s000.t3a", data=data, preset="paper")
+    asked = Reproduction(experiment="mutual.t3a", data=data, preset="paper")
     arm = next(one for one in asked.what.arms if one.label.startswith("++"))
     steps = asked.steps_of(arm)
     assert {type(step) for step in steps} == {Train, SelfTrain, Label}
     assert {step.method.temperature for step in steps} == {1.0}
     assert {step.method.temperature for step in arm.steps} == {0.05}
-    ict = next(arm for arm in EXPERIMENTS["s000.t1"].arms if arm.label == "ict")
+    ict = next(arm for arm in EXPERIMENTS["mutual.t1"].arms if arm.label == "ict")
     (step,) = asked.steps_of(ict)
     method = asked.method_of(step)
     assert (method.temperature, method.context_tokens) == (1.0, 288)
@@ -755,7 +757,7 @@ def test_an_arm_of_the_papers_preset_is_an_encoder_of_inner_products(
     with without_prefect(Store.default()):
         base = learning.base_of(asked)
         trained = learning.arm_encoder(asked, base, arm, "blog_usgov", 1)
-    found = [load_encoder(opened(one)).similarity for one in (base, trained)]
+    found = [load_encoder(artifact_path(one)).similarity for one in (base, trained)]
     assert found == ["cosine", "dot"]
 
 
@@ -788,12 +790,12 @@ def test_a_training_below_the_usual_length_is_told(what: Experiment):
 @pytest.mark.parametrize(
     ("id", "told"),
     [
-        ("s002.e2a", {156}),
-        ("s002.e2c", {15, 45, 46, 138, 148, 150}),
-        ("s002.batch", {150, 75, 38}),
-        ("s002.curve", {30, 90}),
-        ("s004.time", {30}),
-        ("s004.t10", {75}),
+        ("product_thesis.e2a", {156}),
+        ("product_thesis.e2c", {15, 45, 46, 138, 148, 150}),
+        ("product_thesis.batch", {150, 75, 38}),
+        ("product_thesis.curve", {30, 90}),
+        ("hicl.time", {30}),
+        ("hicl.t10", {75}),
     ],
 )
 def test_the_steps_below_the_usual_ones_are_those_told(id: str, told: set[int]):
@@ -808,12 +810,12 @@ def telling(sentence: str) -> set[str]:
 
 
 def test_what_experiments_share_is_told_by_each_that_its_arms_or_columns_concern():
-    figures = {f"s003.f{figure}" for figure in ("2a", "2b", "2c", "3")}
-    assert telling(PROBE) == {"s001.t10", "s003.t1", "s003.snli", "s004.t11"} | figures
-    assert telling(REGRESSION) == {"s003.t1"} | figures
-    assert telling(PAIRS) == {"s003.snli"}
-    assert telling(CONVOLUTIONS) == {"s001.t2"}
-    assert telling(AT_MASK) == {"s004.t1"}
+    figures = {f"declutr.f{figure}" for figure in ("2a", "2b", "2c", "3")}
+    assert telling(PROBE) == {"infocse.t10", "declutr.t1", "declutr.snli", "hicl.t11"} | figures
+    assert telling(REGRESSION) == {"declutr.t1"} | figures
+    assert telling(PAIRS) == {"declutr.snli"}
+    assert telling(CONVOLUTIONS) == {"infocse.t2"}
+    assert telling(AT_MASK) == {"hicl.t1"}
 
 
 def test_where_a_base_method_stands_beside_hicl_it_is_said_to_read_sentences():
@@ -823,8 +825,8 @@ def test_where_a_base_method_stands_beside_hicl_it_is_said_to_read_sentences():
         for id, one in EXPERIMENTS.items()
     }
     both = {id for id, methods in kinds.items() if {HiCL, SimCSE} <= methods}
-    assert telling(OF_BASE_ALONE) == both - {"s004.t6"}
-    assert {"s004.t1", "s004.t10"} <= both
+    assert telling(OF_BASE_ALONE) == both - {"hicl.t6"}
+    assert {"hicl.t1", "hicl.t10"} <= both
 
 
 def test_hicl_over_sncse_is_judged_by_a_vector_that_it_did_not_train():
@@ -835,14 +837,14 @@ def test_hicl_over_sncse_is_judged_by_a_vector_that_it_did_not_train():
 
 def test_with_the_papers_preset_documents_are_whole(data: str):
     asked = [
-        Reproduction.model_validate({"experiment": "s000.t1", "data": data, "preset": preset})
+        Reproduction.model_validate({"experiment": "mutual.t1", "data": data, "preset": preset})
         for preset in ("small", "paper")
     ]
     assert [one.corpus("blog_usgov").max_sentences for one in asked] == [12, None]
 
 
 def test_long_reviews_are_read_whole_or_as_far_as_the_encoder_can(data: str):
-    what = EXPERIMENTS["s004.t8"]
+    what = EXPERIMENTS["hicl.t8"]
     assert [one.base.encoder.max_length for one in (what.small, what.paper)] == [128, 512]
 
 
@@ -870,14 +872,14 @@ def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, mon
 @pytest.mark.parametrize(
     ("name", "arm", "setting", "small", "paper"),
     [
-        ("s000.t1", "ict", "context_tokens", 128, 288),
-        ("s003.t1", "declutr", "longest", 126, 510),
-        ("s003.t1", "declutr", "shortest", 16, 32),
-        ("s004.t6", "simcse, first 32 tokens", "longest", 32, 32),
-        ("s004.t6", "simcse, whole sequences", "segment", 128, 512),
-        ("s004.t6", "hicl (SimCSE)", "segment", 32, 32),
-        ("s004.t6", "hicl (SimCSE)", "longest", 128, 512),
-        ("s004.time", "hicl (128 tokens)", "longest", 128, 128),
+        ("mutual.t1", "ict", "context_tokens", 128, 288),
+        ("declutr.t1", "declutr", "longest", 126, 510),
+        ("declutr.t1", "declutr", "shortest", 16, 32),
+        ("hicl.t6", "simcse, first 32 tokens", "longest", 32, 32),
+        ("hicl.t6", "simcse, whole sequences", "segment", 128, 512),
+        ("hicl.t6", "hicl (SimCSE)", "segment", 32, 32),
+        ("hicl.t6", "hicl (SimCSE)", "longest", 128, 512),
+        ("hicl.time", "hicl (128 tokens)", "longest", 128, 128),
     ],
 )
 def test_texts_are_as_long_as_the_encoder_of_the_preset_reads(
@@ -893,7 +895,7 @@ def test_hicl_has_its_own_prompt_over_sncse_under_the_papers_preset_alone(data: 
     prompts = {
         (preset, arm.label): base.before_positive
         for preset in ("small", "paper")
-        for asked in [Reproduction(experiment="s004.t1", data=data, preset=preset)]
+        for asked in [Reproduction(experiment="hicl.t1", data=data, preset=preset)]
         for arm in asked.what.arms
         for step in arm.steps
         for base in [comparing(asked.method_of(step))]
@@ -905,7 +907,7 @@ def test_hicl_has_its_own_prompt_over_sncse_under_the_papers_preset_alone(data: 
     assert prompts == own | dict.fromkeys(theirs, SNCSE().before_positive)
 
 
-@pytest.mark.parametrize("figure", ["s003.f2a", "s003.f2b", "s003.f2c"])
+@pytest.mark.parametrize("figure", ["declutr.f2a", "declutr.f2b", "declutr.f2c"])
 def test_declutrs_figure_has_its_other_temperature_under_the_papers_preset(data: str, figure: str):
     small, paper = (
         Reproduction.model_validate({"experiment": figure, "data": data, "preset": preset})
@@ -957,7 +959,7 @@ def test_an_experiment_is_well_formed(what: Experiment):
     for claim in what.claims:
         for column in what.columns:
             if column.measure and column.label in (claim.columns or columns):
-                undecided = "R@100" if what.id.startswith("s002.bce_") else ""
+                undecided = "R@100" if what.id.startswith("product_thesis.bce_") else ""
                 kept = MAIN.get(column.judge, ("nDCG@10", undecided))
                 assert column.measure in kept, "has single values"
     assert what.small.steps >= 300
@@ -967,7 +969,7 @@ def test_an_experiment_is_well_formed(what: Experiment):
         assert len(what.small.seeds) >= 3
 
 
-LOST = {"s001.t11", "s003.t1"}
+LOST = {"infocse.t11", "declutr.t1"}
 """Rows without labels; columns that are averages of tasks that are not at hand."""
 
 

@@ -7,38 +7,38 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.experiments import seed_001, seed_003
+from flows.experiments import declutr, infocse
 from flows.experiments.index import EXPERIMENTS
 from flows.steps import documents_of
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.experiments import Arm, Experiment, Train
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.tables.index import paper_table
-from sentemb_core.experiments import Arm, Experiment, Train
 from sentemb_core.store.objects import Store
+from tasks.artifact_files import artifact_path
 from tasks.encode import word_vectors
-from tasks.storing import opened
-from tasks.walking import without_prefect
+from tasks.execution import without_prefect
 
-OURS = (*seed_001.EXPERIMENTS, *seed_003.EXPERIMENTS)
+OURS = (*infocse.EXPERIMENTS, *declutr.EXPERIMENTS)
 
 VARIED = {
-    "s001.t1": "mlm",
-    "s001.t4": "random_head",
-    "s001.t5": "weight",
-    "s001.t6": "detach",
-    "s001.t7": "mask_rate",
-    "s001.t8": "weight",
-    "s003.f2a": "anchors",
-    "s003.f2b": "positives",
-    "s003.f2c": "strategy",
-    "s003.f3": "mlm",
+    "infocse.t1": "mlm",
+    "infocse.t4": "random_head",
+    "infocse.t5": "weight",
+    "infocse.t6": "detach",
+    "infocse.t7": "mask_rate",
+    "infocse.t8": "weight",
+    "declutr.f2a": "anchors",
+    "declutr.f2b": "positives",
+    "declutr.f2c": "strategy",
+    "declutr.f3": "mlm",
 }
 """Experiment -> the one setting that its arms' methods differ in."""
 
 JOINED = {
-    **{"s001.t1": 4, "s001.t2": 7 * 6 + 4, "s001.t4": 2, "s001.t5": 2, "s001.t6": 2},
-    **{"s001.t7": 8, "s001.t8": 6, "s001.t9": 6, "s001.t12": 3},
+    **{"infocse.t1": 4, "infocse.t2": 7 * 6 + 4, "infocse.t4": 2, "infocse.t5": 2, "infocse.t6": 2},
+    **{"infocse.t7": 8, "infocse.t8": 6, "infocse.t9": 6, "infocse.t12": 3},
 }
 """Experiment -> how many numbers of the paper stand beside a cell of ours; Tables 3 and 10 have
 averages alone, Table 11 lost its rows, and DeCLUTR's means are over 28 tasks."""
@@ -89,7 +89,7 @@ def test_every_number_of_the_paper_that_we_can_serve_finds_its_cell(what: Experi
 
 def test_arms_of_one_name_are_one_training_wherever_they_stand():
     known: dict[str, Arm] = {}
-    for what in seed_001.EXPERIMENTS:
+    for what in infocse.EXPERIMENTS:
         for arm in what.arms:
             if arm.label in ("simcse", "esimcse", "diffcse", "infocse_aux", "rtd_mlm"):
                 assert known.setdefault(arm.label, arm) == arm
@@ -102,7 +102,7 @@ def test_word_vectors_come_from_the_corpus_and_are_the_same_under_one_seed(corpu
     with without_prefect(Store.default()):
         documents = documents_of(corpus)
         first, other = (word_vectors(documents, None, seed) for seed in (1, 2))
-        encoder = load_encoder(opened(first))
+        encoder = load_encoder(artifact_path(first))
         assert word_vectors(documents, None, 1) == first != other
     known, unknown = embed_texts(encoder, ["river flood water", "zebra"])
     assert np.linalg.norm(known) == pytest.approx(1, abs=1e-3)

@@ -1,4 +1,4 @@
-"""What seeds 002 and 004 ask of the frame: BM25 rescored, BEIR folders, texts once each."""
+"""What product_thesis and hicl ask of the frame: BM25 rescored, BEIR folders, texts once each."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,22 +12,32 @@ from flows.experiments import index
 from flows.experiments.index import Reproduction, files_wanted
 from flows.experiments.judging import overlaps_with, pools_of
 from flows.experiments.learning import base_of, texts_of
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.experiments import (
+    BEIR,
+    LOSS,
+    SMALL,
+    TITLE,
+    Arm,
+    Base,
+    Column,
+    Experiment,
+    Train,
+)
+from sentemb_core.config.methods import SimCSE
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import BEIR, LOSS, SMALL, TITLE, Arm, Base, Column, Experiment, Train
-from sentemb_core.method_settings import SimCSE
 from sentemb_core.store.objects import Store
 from sentemb_core.training.log import read_steps
+from tasks.artifact_files import artifact_path
 from tasks.benchmark import largest_overlaps, pools_told
-from tasks.storing import opened
+from tasks.execution import without_prefect
 from tasks.tables import printed as printed_numbers
-from tasks.tables.findings import Finding, cells_of, value_of
+from tasks.tables.findings import ArmResult, cells_of, value_of
 from tasks.tables.findings_page import marks
 from tasks.tables.findings_table import FindingsTable
 from tasks.tables.printed import AVERAGE, Printed
 from tasks.validate import recall_at_5
-from tasks.walking import without_prefect
 from tests.flows.corpora import write_data_folder
 from tests.flows.suites import write_beir
 
@@ -96,12 +106,12 @@ def asked(data: Path) -> Reproduction:
 
 
 @pytest.fixture(scope="module")
-def findings(asked: Reproduction) -> list[Finding]:
+def findings(asked: Reproduction) -> list[ArmResult]:
     with without_prefect(Store.default()):
         return list(experiment.fn(asked).findings)
 
 
-def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings: list[Finding]):
+def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings: list[ArmResult]):
     assert {one.error for one in findings} == {""}
     numbers = {
         arm.label: [c for a, c in cells_of(findings) if a == arm.label] for arm in WHOLE.arms
@@ -112,7 +122,9 @@ def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings
     )
 
 
-def test_without_vectors_it_is_bm25_and_validation_chooses_no_worse_alpha(findings: list[Finding]):
+def test_without_vectors_it_is_bm25_and_validation_chooses_no_worse_alpha(
+    findings: list[ArmResult],
+):
     validation = {
         one.arm: recall_at_5(one.result)
         for one in findings
@@ -122,10 +134,10 @@ def test_without_vectors_it_is_bm25_and_validation_chooses_no_worse_alpha(findin
     assert validation["chosen"] >= max(validation[f"{alpha:g}"] for alpha in ALPHAS)
 
 
-def test_the_loss_is_of_the_last_tenth_of_the_steps(findings: list[Finding]):
+def test_the_loss_is_of_the_last_tenth_of_the_steps(findings: list[ArmResult]):
     (one,) = cells_of(findings)["simcse", "loss"]
     assert one.log is not None
-    losses = read_steps(opened(one.log))["loss"]
+    losses = read_steps(artifact_path(one.log))["loss"]
     assert value_of(one, WHOLE.columns[-1]) == pytest.approx(losses[-1])
 
 
@@ -153,11 +165,11 @@ def test_a_distinct_arm_trains_on_every_text_once(asked: Reproduction, distinct:
     arm = Arm(label="a", distinct=distinct)
     with without_prefect(Store.default()):
         read = texts_of(asked, base_of(asked), "product_abt_buy", arm)
-        assert len(TokenCorpus.open(opened(read.sentences))) == texts
+        assert len(TokenCorpus.open(artifact_path(read.sentences))) == texts
 
 
 def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
-    findings: list[Finding], monkeypatch: pytest.MonkeyPatch
+    findings: list[ArmResult], monkeypatch: pytest.MonkeyPatch
 ):
     printed = PaperTable("s999.t2", "A paper", "R@k", {"BM25": {"eProduct": 73.1}})
     monkeypatch.setattr(printed_numbers, "paper_table", {"s999.t2": printed}.get)
@@ -166,7 +178,7 @@ def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
     assert all("[" not in cell for cell in (*words[:-1], *vectors))
 
 
-def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[Finding]):
+def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[ArmResult]):
     column = WHOLE.columns[1].model_copy(update={"x": 100.0})
     told = FindingsTable(
         WHOLE.model_copy(update={"columns": (column,), "axis": "k"}), TINY, findings, {}
@@ -175,7 +187,9 @@ def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[F
     assert told.header == ["", "Quora R@100"], "rows are arms, which lie nowhere on it"
 
 
-@pytest.mark.parametrize("id", ["s002.e2a", "s002.e2b", "s002.rescore"])
+@pytest.mark.parametrize(
+    "id", ["product_thesis.e2a", "product_thesis.e2b", "product_thesis.rescore"]
+)
 def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its_own(id: str):
     """There eProduct's capped recall would stand beside a correlation, or a plain recall."""
     what = REAL[id]
@@ -188,12 +202,12 @@ def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its
 
 
 def test_an_average_of_other_sets_than_ours_stands_in_the_notes_alone():
-    """Seed 001's is of fourteen sets of BEIR, ours of those that are there and three more."""
-    what = REAL["s001.t3"]
+    """The infocse's is of fourteen sets of BEIR, ours of those that are there and three more."""
+    what = REAL["infocse.t3"]
     told = FindingsTable(what, what.small, [], {})
     assert {told.printed.beside_average(arm) for arm in what.arms} == {None}
     assert "On average: simcse 0.2197, " in " ".join(told.notes())
-    alike = REAL["s001.t10"]
+    alike = REAL["infocse.t10"]
     simcse = next(arm for arm in alike.arms if arm.label == "simcse")
     printed = FindingsTable(alike, alike.small, [], {}).printed
     assert printed.beside_average(simcse) == 85.81
@@ -202,8 +216,8 @@ def test_an_average_of_other_sets_than_ours_stands_in_the_notes_alone():
 @pytest.mark.parametrize(
     ("id", "rows"),
     [
-        ("s001.t11", "first row (R@1 74.23, R@5 94.85, R@10 95.88); second row (R@1 79.38, "),
-        ("s002.e2a", "1M (eProduct 65.3)."),
+        ("infocse.t11", "first row (R@1 74.23, R@5 94.85, R@10 95.88); second row (R@1 79.38, "),
+        ("product_thesis.e2a", "1M (eProduct 65.3)."),
     ],
 )
 def test_rows_of_the_paper_that_are_no_arms_of_ours_stand_in_the_notes(id: str, rows: str):
@@ -214,8 +228,8 @@ def test_rows_of_the_paper_that_are_no_arms_of_ours_stand_in_the_notes(id: str, 
 @pytest.mark.parametrize(
     ("id", "column", "printed"),
     [
-        ("s002.bce_quora", "Quora, R@100", {"bce": 59.8, "simcse": 96.2}),
-        ("s002.bce_cqadupstack", AVERAGE, {"bce": 8.7, "simcse": 38.2}),
+        ("product_thesis.bce_quora", "Quora, R@100", {"bce": 59.8, "simcse": 96.2}),
+        ("product_thesis.bce_cqadupstack", AVERAGE, {"bce": 8.7, "simcse": 38.2}),
     ],
 )
 def test_the_papers_recall_stands_beside_ours_and_not_beside_another_measure(
@@ -243,16 +257,19 @@ def test_the_papers_recall_stands_beside_ours_and_not_beside_another_measure(
 
 
 def test_a_table_whose_rows_are_all_arms_has_no_other_rows():
-    assert Printed(REAL["s001.t1"]).other_rows() == ""
+    assert Printed(REAL["infocse.t1"]).other_rows() == ""
 
 
 @pytest.mark.parametrize(
     ("id", "cost"),
     [
-        ("s002.e2a", "156 to 1,562 steps of 64 a training;"),
-        ("s002.batch", "38 to 600 steps of 32 to 512 a training (the paper: 4,686 of 64);"),
-        ("s003.f2b", "300 steps of 16 a training (the paper: 31,116 of 16);"),
-        ("s004.time", "30 steps of 16 a training (the paper: 15,625 of 64);"),
+        ("product_thesis.e2a", "156 to 1,562 steps of 64 a training;"),
+        (
+            "product_thesis.batch",
+            "38 to 600 steps of 32 to 512 a training (the paper: 4,686 of 64);",
+        ),
+        ("declutr.f2b", "300 steps of 16 a training (the paper: 31,116 of 16);"),
+        ("hicl.time", "30 steps of 16 a training (the paper: 15,625 of 64);"),
     ],
 )
 def test_the_cost_is_what_the_arms_take(id: str, cost: str):
@@ -262,12 +279,12 @@ def test_the_cost_is_what_the_arms_take(id: str, cost: str):
 @pytest.mark.parametrize(
     ("id", "paper"),
     [
-        ("s002.e2a", {"10k": 156, "20k": 312, "50k": 781, "100k": 1_562, "1M": 15_625}),
-        ("s002.e2b", {"10k": 468, "20k": 936, "50k": 2_343, "100k": 4_686, "1M": 46_875}),
-        ("s002.e1", {"simcse": 1_562, "consert": 1_562}),
-        ("s002.rescore", {"simcse": 1_562, "BM25 + simcse": 1_562}),
-        ("s002.e4", {"simcse": 4_686, "clm_autoencoder": 4_686}),
-        ("s002.curve", {"30 steps": 30, "3,000 steps": 3_000, "15,625 steps": 15_625}),
+        ("product_thesis.e2a", {"10k": 156, "20k": 312, "50k": 781, "100k": 1_562, "1M": 15_625}),
+        ("product_thesis.e2b", {"10k": 468, "20k": 936, "50k": 2_343, "100k": 4_686, "1M": 46_875}),
+        ("product_thesis.e1", {"simcse": 1_562, "consert": 1_562}),
+        ("product_thesis.rescore", {"simcse": 1_562, "BM25 + simcse": 1_562}),
+        ("product_thesis.e4", {"simcse": 4_686, "clm_autoencoder": 4_686}),
+        ("product_thesis.curve", {"30 steps": 30, "3,000 steps": 3_000, "15,625 steps": 15_625}),
     ],
 )
 def test_the_papers_preset_takes_the_steps_of_its_slides(
@@ -283,7 +300,7 @@ def test_the_papers_preset_takes_the_steps_of_its_slides(
         if isinstance(step, Train)
     }
     assert steps.items() >= paper.items()
-    assert id[:-1] != "s002.e2" or steps == paper
+    assert id[:-1] != "product_thesis.e2" or steps == paper
 
 
 def test_numbers_of_one_measure_stand_in_their_cells():
@@ -295,6 +312,14 @@ def test_numbers_of_one_measure_stand_in_their_cells():
             for column in REAL[id].columns
             if told.printed.of_row(arm, column) is not None
         ]
-        for id in ("s000.t1", "s001.t2", "s001.t7", "s002.e3a", "s002.e5", "s002.bce", "s004.time")
+        for id in (
+            "mutual.t1",
+            "infocse.t2",
+            "infocse.t7",
+            "product_thesis.e3a",
+            "product_thesis.e5",
+            "product_thesis.bce",
+            "hicl.time",
+        )
     }
     assert all(values and None not in values for values in beside.values())

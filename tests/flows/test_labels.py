@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from flows import infocse_plus as cycling
-from flows.command_line.settings import checked, settings
+from flows.cli.settings import checked, settings
 from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, verdict_on_tuned
 from flows.steps import run_before_training, run_with_maps
-from sentemb_core.configs import (
+from sentemb_core.config.run import (
     CyclesConfig,
     FineTuneRun,
     InfoCSEIDC,
@@ -21,16 +21,16 @@ from sentemb_core.configs import (
     MethodRun,
     TrainingConfig,
 )
-from sentemb_core.corpus.benchmark import Benchmark, is_label
 from sentemb_core.corpus.table import read_documents
+from sentemb_core.corpus.validation_pool import Benchmark, is_label
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
-from tasks.rows import SelfTraining
+from tasks.artifact_files import artifact_path
+from tasks.execution import making_plan, without_prefect
+from tasks.rows import RunResult
 from tasks.run_report import full_report
-from tasks.storing import opened
 from tasks.verdict import notes_of
-from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import outcome_of, tiny_run, told_starts
 from tests.waiting import soon
 
@@ -59,12 +59,12 @@ def plus_run(source: Path, **changes: Any) -> InfoCSEPlus:
     return InfoCSEPlus.model_validate(whole | given | changes)
 
 
-def cycled(config: InfoCSEPlus) -> SelfTraining:
+def cycled(config: InfoCSEPlus) -> RunResult:
     with without_prefect(Store.default()):
         return self_train_and_fine_tune(config, lambda row: None)
 
 
-def tuned(config: FineTuneRun) -> SelfTraining:
+def tuned(config: FineTuneRun) -> RunResult:
     with without_prefect(Store.default()):
         return fine_tuned_once(config, lambda row: None)
 
@@ -85,7 +85,7 @@ def test_an_epoch_is_a_pass_over_the_labels():
     assert (few.steps, few.evaluate_every) == (5, 1)
 
 
-def test_fine_tuning_ends_as_in_seed_000():
+def test_fine_tuning_ends_as_in_mutual():
     run = settings(None, {"corpus.source": "d.jsonl", "training.method": "fine_tune"}, [])
     assert (run.labels.epochs, run.labels.patience, run.training.batch_size) == (20, 2, 64)
 
@@ -179,10 +179,10 @@ def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
     assert found.rows[-1].kind == "fine-tuned"
     with without_prefect(Store.default()):
         learnt = read_documents(
-            opened(labels_of(found.texts, config).documents) / "documents.parquet"
+            artifact_path(labels_of(found.texts, config).documents) / "documents.parquet"
         )
     taught = [document.sentences[-1] for document in learnt]
-    judging = Benchmark.open(opened(found.texts.benchmark)).candidate_text
+    judging = Benchmark.open(artifact_path(found.texts.benchmark)).candidate_text
     assert {*taught, *judging} == {f"query of {row['title']}" for row in rows}
     assert len(taught) == found.labels
     strange = tmp_path / "strange.jsonl"

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.command_line.commands import walk
-from flows.command_line.records import outcome_of
-from flows.command_line.settings import checked
+from flows.cli.commands import walk
+from flows.cli.records import outcome_of
+from flows.cli.settings import checked
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.store import records, stages, status
@@ -20,9 +20,9 @@ from sentemb_core.store.fsck import fsck
 from sentemb_core.store.lineage import lineage
 from sentemb_core.store.objects import Store
 from sentemb_core.store.status import Status
+from tasks.execution import making_plan
 from tasks.run_report import write_report_of
 from tasks.validate import scores_of
-from tasks.walking import making_plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STORES = sorted(GOLDEN.glob("store-*.tar.xz"))

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from flows.command_line.settings import settings
+from flows.cli.settings import settings
 from flows.train_method import trained_once
-from sentemb_core.configs import MethodRun
+from sentemb_core.config.methods import METHOD_NAMES
+from sentemb_core.config.run import MethodRun
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
 from sentemb_core.idc import faiss_wheels
-from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json
 from tasks.checks import check_run, entry_of
-from tasks.walking import without_prefect
+from tasks.execution import without_prefect
 from tests.flows.corpora import write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -337,7 +337,7 @@ def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, v
     for file in ("sts_sts12", "ir_cranfield_docs", "ir_cranfield_queries", "ir_cranfield_qrels"):
         (tmp_path / f"{file}.parquet").touch()
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
-    monkeypatch.setattr("flows.command_line.running.served", lambda _: pytest.fail("it began"))
+    monkeypatch.setattr("flows.cli.running.served", lambda _: pytest.fail("it began"))
     code, said, told = call(*verb.replace("DATA", str(tmp_path)).split())
     assert (code, said) == (2, "")
     assert told.startswith("error E001 faiss-cpu and faiss-gpu own the same folder")

@@ -12,11 +12,11 @@ from sentemb_core.evaluation.scores import read_ranks
 from sentemb_core.report.chapters.examples import examples
 from sentemb_core.report.data import RunReport
 from sentemb_core.store.objects import Store
+from tasks.artifact_files import artifact_path
+from tasks.execution import without_prefect
 from tasks.publish import Outcome
 from tasks.run_report import full_report
-from tasks.storing import opened
 from tasks.verdict import doubts_of
-from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -34,14 +34,14 @@ def reported(config) -> tuple[Outcome, RunReport]:
 
 def test_the_document_shown_is_clustered_as_the_annotation_did_it(corpus_file: Path):
     outcome, report = reported(tiny_run(corpus_file))
-    corpus = TokenCorpus.open(opened(outcome.training.texts.sentences))
+    corpus = TokenCorpus.open(artifact_path(outcome.training.texts.sentences))
     document = corpus.doc_ids.index(report.document.name)
     rows = np.arange(*corpus.offsets[document : document + 2])
     seen = {labelling.label: labelling.clusters for labelling in report.document.rounds}
     assert list(seen) == [row.label for row in outcome.training.rows]
     for annotator, learner in (("after conpono", "round 1"), ("round 1", "round 2")):
         (row,) = [row for row in outcome.training.rows if row.label == learner]
-        labels = Clusters.open(opened(row.annotation.clusters)).of(rows)
+        labels = Clusters.open(artifact_path(row.annotation.clusters)).of(rows)
         assert seen[annotator] == labels.tolist()
 
 
@@ -73,7 +73,7 @@ def test_pairs_that_no_kept_vector_ranks_are_not_shown_with_a_cosine(corpus_file
 
 def lost_at_most_ten(outcome: Outcome) -> int:
     best = outcome.training.rows[outcome.training.best]
-    return min(10, int((read_ranks(opened(best.scores), "validation") > 1).sum()))
+    return min(10, int((read_ranks(artifact_path(best.scores), "validation") > 1).sum()))
 
 
 def test_lost_halves_are_told_by_how_they_begin(tmp_path: Path):
@@ -82,7 +82,7 @@ def test_lost_halves_are_told_by_how_they_begin(tmp_path: Path):
     outcome, report = reported(tiny_run(source, corpus=columns, control=False))
     assert (report.query, report.candidate) == ("first half", "second half")
     assert len(report.lost_queries) == lost_at_most_ten(outcome) > 0
-    corpus = TokenCorpus.open(opened(outcome.training.texts.sentences))
+    corpus = TokenCorpus.open(artifact_path(outcome.training.texts.sentences))
     said = corpus.texts(range(len(corpus)))
     for query in report.lost_queries:
         assert said.index(query.query.split(".")[0] + ".") < said.index(

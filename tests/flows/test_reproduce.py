@@ -12,8 +12,8 @@ from httpx import ConnectError
 
 from flows import few_shot as shots
 from flows import method_cells, row_steps
-from flows.command_line.settings import checked_as
-from flows.command_line.table_commands import table_settings
+from flows.cli.settings import checked_as
+from flows.cli.table_commands import table_settings
 from flows.data_folder import looked_for
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot
@@ -28,19 +28,20 @@ from flows.method_table import (
 )
 from flows.presets import method_preset
 from sentemb_core import console
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.experiments import Corpus, Label
+from sentemb_core.config.methods import METHOD_NAMES
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.masked_language import MaskedLanguage
 from sentemb_core.evaluation.results import TaskResult
-from sentemb_core.experiments import Corpus, Label
-from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
+from tasks.artifact_files import save_json
 from tasks.benchmark import largest_overlaps
-from tasks.caching import STAGES
-from tasks.following import resuming
-from tasks.storing import kept_json
+from tasks.execution import making_plan, without_prefect
+from tasks.run_monitor import resuming
+from tasks.stage import STAGES
 from tasks.tables.cells import (
     MethodCell,
     cells_json,
@@ -55,7 +56,6 @@ from tasks.tables.cells import (
 )
 from tasks.tables.curves import write_curves
 from tasks.tables.markdown import write_between_marks
-from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import write_data_folder
 
 REF = ArtifactRef(kind="scores", digest="0" * 64, size=1)
@@ -241,7 +241,7 @@ def test_a_condenser_stage_that_knows_no_more_than_word_counts_is_told_as_such(
     late: float, condensed: float, told: str
 ):
     found = MaskedLanguage(late=late, condensed=condensed, unigram=7.0, tokens=9)
-    language = kept_json("language", found.model_dump())
+    language = save_json("language", found.model_dump())
     cell = MethodCell(corpus="c", start="s", method="diffcse", seed=1, language=language)
     (line,) = notes([cell])
     assert line.partition("by the tokens' shares alone 7.00")[2] == told
@@ -390,7 +390,7 @@ def test_an_absent_file_is_named_before_anything_runs(tmp_path: Path):
         table(str(tmp_path)).check_files()
 
 
-@pytest.mark.parametrize("name", ["methods-small", "few-shot", "s000.t1"])
+@pytest.mark.parametrize("name", ["methods-small", "few-shot", "mutual.t1"])
 def test_a_record_names_its_folder_from_anywhere(data: str, name: str, monkeypatch):
     monkeypatch.chdir(Path(data).parent)
     assert table_settings(name, {"data": Path(data).name}).data == data
@@ -421,7 +421,7 @@ def test_an_unknown_method_is_a_mistake_with_a_way_out(data: str):
 @pytest.mark.parametrize("model", [MethodTable, FewShotTable, Reproduction])
 def test_what_is_named_twice_is_one(model):
     """Else one training is two of a mean, and the deviation too small."""
-    named = {"experiment": "s000.t1"} if model is Reproduction else {}
+    named = {"experiment": "mutual.t1"} if model is Reproduction else {}
     asked = checked_as(model, {"data": "data", "seeds": [43, 42, 43]} | named)
     assert asked.seeds == (43, 42)
 
@@ -445,7 +445,7 @@ def test_rows_that_are_asked_for_twice_are_one(model):
     ],
 )
 def test_what_a_table_cannot_be_made_of_is_told_by_its_name(model, changes: Json, words: str):
-    named = {"experiment": "s000.t1"} if model is Reproduction else {}
+    named = {"experiment": "mutual.t1"} if model is Reproduction else {}
     with pytest.raises(UsageError, match=words):
         checked_as(model, {"data": "data"} | named | changes)
 

@@ -17,17 +17,17 @@ import pytest
 
 from deployments.server import free_port
 from flows.infocse_idc import self_train
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC
 from sentemb_core.store.fsck import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.delivery import sync
+from tasks.execution import without_prefect
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
-from tasks.rows import SelfTraining
+from tasks.rows import RunResult
 from tasks.servers import answers
-from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
 from tests.waiting import soon
 
@@ -106,12 +106,12 @@ def run_of_one_round(source: Path) -> InfoCSEIDC:
     return config.model_copy(update={"training": training})
 
 
-def undisturbed(config: InfoCSEIDC) -> SelfTraining:
+def undisturbed(config: InfoCSEIDC) -> RunResult:
     with without_prefect(Store.default()):
         return self_train(config, lambda row: None)
 
 
-def encoders(training: SelfTraining) -> list[ArtifactRef]:
+def encoders(training: RunResult) -> list[ArtifactRef]:
     return [row.encoder for row in training.rows]
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from flows.scoring import result_on
+from sentemb_core.config.suite import chosen
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.store.objects import Store
-from sentemb_core.suite import chosen
 from tasks.benchmark import placed, result_of
-from tasks.walking import without_prefect
+from tasks.execution import without_prefect
 from tests.flows.suites import write_data
 
 SEEDS = (42, 43, 44)

@@ -10,31 +10,31 @@ from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
 from flows.annotation import annotation_of
-from flows.command_line.commands import walk
-from flows.command_line.settings import settings
+from flows.cli.commands import walk
+from flows.cli.settings import settings
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import FAST
 from flows.steps import run_before_training, run_with_maps
 from sentemb_core.annotation.pairs import Pairs
-from sentemb_core.configs import AnnotationConfig, InfoCSEIDC
+from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
 from sentemb_core.evaluation.rounds import read_diagnostics
 from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
+from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
-from tasks.rows import SelfTraining
-from tasks.storing import opened
+from tasks.execution import making_plan, without_prefect
+from tasks.rows import RunResult
 from tasks.train import steps_of
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
-from tasks.walking import making_plan, without_prefect
 from tests.flows.corpora import tiny_run, told_starts, write_corpus
 from tests.second_device import THERE, SecondDevice
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def trained(config) -> SelfTraining:
+def trained(config) -> RunResult:
     with without_prefect(Store.default()):
         return self_train(config, lambda row: None)
 
@@ -60,7 +60,7 @@ def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
         ("control 2: neighbours only", "control 1: neighbours only"),
     ]
     assert all(row.annotation for row in found.rows[2:])
-    first, second = (read_diagnostics(opened(row.diagnostics)) for row in found.rows[2:])
+    first, second = (read_diagnostics(artifact_path(row.diagnostics)) for row in found.rows[2:])
     assert first.before.shape != first.after.shape == second.before.shape
     assert first.churn is None
     assert second.churn < 1, "another annotator finds other clusters"
@@ -230,7 +230,7 @@ def test_minilm_goes_through_a_round_as_its_preset_says(corpus_file: Path):
     assert [row.label for row in (start, first)] == ["start", "round 1"]
     for row in (start, first):
         assert scores_of(row.scores)["test"].document_to_counterpart.recall_at_10 > 0.2
-    encoder = SentenceTransformer(str(opened(first.encoder)), device="cpu")
+    encoder = SentenceTransformer(str(artifact_path(first.encoder)), device="cpu")
     assert encoder.encode(["Pay the tax by form."]).shape == (1, 384)
 
 
@@ -340,7 +340,7 @@ def test_no_pair_of_an_annotation_is_nearer_than_asked(corpus_file: Path, positi
     with without_prefect(Store.default()):
         base = run_before_training(tiny_run(corpus_file), lambda row: None).rows[-1]
         found = annotation_of(base.encoder, base.sentences, config, base.embeddings)
-    assert min(int((j - i).min()) for i, j in Pairs.open(opened(found.pairs)).chunks()) == 3
+    assert min(int((j - i).min()) for i, j in Pairs.open(artifact_path(found.pairs)).chunks()) == 3
 
 
 def test_kmeans_is_the_other_clustering(corpus_file: Path):
@@ -374,10 +374,10 @@ def test_without_counterparts_held_out_halves_validate(tmp_path: Path):
     source = write_corpus(tmp_path / "plain.jsonl", documents=80)
     columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
     found = trained(tiny_run(source, corpus=columns))
-    report = json.loads((opened(found.texts.benchmark) / "benchmark.json").read_text())
+    report = json.loads((artifact_path(found.texts.benchmark) / "benchmark.json").read_text())
     assert report["kind"] == "halves"
     assert report["n_candidates"] == 16  # a fifth of the documents, never trained on
-    pairs = json.loads((opened(found.rows[-1].annotation.pairs) / "report.json").read_text())
+    pairs = json.loads((artifact_path(found.rows[-1].annotation.pairs) / "report.json").read_text())
     assert pairs["held_out_documents"] == 16
 
 
@@ -391,7 +391,7 @@ def test_fixed_rows_stand_at_their_places(corpus_file: Path):
 def test_validation_during_training_reloads_the_best(corpus_file: Path):
     settings = tiny_run(corpus_file).training.model_dump() | {"evaluate_every": 3, "patience": 2}
     found = trained(tiny_run(corpus_file, training=settings))
-    report = json.loads((opened(found.rows[-1].log) / "report.json").read_text())
+    report = json.loads((artifact_path(found.rows[-1].log) / "report.json").read_text())
     assert report["best_step"] == max(report["scores"], key=lambda s: (s[1], -s[0]))[0]
     assert max(score for _, score in report["scores"]) == recall_at_5(found.rows[-1].scores)
 
@@ -411,7 +411,7 @@ def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: P
     scores = [recall_at_5(row.scores) for row in found.rows]
     tried = [plain.best, *range(len(plain.rows), len(found.rows))]
     assert found.best == max(tried, key=lambda place: (scores[place], -place))
-    assert SentenceTransformer(str(opened(found.rows[-1].encoder))).encode(["w1"]).any()
+    assert SentenceTransformer(str(artifact_path(found.rows[-1].encoder))).encode(["w1"]).any()
     assert found.model_copy(update={"best": len(found.rows) - 1}).learnt == base
 
 

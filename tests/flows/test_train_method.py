@@ -10,10 +10,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from flows.command_line.commands import closing_words
-from flows.command_line.settings import checked, settings
+from flows.cli.commands import closing_words
+from flows.cli.settings import checked, settings
 from flows.train_method import train_method, trained_once
-from sentemb_core.configs import InfoCSEIDC, MethodRun, ValidationConfig
+from sentemb_core.config.run import InfoCSEIDC, MethodRun, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import start
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -22,15 +22,15 @@ from sentemb_core.errors import BadDataError, RecipeError, UsageError
 from sentemb_core.heads.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
+from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
-from tasks.gating import collapsed
-from tasks.rows import SelfTraining
+from tasks.execution import making_plan, without_prefect
+from tasks.gate import collapsed
+from tasks.rows import RunResult
 from tasks.run_report import full_report, write_report_of
-from tasks.storing import opened
 from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tasks.verdict import doubts_of
-from tasks.walking import making_plan, without_prefect
 from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
 
@@ -44,7 +44,7 @@ def tiny_method(source: Path, method: str = "conpono", **changes: object) -> Met
     return MethodRun.model_validate(whole | {"training": training} | changes)
 
 
-def trained(config: MethodRun) -> SelfTraining:
+def trained(config: MethodRun) -> RunResult:
     with without_prefect(Store.default()):
         return trained_once(config, lambda row: None)
 
@@ -282,7 +282,7 @@ def test_a_run_by_hicl_tells_the_share_of_texts_with_several_segments(
     training = {"method": {"name": "hicl", "segment": 42}, "steps": 1, "batch_size": 8}
     with caplog.at_level("INFO", logger="sentemb_core.run"):
         found = trained(tiny_method(corpus_file, encoder=small, training=training))
-    corpus = TokenCorpus.open(opened(found.texts.sentences))
+    corpus = TokenCorpus.open(artifact_path(found.texts.sentences))
     content = np.add.reduceat(corpus.uncut_lengths - 2, corpus.offsets[:-1])
     share = 100 * (content > 40).mean()
     assert 0 < share < 100

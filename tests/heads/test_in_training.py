@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.encoder import Reading
 from sentemb_core.heads import sample_losses
 from sentemb_core.heads.auxiliary import AuxiliaryNetwork

@@ -136,7 +136,7 @@ def test_nothing_starts_from_a_random_head_unless_asked(encoder, network):
 
 
 def test_a_random_head_stays_random_where_a_trained_one_lies(encoder):
-    """The ablation of seed 001, Table 4: it would equal the arm it is compared with otherwise."""
+    """The ablation of infocse, Table 4: it would equal the arm it is compared with otherwise."""
     trained = MaskFiller(encoder).state_dict()
     network = AuxiliaryNetwork(encoder, trained, random_head=True)
     assert not torch.equal(

@@ -1,4 +1,4 @@
-"""The worked examples: a 5x5 matrix, ties, tiny documents, and the LEGO history of seed 000."""
+"""The worked examples: a 5x5 matrix, ties, tiny documents, and the LEGO history of mutual."""
 
 import json
 from pathlib import Path

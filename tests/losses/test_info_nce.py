@@ -81,7 +81,7 @@ def test_consert_adds_the_two_means():
     assert_golden(2 * all_pairs(A, B, temperature=0.1), "two_means")
 
 
-def test_the_literal_inner_product_of_seed_000():
+def test_the_literal_inner_product_of_mutual():
     assert_golden(one_way(A, B, temperature=1.0, similarity="dot"), "dot")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, Method

@@ -32,17 +32,17 @@ from transformers import (
     T5EncoderModel,
 )
 
+from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder import padding
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
 from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
-from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.listing import LISTING
-from sentemb_core.methods.words import ids_of, mask_id
+from sentemb_core.methods.tokenizer_tools import ids_of, mask_id
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.readers.at_token import at_token
 from sentemb_core.training import gradients

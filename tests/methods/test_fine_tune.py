@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.methods import FineTune
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.method_settings import FineTune
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob

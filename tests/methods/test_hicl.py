@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sentemb_core.method_settings import HiCL
+from sentemb_core.config.methods import HiCL
 from sentemb_core.methods.hicl import several_segments
 from tests import tiny
 

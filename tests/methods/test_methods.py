@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.listing import LISTING
@@ -60,7 +60,7 @@ def prepared(name, batches, kind, counts, **settings):
 
 
 def slow_loss(vectors, batch, temperature):
-    """Eq. 1 and 5 of seed 000 by loops over rows, straight from the batch's columns."""
+    """Eq. 1 and 5 of mutual by loops over rows, straight from the batch's columns."""
     names = list(batch.views)
     summed = "document" in names
     left, right = ("document", "counterpart") if summed else (names[0], names[-1])

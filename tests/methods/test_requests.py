@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.method_settings import AnyMethod
+from sentemb_core.config.methods import AnyMethod
 from sentemb_core.methods import consert, mirror_bert
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, Method

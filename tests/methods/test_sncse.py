@@ -5,13 +5,13 @@ from itertools import chain
 
 import numpy as np
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.methods import SNCSE, HiCL
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
-from sentemb_core.method_settings import SNCSE, HiCL
 from sentemb_core.methods.hicl import hicl
 from sentemb_core.methods.sncse import opposite, sncse
-from sentemb_core.methods.words import texts_of, tokens_of
+from sentemb_core.methods.tokenizer_tools import texts_of, tokens_of
 from sentemb_core.views.negation import negated
 from sentemb_core.views.sentences import first
 from tests import tiny
@@ -110,7 +110,7 @@ def test_who_makes_the_method_may_bring_another_negation():
 
 
 def test_a_text_is_negated_once_and_then_sliced():
-    """Over SNCSE the negated texts are sliced too (seed 004, section 3.1)."""
+    """Over SNCSE the negated texts are sliced too (hicl, section 3.1)."""
     corpus = corpus_of(DOCUMENT, DOCUMENT[1:])
     draw = every_document(corpus)
     makers = hicl(HiCL(base=SNCSE()), encoder()).views

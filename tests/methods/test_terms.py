@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from sentemb_core.config.methods import HiCL
 from sentemb_core.errors import NoNegativesError
 from sentemb_core.heads.copies import FrozenCopy
-from sentemb_core.method_settings import HiCL
 from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.hicl import hicl
 from sentemb_core.methods.method import Learner

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.method_settings import METHOD_NAMES
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner
 from sentemb_core.pairs.table import Annotation

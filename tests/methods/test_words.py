@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
 
+from sentemb_core.config.methods import CLMAutoencoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
-from sentemb_core.method_settings import CLMAutoencoder
 from sentemb_core.methods.autoencoders import clm_autoencoder
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.words import begins_word, texts_of, vocabulary
+from sentemb_core.methods.tokenizer_tools import begins_word, texts_of, vocabulary
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.views.batch import IGNORED
 from tests import tiny

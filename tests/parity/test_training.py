@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of, train

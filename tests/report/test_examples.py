@@ -8,7 +8,7 @@ import pytest
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.files import write_vectors
 from sentemb_core.annotation.in_memory import pruned_edges
-from sentemb_core.configs import AnnotationConfig
+from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.idc.components import clusters
 from sentemb_core.report.examples import first_and_best, partition_by
 from tests.networks import document_graph, graph_clusters, pruned

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, SEED_002, Form
+from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, PRODUCT_THESIS, Form
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "bm25.json").read_text("utf-8"))
-FORMS = [LUCENE, SEED_002, Form(idf="log"), Form(tf="relative"), Form(k1=0.9, b=0.4)]
+FORMS = [LUCENE, PRODUCT_THESIS, Form(idf="log"), Form(tf="relative"), Form(k1=0.9, b=0.4)]
 TEXTS = st.lists(
     st.lists(st.sampled_from(list("abcde")), max_size=8).map(" ".join), min_size=1, max_size=8
 )
@@ -56,7 +56,7 @@ def test_scores_are_the_formula_term_by_term(texts: list[str], queries: list[str
 
 def test_to_the_letter_a_word_of_all_texts_counts_nothing_and_in_lucene_a_little():
     texts = ["the end", "the tax forms"]
-    assert BM25(texts, SEED_002).scores(["the"]).tolist() == [[0, 0]]
+    assert BM25(texts, PRODUCT_THESIS).scores(["the"]).tolist() == [[0, 0]]
     assert (BM25(texts).scores(["the"]) > 0).all()
 
 

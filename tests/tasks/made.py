@@ -1,15 +1,15 @@
 """Runs that never were: rows whose artifacts are names alone."""
 
 from sentemb_core.types import ArtifactRef
-from tasks.rows import Row, RowKind, SelfTraining, Texts
+from tasks.rows import EncoderResult, RowKind, RunResult, Texts
 
 
 def ref(kind: str) -> ArtifactRef:
     return ArtifactRef(kind=kind, digest="1" * 64, size=1)
 
 
-def row(kind: RowKind, label: str, encoder: str = "model", before: str = "") -> Row:
-    return Row(
+def row(kind: RowKind, label: str, encoder: str = "model", before: str = "") -> EncoderResult:
+    return EncoderResult(
         kind=kind,
         label=label,
         before=before,
@@ -19,9 +19,11 @@ def row(kind: RowKind, label: str, encoder: str = "model", before: str = "") -> 
     )
 
 
-def training(rows: list[Row], best: int, *, controls: tuple[Row, ...] = ()) -> SelfTraining:
+def training(
+    rows: list[EncoderResult], best: int, *, controls: tuple[EncoderResult, ...] = ()
+) -> RunResult:
     texts = Texts(documents=ref("d"), benchmark=ref("b"), sentences=ref("s"))
-    return SelfTraining(
+    return RunResult(
         texts=texts,
         rows=rows,
         controls=list(controls),

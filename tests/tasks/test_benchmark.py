@@ -3,8 +3,8 @@
 import pytest
 
 from sentemb_core.evaluation.overlap import Overlap
+from tasks.artifact_files import save_json
 from tasks.benchmark import largest_overlaps
-from tasks.storing import kept_json
 
 
 @pytest.mark.usefixtures("home")
@@ -19,7 +19,7 @@ def test_of_several_corpora_the_most_runs_and_the_most_whole_texts_are_told():
         {"STS-B": overlap(0.5, 0.01), "SST2": overlap(0.3, None)},
     ]
     kept = [
-        kept_json("overlap", {name: one.model_dump() for name, one in told.items()})
+        save_json("overlap", {name: one.model_dump() for name, one in told.items()})
         for told in read
     ]
     expected = {"STS-B": overlap(0.5, 0.02), "SST2": overlap(0.3, None)}

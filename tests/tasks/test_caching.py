@@ -17,8 +17,8 @@ from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.store import runs
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
-from tasks.caching import RecordStorage, stage
-from tasks.walking import making_plan
+from tasks.execution import making_plan
+from tasks.stage import RecordStorage, stage
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("prefect_server", "home")]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.steps import as_read, by_digest, documents_of
-from sentemb_core.configs import CorpusConfig, LabelsConfig
+from sentemb_core.config.run import CorpusConfig, LabelsConfig
 from sentemb_core.corpus import documents, label_files
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store import objects
@@ -16,8 +16,8 @@ from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.checks import check_corpus
 from tasks.corpus import document_count
+from tasks.execution import without_prefect
 from tasks.labels import read_labels
-from tasks.walking import without_prefect
 
 
 @pytest.mark.usefixtures("home")

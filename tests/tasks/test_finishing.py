@@ -2,7 +2,7 @@
 
 import pytest
 
-from sentemb_core.configs import CorpusConfig, InfoCSEIDC
+from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.errors import OutOfMemoryError, RegistryDownError, SentembError, UnsafeModelError
 from tasks import finishing
 from tasks.publish import Outcome

@@ -8,11 +8,11 @@ import pytest
 from prefect.logging.handlers import PrefectConsoleHandler
 
 from flows.infocse_idc import self_train
-from sentemb_core.configs import InfoCSEIDC
+from sentemb_core.config.run import InfoCSEIDC
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
-from tasks.following import Following, redact_prefect_logs
-from tasks.walking import without_prefect
+from tasks.execution import without_prefect
+from tasks.run_monitor import RunMonitor, redact_prefect_logs
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -75,7 +75,7 @@ def test_a_round_says_what_share_of_pairs_it_kept_and_others_have_none_to_tell(c
     tracker, store = Tracker(), Store.default()
     caplog.set_level(logging.INFO, "sentemb_core")
     with recording(store, "r", [], {}) as record, without_prefect(store):
-        self_train(config, Following(config, record, tracker))
+        self_train(config, RunMonitor(config, record, tracker))
     said = {
         line.removeprefix(SAID).partition(",")[0]: line
         for line in caplog.messages

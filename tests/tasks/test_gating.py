@@ -7,11 +7,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from sentemb_core.configs import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark, is_label, write_benchmark
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.validation_pool import Benchmark, is_label, write_benchmark
 from sentemb_core.types import ArtifactRef
-from tasks import gating
+from tasks import gate as gating
 from tasks.mlflow_model import model_ref
 from tasks.model_versions import ModelVersion
 from tasks.registry import Alias, Promotion
@@ -245,5 +245,5 @@ def test_what_serves_after_the_gate_is_said(alias: Alias, before: int | None, to
 
 
 def test_an_outcome_of_an_older_version_has_no_standing():
-    landing = gating.Landing.model_validate({"uri": "u", "alias": "champion", "reason": "Why."})
+    landing = gating.GateOutcome.model_validate({"uri": "u", "alias": "champion", "reason": "Why."})
     assert landing.told == "Why."

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
-from sentemb_core.corpus.benchmark import Benchmark
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
+from sentemb_core.corpus.validation_pool import Benchmark
 from sentemb_core.encoder.batching import embed_texts, pooled_vectors
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.postprocess.finished import whitened
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import artifact_path
 from tasks.corpus import draw_benchmark, tokenise_sentences
 from tasks.encode import finished_encoder, word_vectors
-from tasks.storing import opened
-from tasks.walking import without_prefect
+from tasks.execution import without_prefect
 from tests.flows.corpora import write_corpus
 
 
@@ -35,8 +35,8 @@ def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):
     pytest.importorskip("gensim")
     with without_prefect(Store.default()):
         encoders = [word_vectors(halved[0], benchmark, 1) for benchmark in (halved[1], None)]
-        held_out = Benchmark.open(opened(halved[1])).held_out_documents.tolist()
-        seen, all_of_it = (load_encoder(opened(ref)) for ref in encoders)
+        held_out = Benchmark.open(artifact_path(halved[1])).held_out_documents.tolist()
+        seen, all_of_it = (load_encoder(artifact_path(ref)) for ref in encoders)
     own = [f"name{number} place{number} thing{number}" for number in held_out]
     others = [f"name{k} place{k} thing{k}" for k in range(60) if k not in held_out]
     assert own
@@ -49,8 +49,11 @@ def test_a_map_is_fitted_on_what_may_be_trained_on(halved):
     with without_prefect(Store.default()):
         encoder = encoder_from(EncoderConfig(dim=8, vocabulary=300), halved[0])
         sentences = tokenise_sentences(*halved, encoder)
-        found = load_encoder(opened(finished_encoder(encoder, sentences, "whitening", 0)))
-        before, corpus = load_encoder(opened(encoder)), TokenCorpus.open(opened(sentences))
+        found = load_encoder(artifact_path(finished_encoder(encoder, sentences, "whitening", 0)))
+        before, corpus = (
+            load_encoder(artifact_path(encoder)),
+            TokenCorpus.open(artifact_path(sentences)),
+        )
     seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
     assert 0 < len(seen) < len(corpus)
     expected = whitened(before, pooled_vectors(before, corpus.tokens(seen)))

@@ -7,14 +7,14 @@ from importlib.metadata import version
 import pytest
 
 import tasks
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
+from sentemb_core.config.suite import chosen
 from sentemb_core.store.stages import LIBRARIES
-from sentemb_core.suite import chosen
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import encode_collection, score_transfer
-from tasks.caching import STAGES, StageTask
 from tasks.corpus import read_corpus
 from tasks.encode import word_vectors
+from tasks.stage import STAGES, StageTask
 from tasks.validate import bm25_scores
 
 REF = ArtifactRef(kind="documents", digest="a" * 64, size=3)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sentemb_core.corpus.benchmark import BenchmarkReport, Kind
+from sentemb_core.corpus.validation_pool import BenchmarkReport, Kind
 from tasks.publish import beside, judged_on, way
 from tests.tasks.made import ROWS, ref, row, training
 

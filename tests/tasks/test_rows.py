@@ -1,10 +1,10 @@
 """Rows of a run: which of them led to an encoder."""
 
-from tasks.rows import Row, RowKind
+from tasks.rows import EncoderResult, RowKind
 from tests.tasks.made import row, training
 
 
-def after(before: str, kind: RowKind, label: str) -> Row:
+def after(before: str, kind: RowKind, label: str) -> EncoderResult:
     return row(kind, label).model_copy(update={"before": before})
 
 

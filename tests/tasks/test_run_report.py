@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, Used, write_run
 from sentemb_core.types import ArtifactRef

@@ -6,12 +6,12 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.configs import CorpusConfig
+from sentemb_core.cli_inputs import documents_of
+from sentemb_core.config.run import CorpusConfig
 from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.evaluation.gate import GateVerdict
-from sentemb_core.opening import documents_of
 from tasks.mlflow_client import mlflow_client
 from tasks.registry import promote, register
 from tests.repository import ROOT

@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.configs import EncoderConfig
+from sentemb_core.config.run import EncoderConfig
+from sentemb_core.config.suite import chosen
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store.objects import Store
-from sentemb_core.suite import chosen
 from tasks.benchmark import kept_encoder, placed, score_fixed
 from tasks.encode import start_encoder
+from tasks.execution import without_prefect
 from tasks.sources import by_bytes, digest_of_encoder, require_same_encoder, revision_of
-from tasks.walking import without_prefect
 from tests.flows.suites import write_data, write_encoder
 
 

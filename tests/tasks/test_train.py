@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import CorpusConfig, EncoderConfig, TrainingConfig
-from sentemb_core.method_settings import CONPONO
+from sentemb_core.config.methods import CONPONO
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.store.fingerprint import closure, core_file, definitions, imported, parsed
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
@@ -16,8 +16,8 @@ from sentemb_core.store.stages import StageKey
 from sentemb_core.training.log import StepLog
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
+from tasks.execution import without_prefect
 from tasks.train import RECENT, told_steps, train_encoder
-from tasks.walking import without_prefect
 from tests.flows.corpora import write_corpus
 
 

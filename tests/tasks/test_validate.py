@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from flows.command_line.settings import settings
+from flows.cli.settings import settings
 from flows.steps import documents_of, encoder_from
-from sentemb_core.configs import CorpusConfig, EncoderConfig, ValidationConfig
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import validate
+from tasks.artifact_files import artifact_path, new_artifact
 from tasks.corpus import draw_benchmark, tokenise_sentences
-from tasks.storing import opened, written
-from tasks.walking import without_prefect
+from tasks.execution import without_prefect
 from tests.flows.corpora import write_corpus
 
 
@@ -56,10 +56,10 @@ def test_what_would_judge_without_labels_is_known(options: dict[str, object], ju
 
 def enlarged(encoder: ArtifactRef) -> ArtifactRef:
     """The same directions, a thousand times as long."""
-    found = load_encoder(opened(encoder))
+    found = load_encoder(artifact_path(encoder))
     with torch.no_grad():
         found.backbone.embedding.weight.mul_(1024)
-    with written("model") as draft:
+    with new_artifact("model") as draft:
         save_encoder(found, draft.path, "card")
     return draft.ref
 

@@ -6,14 +6,16 @@ import pytest
 from sentemb_core.types import ArtifactRef
 from tasks import verdict
 from tasks.publish import Outcome
-from tasks.rows import Row
+from tasks.rows import EncoderResult
 from tasks.verdict import notes_of, verdict_of
 from tests.tasks.made import ROWS, ref, row, training
 
 RECALLS = {"start": 0.2, "after_conpono": 0.4, "round_1": 0.5, "tuned": 0.45, "bm25": 0.899}
 
 
-def said(best: int, monkeypatch: pytest.MonkeyPatch, rows: list[Row] = ROWS, **changed: float):
+def said(
+    best: int, monkeypatch: pytest.MonkeyPatch, rows: list[EncoderResult] = ROWS, **changed: float
+):
     """The verdict when the scores are RECALLS, those of validation 0.01 higher."""
     known = RECALLS | changed
 

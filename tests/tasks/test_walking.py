@@ -9,7 +9,7 @@ from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
-from tasks.walking import each_undecided, making_plan, part
+from tasks.execution import each_undecided, making_plan, part
 
 
 def kept(number: int) -> ArtifactRef:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import EmptyPairsError, NoNegativesError, RecipeError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs import sources
@@ -89,7 +89,7 @@ def test_a_batch_depends_on_seed_and_step_alone(make):
     ],
 )
 def test_golden_batches_of_64_titles_in_one_epoch_and_in_three(titles, steps, of_three):
-    """Seed 002's collections, and SimCSE's million sentences; the last short batch is dropped."""
+    """The sizes of product_thesis and SimCSE; the last short batch is dropped."""
     alone = tiny.TinyCorpus([], np.arange(titles + 1), np.zeros(titles, dtype=bool))
     sampler = PairBatches(SIMCSE, alone, SIMCSE.pairs(alone, None), 64, 0)
     assert sampler.batches_per_epoch == steps

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.padding import padded
 from sentemb_core.heads.projection import projection

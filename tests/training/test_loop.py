@@ -25,7 +25,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import DivergedError, OutOfMemoryError, RecipeError, StorageError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.configs import TrainingConfig
+from sentemb_core.config.run import TrainingConfig
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 
 
@@ -49,7 +49,7 @@ def test_biases_and_norms_do_not_decay():
         torch.testing.assert_close(new.data, expected)
 
 
-def test_adam_of_seed_000_decays_nothing():
+def test_adam_of_mutual_decays_nothing():
     optimiser = optimiser_for([nn.Linear(2, 2)], TrainingConfig(optimizer="adam"))
     assert isinstance(optimiser, torch.optim.Adam)
     assert not isinstance(optimiser, torch.optim.AdamW)

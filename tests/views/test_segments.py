@@ -15,7 +15,7 @@ from tests.views.drawn import listed, seen, texts_of
 
 
 def test_a_text_gives_as_many_segments_as_in_the_paper():
-    """Golden: 1 + (|seq| - 1) // L of seed 004, L = 32 over |seq| = 1, 31, 32, 33, 64, 65."""
+    """Golden: 1 + (|seq| - 1) // L of hicl, L = 32 over |seq| = 1, 31, 32, 33, 64, 65."""
     sizes = [1, 31, 32, 33, 64, 65]
     text = texts_of(*([2, *range(100, 100 + size), 3] for size in sizes))
     view = seen(segments(text, 32, special_tokens=True))

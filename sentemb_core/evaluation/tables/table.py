@@ -18,7 +18,7 @@ class PaperTable:
 
     Attributes:
         id: Of the experiment (`experiments.Experiment.id`); a further part where one table of the
-            paper has several measures ("s000.t1.r10").
+            paper has several measures ("mutual.t1.r10").
         source: Paper, table, and what it shows.
         measure: The measure, with its factor of 100 if it has one.
         rows: Row -> column -> value as printed, errata included.

@@ -1,4 +1,4 @@
-"""Terms that judge every pair by itself: seed 002's BCE, Contrastive Tension, IS-BERT."""
+"""Terms that judge every pair by itself: product_thesis's BCE, Contrastive Tension, IS-BERT."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from sentemb_core.views.batch import Batch, negatives, positives
 def binary(
     anchors: str, candidates: str, temperature: float, similarity: Similarity
 ) -> CrossSampleTerm:
-    """Every pair of the two views is right or wrong (seed 002); masks as in `contrast`."""
+    """Every pair of the two views is right or wrong (product_thesis); masks as in `contrast`."""
 
     def term(
         vectors: Mapping[str, Tensor], batch: Batch, _: Learner

@@ -1,4 +1,4 @@
-"""HiCL's local term (seed 004): segments of a sequence look for themselves in another view."""
+"""HiCL's local term (hicl): segments of a sequence look for themselves in another view."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -29,7 +29,7 @@ def segment_contrast(
 ) -> CrossSampleTerm:
     """The k-th segment of a sequence chooses the k-th segment of the same sequence.
 
-    The mean over segments (seed 004, Eq. 1 and 2; of which view the negatives are it does not say:
+    The mean over segments (hicl, Eq. 1 and 2; of which view the negatives are it does not say:
     erratum E34).
 
     Args:

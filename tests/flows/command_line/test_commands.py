@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from flows.command_line.benchmark_commands import make_folder
-from flows.command_line.commands import plan_of
-from flows.command_line.run_options import RunOptions
-from flows.command_line.setting_paths import PATHS
-from flows.command_line.settings import settings
+from flows.cli.benchmark_commands import make_folder
+from flows.cli.commands import plan_of
+from flows.cli.run_options import RunOptions
+from flows.cli.setting_paths import PATHS
+from flows.cli.settings import settings
 from flows.infocse_idc import self_train
 from flows.steps import documents_of
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -38,8 +38,8 @@ from sentemb_core.store.runs import last_runs, read_run, recording, write_run
 from sentemb_core.training.checkpoint import Checkpoint, save_checkpoint
 from sentemb_core.types import Json
 from tasks.checks import check_run
-from tasks.gating import Landing
-from tasks.walking import Local, walking, without_prefect
+from tasks.execution import InProcess, walking, without_prefect
+from tasks.gate import GateOutcome
 from tests.encoder.published import t5
 from tests.flows.corpora import tiny_run, write_corpus
 from tests.tiny import static
@@ -123,7 +123,11 @@ def test_every_option_of_a_run_stands_for_a_setting():
         ("run CORPUS --cycles 2", 2, "(--labels FILE, columns doc_id and counterpart)"),
         ("run CORPUS --labels nosuch.csv", 3, "E103 No file or folder at nosuch.csv"),
         ("run CORPUS --labels CORPUS", 3, "No column 'doc_id': found ['id', 'title', 'sent"),
-        ("reproduce s000.t1 --methods simcse", 2, "--methods belongs to methods-small and few-sh"),
+        (
+            "reproduce mutual.t1 --methods simcse",
+            2,
+            "--methods belongs to methods-small and few-sh",
+        ),
         (
             "reproduce methods-small --counts 9",
             2,
@@ -135,7 +139,11 @@ def test_every_option_of_a_run_stands_for_a_setting():
             "counts.0: Input should be greater than or equal to 2",
         ),
         ("reproduce few-shot --preset paper", 2, "--preset belongs to the papers' experiments"),
-        ("reproduce s000.t11 --batch-size 9", 2, "there is no experiment 's000.t11'; did you mean"),
+        (
+            "reproduce mutual.t11 --batch-size 9",
+            2,
+            "there is no experiment 'mutual.t11'; did you mean",
+        ),
         ("reproduce few-shott", 2, "there is no experiment 'few-shott'; did you mean 'few-shot'?"),
         ("gc --keep-runs -1", 2, "Must be >= 0"),
         ("serve --port 99999", 2, "Must be <= 65535"),
@@ -529,8 +537,8 @@ def test_resume_says_where_it_goes_on(call, corpus_file, monkeypatch, step: int,
     why = f"begun, goes on after step {step:,}" if step else "first time"
     told = json.loads(call("status", "--json")[1])
     assert next(one["why"] for one in told if one["verdict"] == "MISS") == why
-    monkeypatch.setattr("flows.command_line.commands.running", nullcontext)
-    monkeypatch.setattr("flows.command_line.commands.run_of", lambda _: 1 / 0)
+    monkeypatch.setattr("flows.cli.commands.running", nullcontext)
+    monkeypatch.setattr("flows.cli.commands.run_of", lambda _: 1 / 0)
     told = call("resume")[2].splitlines()
     assert told[:2] == [
         "Going on with run half, which did not finish (killed).",
@@ -545,8 +553,8 @@ def test_a_run_whose_corpus_has_changed_is_not_resumed(call, tmp_path, monkeypat
         with without_prefect(Store.default()):
             documents_of(config.corpus)
         raise KeyboardInterrupt
-    monkeypatch.setattr("flows.command_line.commands.running", nullcontext)
-    monkeypatch.setattr("flows.command_line.commands.run_of", lambda _: 1 / 0)
+    monkeypatch.setattr("flows.cli.commands.running", nullcontext)
+    monkeypatch.setattr("flows.cli.commands.run_of", lambda _: 1 / 0)
     assert call("resume")[0] == 1, "it went on"
     write_corpus(tmp_path / "documents.jsonl", 80)
     code, _, told = call("resume")
@@ -569,9 +577,9 @@ def test_who_ends_a_run_is_told_what_is_kept_and_how_to_go_on(call, corpus_file,
     file = Path(os.environ["SENTEMB_HOME"]) / "config.json"
     file.parent.mkdir()
     file.write_text(config.model_dump_json())
-    monkeypatch.setattr("flows.command_line.running.served", lambda _: nullcontext())
+    monkeypatch.setattr("flows.cli.running.served", lambda _: nullcontext())
     monkeypatch.setattr(
-        "flows.command_line.commands.run_of",
+        "flows.cli.commands.run_of",
         lambda _: ended_by_hand(config.model_dump(mode="json")),
     )
     code, _, told = call("run", "--config", str(file))
@@ -596,9 +604,9 @@ def test_another_process_in_the_same_home_is_not_taken_for_the_run_that_ended(
         write_run(Store.default(), half.model_copy(update=other))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flows.command_line.running.served", lambda _: nullcontext())
+    monkeypatch.setattr("flows.cli.running.served", lambda _: nullcontext())
     monkeypatch.setattr(
-        "flows.command_line.commands.run_of",
+        "flows.cli.commands.run_of",
         lambda config: ends_while_another_begins(config.model_dump(mode="json")),
     )
     told = call("run", str(corpus_file), "--id-column", "id")[2]
@@ -617,9 +625,9 @@ def test_a_run_that_finds_no_registry_says_how_it_is_registered_later(
         ended("half", config)
         raise RegistryError("no answer")
 
-    monkeypatch.setattr("flows.command_line.running.served", lambda _: nullcontext())
+    monkeypatch.setattr("flows.cli.running.served", lambda _: nullcontext())
     monkeypatch.setattr(
-        "flows.command_line.commands.run_of",
+        "flows.cli.commands.run_of",
         lambda config: fails_to_register(config.model_dump(mode="json")),
     )
     code, _, told = call("run", str(corpus_file), "--id-column", "id")
@@ -630,7 +638,7 @@ def test_a_run_that_finds_no_registry_says_how_it_is_registered_later(
 
 
 def test_who_ends_a_run_before_it_began_has_nothing_to_resume(call, corpus_file, monkeypatch):
-    monkeypatch.setattr("flows.command_line.running.served", lambda _: raises_interrupt())
+    monkeypatch.setattr("flows.cli.running.served", lambda _: raises_interrupt())
     told = call("run", str(corpus_file), "--id-column", "id")[2]
     assert "the same command goes on from there" in told
     assert "resume" not in told
@@ -641,7 +649,7 @@ def raises_interrupt() -> NoReturn:
 
 
 def test_an_interrupted_table_says_that_resume_does_not_write_its_file(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.command_line.running.served", lambda _: raises_interrupt())
+    monkeypatch.setattr("flows.cli.running.served", lambda _: raises_interrupt())
     file = tmp_path / "RESULTS.md"
     file.write_text("<!-- few-shot:begin -->\n<!-- few-shot:end -->\n")
     data = ("--data", str(Path(__file__).parents[3] / "data"))
@@ -676,14 +684,14 @@ def test_a_model_or_a_name_in_place_of_an_id_is_told_the_ids(call, tmp_path, ask
 def test_the_gate_is_asked_without_a_server_and_its_answer_says_what_serves(
     call, monkeypatch, alias: str, code: int
 ):
-    def landed(*_: object) -> Landing:
-        assert isinstance(walking(), Local)
-        return Landing(uri="models:/tiny/2", alias=alias, reason="Why.", standing="It stands.")
+    def landed(*_: object) -> GateOutcome:
+        assert isinstance(walking(), InProcess)
+        return GateOutcome(uri="models:/tiny/2", alias=alias, reason="Why.", standing="It stands.")
 
     run = SimpleNamespace(config={"corpus": {"source": "a.jsonl"}})
     outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
-    monkeypatch.setattr("flows.command_line.store_commands.outcome_of", lambda _: (run, outcome))
-    monkeypatch.setattr("tasks.gating.landed", landed)
+    monkeypatch.setattr("flows.cli.store_commands.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("tasks.gate.landed", landed)
     found, said, told = call("promote")
     assert (found, said or told) == (
         code,
@@ -695,9 +703,9 @@ def test_a_run_that_was_not_to_be_registered_is_promoted_unasked_with_a_word(cal
     config = {"corpus": {"source": "a.jsonl"}, "register_model": False}
     run = SimpleNamespace(id="run-1", config=config)
     outcome = SimpleNamespace(training=None, encoder=None, run="run-1")
-    landing = Landing(uri="models:/tiny/2", alias="champion", reason="Why.")
-    monkeypatch.setattr("flows.command_line.store_commands.outcome_of", lambda _: (run, outcome))
-    monkeypatch.setattr("tasks.gating.landed", lambda *_: landing)
+    landing = GateOutcome(uri="models:/tiny/2", alias="champion", reason="Why.")
+    monkeypatch.setattr("flows.cli.store_commands.outcome_of", lambda _: (run, outcome))
+    monkeypatch.setattr("tasks.gate.landed", lambda *_: landing)
     told = "Run run-1, the last that finished, was made with register_model=false"
     assert call("promote")[2].startswith(told)
     assert call("promote", "run-1")[2] == ""

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.command_line.plan_table import MANY, show_told
+from flows.cli.plan_table import MANY, show_told
 from sentemb_core.store.objects import Store
 from sentemb_core.store.status import Status
-from tasks.walking import Plan
+from tasks.execution import DryRun
 
 
-def plan(folder: Path, *told: Status) -> Plan:
-    made = Plan(Store(folder))
+def plan(folder: Path, *told: Status) -> DryRun:
+    made = DryRun(Store(folder))
     made.told = [*told]
     return made
 

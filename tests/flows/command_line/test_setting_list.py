@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from flows.command_line.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
-from flows.command_line.setting_paths import METHODS, ROUNDS, tables_of
-from flows.command_line.setting_table import typed
-from flows.command_line.settings import COUNTED, AnyRun, kind_of, settings
+from flows.cli.setting_list import STARTS, WITHOUT_DEFAULT, Setting, settings_of, value_at
+from flows.cli.setting_paths import METHODS, ROUNDS, tables_of
+from flows.cli.setting_table import typed
+from flows.cli.settings import COUNTED, AnyRun, kind_of, settings
 from flows.presets import PRETRAINED
-from sentemb_core.configs import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
+from sentemb_core.config.methods import METHOD_NAMES
+from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.errors import UsageError
-from sentemb_core.method_settings import METHOD_NAMES
 
 KINDS = {ROUNDS: InfoCSEPlus, "fine_tune": FineTuneRun, "conpono": MethodRun, "simcse": MethodRun}
 every_kind = pytest.mark.parametrize("method", KINDS)
@@ -206,4 +206,4 @@ def test_an_unknown_setting_of_a_run_names_the_verb_that_lists_them(override: st
 
 def test_seeds_that_are_papers_are_told_where_they_are_named(call):
     told = [call("settings", path)[1] for path in ("training.warmup", "training.clip", "rounds")]
-    assert ["Seed 000 to 004 are the five papers" in out for out in told] == [False, False, True]
+    assert ["mutual to 004 are the five papers" in out for out in told] == [False, False, True]

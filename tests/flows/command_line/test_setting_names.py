@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.command_line.commands import plan_of
-from flows.command_line.settings import checked, plant
+from flows.cli.commands import plan_of
+from flows.cli.settings import checked, plant
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import merged
-from sentemb_core.configs import FineTuneRun, InfoCSEPlus, RunConfig
+from sentemb_core.config.run import FineTuneRun, InfoCSEPlus, RunConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
+from tasks.execution import without_prefect
 from tasks.setting_names import in_settings
-from tasks.walking import without_prefect
 from tests.flows.corpora import tiny_run
 
 ROUND = {"rounds": {"max_rounds": 1, "patience": 1}, "control": False}

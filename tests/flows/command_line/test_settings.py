@@ -6,11 +6,17 @@ import pytest
 
 from flows import presets
 from flows.benchmark_settings import BenchmarkSettings
-from flows.command_line.settings import by_path, settings
-from flows.command_line.table_commands import table_settings
+from flows.cli.settings import by_path, settings
+from flows.cli.table_commands import table_settings
 from flows.demo import SHIPPED
-from flows.presets import PRETRAINED, STATIC, rash_trainings, slow_products, slow_trainings
-from sentemb_core.configs import EncoderConfig
+from flows.presets import (
+    PRETRAINED,
+    STATIC,
+    high_learning_rate_warnings,
+    slow_products,
+    slow_trainings,
+)
+from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import UsageError
@@ -424,16 +430,16 @@ def test_tasks_that_are_asked_for_want_a_folder_beside_those_of_beir(tmp_path: P
 def test_a_tables_rates_are_warned_of_where_a_transformer_learns(tmp_path: Path):
     file = tmp_path / "config.json"
     file.write_text(made().model_dump_json())
-    first, then = rash_trainings(settings(file, {"encoder.name": "minilm"}, []))
+    first, then = high_learning_rate_warnings(settings(file, {"encoder.name": "minilm"}, []))
     assert first.startswith(
         "initialiser.learning_rate is 0.005, a rate for tables of token vectors"
     )
     assert then.endswith("set training.learning_rate=5e-05.")
     assert [
-        *rash_trainings(settings(file, {}, [])),
+        *high_learning_rate_warnings(settings(file, {}, [])),
         *slow_trainings(made("encoder.name=minilm")),
     ] == []
-    assert rash_trainings(made("encoder.name=transformer")) == []
+    assert high_learning_rate_warnings(made("encoder.name=transformer")) == []
 
 
 def test_nothing_is_asked_of_an_initialiser_that_is_left_out():

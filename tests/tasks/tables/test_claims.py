@@ -11,13 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.experiments.index import EXPERIMENTS
-from sentemb_core.configs import EncoderConfig
-from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.appendix_d import LAST, case_result
-from sentemb_core.evaluation.overlap import Overlap
-from sentemb_core.evaluation.results import TaskResult
-from sentemb_core.evaluation.tables.table import PaperTable
-from sentemb_core.experiments import (
+from sentemb_core.config.experiments import (
     CASE,
     LOSS,
     POINT,
@@ -30,28 +24,34 @@ from sentemb_core.experiments import (
     Column,
     Experiment,
 )
+from sentemb_core.config.run import EncoderConfig
+from sentemb_core.evaluation import bootstrap
+from sentemb_core.evaluation.appendix_d import LAST, case_result
+from sentemb_core.evaluation.overlap import Overlap
+from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
 from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import save_json
 from tasks.benchmark import kept_result
-from tasks.storing import kept_json
+from tasks.execution import without_prefect
 from tasks.tables import printed as printed_numbers
 from tasks.tables.claims import (
     DIGITS,
+    ClaimResult,
     Contest,
-    Fated,
-    Rival,
+    PairwiseResult,
     bounds,
     claim_interval,
     contests,
     fate_of,
     kept_contests,
 )
-from tasks.tables.findings import Finding, cells_of
+from tasks.tables.findings import ArmResult, cells_of
 from tasks.tables.findings_page import write_findings
 from tasks.tables.findings_table import FindingsTable, evidence
 from tasks.tables.printed import Printed
-from tasks.walking import without_prefect
 
 pytestmark = pytest.mark.usefixtures("home", "here")
 
@@ -89,15 +89,15 @@ def experiment(*claims: Claim, columns: tuple[Column, ...] = ()) -> Experiment:
     )
 
 
-def findings(rates: dict[str, float], column: str = "CR") -> list[Finding]:
+def findings(rates: dict[str, float], column: str = "CR") -> list[ArmResult]:
     return [
-        Finding(arm=arm, column=column, seed=seed, result=kept(rate, 7 * seed), seconds=10 * rate)
+        ArmResult(arm=arm, column=column, seed=seed, result=kept(rate, 7 * seed), seconds=10 * rate)
         for arm, rate in rates.items()
         for seed in SEEDS
     ]
 
 
-def fate(claim: Claim, rates: dict[str, float], **changes: object) -> Fated:
+def fate(claim: Claim, rates: dict[str, float], **changes: object) -> ClaimResult:
     what = experiment(claim, **changes)
     return fate_of(claim, what, cells_of(findings(rates)))
 
@@ -166,8 +166,10 @@ def test_the_seeds_that_both_arms_have_are_compared():
 
 
 def test_seeds_that_disagree_decide_nothing_whatever_the_interval():
-    ahead = Rival(than="b", difference=0.1, low=0.05, high=0.15, ceiling=0.15, seeds=3, better_in=2)
-    behind = Rival(
+    ahead = PairwiseResult(
+        than="b", difference=0.1, low=0.05, high=0.15, ceiling=0.15, seeds=3, better_in=2
+    )
+    behind = PairwiseResult(
         than="b", difference=-0.1, low=-0.15, high=-0.05, ceiling=-0.05, seeds=3, better_in=1
     )
     assert [one.fate for one in (ahead, behind)] == ["not decided"] * 2
@@ -179,7 +181,7 @@ def test_trainings_that_differ_among_themselves_make_a_difference_less_sure():
     """By queries alone a above b is sure, and so it is where every training says the same."""
     claim = Claim(text="a above b", better="a", than=("b",))
 
-    def found(*rates: float) -> Rival:
+    def found(*rates: float) -> PairwiseResult:
         cells = {
             ("a", "CR"): [
                 kept_as("a", seed, rate) for seed, rate in zip(SEEDS, rates, strict=True)
@@ -206,7 +208,7 @@ def test_the_more_rivals_a_claim_has_the_surer_must_be_the_one_against_it():
 
 
 def test_seeds_that_are_equal_are_not_against_a_claim():
-    """Two that are level and one that is behind: s000.appD."""
+    """Two that are level and one that is behind: mutual.appD."""
     claim = Claim(text="a above b", better="a", than=("b",))
     cells = {
         ("a", "CR"): [kept_as("a", seed, rate) for seed, rate in ((1, 0.5), (2, 0.5), (3, 0.2))],
@@ -221,8 +223,8 @@ def test_seeds_that_are_equal_are_not_against_a_claim():
     assert evidence(found).endswith("above in 0 of 3 seeds, equal in 2.")
 
 
-def kept_as(arm: str, seed: int, rate: float) -> Finding:
-    return Finding(arm=arm, column="CR", seed=seed, result=kept(rate, 3))
+def kept_as(arm: str, seed: int, rate: float) -> ArmResult:
+    return ArmResult(arm=arm, column="CR", seed=seed, result=kept(rate, 3))
 
 
 def test_a_seed_that_one_column_lacks_is_left_out_of_all():
@@ -258,7 +260,7 @@ def test_a_claim_about_titles_is_decided_at_the_depth_of_its_column():
     column = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
     claim = Claim(text="a above b", better="a", than=("b",))
     told = [
-        Finding(arm=arm, column="Web", seed=seed, result=ranked(rank))
+        ArmResult(arm=arm, column="Web", seed=seed, result=ranked(rank))
         for arm, rank in (("a", 7), ("b", 12))
         for seed in SEEDS
     ]
@@ -271,13 +273,13 @@ def test_titles_of_two_corpora_are_not_the_same_units():
         Column(label=corpus, judge=TITLE, measure="R@5", corpus=corpus)
         for corpus in ("blog_usgov", "news_reuters21578")
     ]
-    found = Finding(arm="a", column="any", seed=1, result=ranked(3))
+    found = ArmResult(arm="a", column="any", seed=1, result=ranked(3))
     pairs = {seed: [(column, found, found) for column in columns] for seed in SEEDS}
     assert [len(one.pairs) for one in contests(pairs)] == [3, 3]
 
 
 def any_interval(contests: ArtifactRef) -> ArtifactRef:
-    return kept_json("interval", {"low": 0.0, "high": 0.0, "units": contests.size})
+    return save_json("interval", {"low": 0.0, "high": 0.0, "units": contests.size})
 
 
 def test_the_widest_claim_of_all_papers_is_decided_under_ten_seeds():
@@ -315,11 +317,13 @@ def test_a_rival_beyond_the_margin_is_against_the_claim():
 
 
 def test_the_evidence_is_the_rival_that_decides_and_not_the_closest():
-    sure = Rival(
+    sure = PairwiseResult(
         than="b", difference=0.01, low=0.005, high=0.015, ceiling=0.015, seeds=3, better_in=3
     )
-    unsure = Rival(than="c", difference=0.02, low=-0.1, high=0.1, ceiling=0.1, seeds=3, better_in=2)
-    found = Fated(text="x", better="a", columns=["CR"], rivals=[sure, unsure], missing=[])
+    unsure = PairwiseResult(
+        than="c", difference=0.02, low=-0.1, high=0.1, ceiling=0.1, seeds=3, better_in=2
+    )
+    found = ClaimResult(text="x", better="a", columns=["CR"], rivals=[sure, unsure], missing=[])
     assert (found.fate, found.deciding) == ("not decided", unsure)
     assert "a less c (of 2 the one that decides): +0.020" in evidence(found)
 
@@ -329,7 +333,7 @@ def test_of_seconds_fewer_are_better_and_the_interval_is_their_range():
     claim = Claim(text="a is faster", better="a", than=("b",), columns=("s",))
     what = experiment(claim, columns=columns)
     told = [
-        Finding(arm=arm, column="s", seed=seed, seconds=seconds + seed)
+        ArmResult(arm=arm, column="s", seed=seed, seconds=seconds + seed)
         for arm, seconds in (("a", 1.0), ("b", 4.0))
         for seed in SEEDS
     ]
@@ -367,7 +371,7 @@ def test_fewer_than_six_units_decide_nothing(units: int, expected: str, margin: 
     column = Column(label="Web", judge=TITLE, measure="R@10", corpus="blog_usgov")
     claim = Claim(text="a above b", better="a", than=("b",), margin=margin)
     told = [
-        Finding(arm=arm, column="Web", seed=seed, result=ranked(rank, units))
+        ArmResult(arm=arm, column="Web", seed=seed, result=ranked(rank, units))
         for arm, rank in (("a", 7), ("b", 12))
         for seed in SEEDS
     ]
@@ -543,7 +547,7 @@ def test_the_papers_average_of_more_sets_stands_in_the_notes(monkeypatch: pytest
 def test_titles_are_told_by_their_groups_and_equal_seeds_once():
     columns = (Column(label="pairs", judge=CASE),)
     found = [
-        Finding(arm="a", column="pairs", seed=seed, result=kept_result(case_result(labels)))
+        ArmResult(arm="a", column="pairs", seed=seed, result=kept_result(case_result(labels)))
         for seed, labels in {1: LAST, 2: LAST, 3: (0, 0, 1, 1, 1, 1, 3, 3)}.items()
     ]
     told = FindingsTable(experiment(columns=columns), SMALL, found, {})
@@ -555,7 +559,7 @@ def test_titles_are_told_by_their_groups_and_equal_seeds_once():
 
 def test_json_has_the_averages_and_all_that_the_paper_printed():
     columns = tuple(Column(label=name, judge=name) for name in ("STS12", "SICK-R"))
-    what = experiment(columns=columns).model_copy(update={"id": "s001.t2"})
+    what = experiment(columns=columns).model_copy(update={"id": "infocse.t2"})
     both = [*findings({"a": 0.6}, "STS12"), *findings({"a": 0.2}, "SICK-R")]
     told = FindingsTable(what, SMALL, both, {}).json()
     assert [len(one["values"]) for one in told["averages"]] == [3, 0, 0]
@@ -565,7 +569,7 @@ def test_json_has_the_averages_and_all_that_the_paper_printed():
 
 def test_an_error_is_told_below_the_table_with_all_its_cells():
     failed = [
-        Finding(arm=arm, column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")
+        ArmResult(arm=arm, column="CR", seed=1, error="E302 Training met a loss of nan.\nmore")
         for arm in ("b", "c")
     ]
     told = FindingsTable(experiment(), SMALL, failed, {})
@@ -575,7 +579,7 @@ def test_an_error_is_told_below_the_table_with_all_its_cells():
 
 
 def test_the_command_of_a_table_is_one_that_a_shell_reads():
-    asked = {"experiment": "s001.t7", "encoder": "my models/mini (x) & lm", "seeds": [1, 7]}
+    asked = {"experiment": "infocse.t7", "encoder": "my models/mini (x) & lm", "seeds": [1, 7]}
     told = FindingsTable(experiment(), SMALL, [], asked)
     assert shlex.split(told.command)[5:] == ["--encoder", asked["encoder"], "--seeds", "1", "7"]
     assert told.title.endswith(f", from {asked['encoder']}")
@@ -584,7 +588,7 @@ def test_the_command_of_a_table_is_one_that_a_shell_reads():
 
 
 def test_a_difference_of_losses_is_told_to_the_digits_that_tell_them_apart():
-    loss = Rival(
+    loss = PairwiseResult(
         than="b",
         difference=2e-5,
         low=1e-5,
@@ -595,5 +599,5 @@ def test_a_difference_of_losses_is_told_to_the_digits_that_tell_them_apart():
         reversed=True,
         digits=DIGITS[LOSS],
     )
-    claim = Fated(text="It falls", better="a", columns=["loss"], rivals=[loss], missing=[])
+    claim = ClaimResult(text="It falls", better="a", columns=["loss"], rivals=[loss], missing=[])
     assert "b less a, loss: +0.00002 (+0.00001 to +0.00003 over the seeds)" in evidence(claim)

@@ -9,9 +9,9 @@ from tasks.tables.findings_table import FindingsTable
 @pytest.mark.parametrize(
     ("id", "told"),
     [
-        ("s000.t1", True),  # BM25 is an arm
-        ("s002.rescore", True),
-        ("s000.appD", False),
+        ("mutual.t1", True),  # BM25 is an arm
+        ("product_thesis.rescore", True),
+        ("mutual.appD", False),
     ],
 )
 def test_a_table_says_which_bm25_it_is_that_finds_or_is_rescored(id: str, told: bool):
@@ -24,7 +24,7 @@ def test_a_table_says_which_bm25_it_is_that_finds_or_is_rescored(id: str, told: 
 
 
 def test_arms_that_rescore_what_bm25_finds_are_enough():
-    what = EXPERIMENTS["s002.rescore"]
+    what = EXPERIMENTS["product_thesis.rescore"]
     arms = tuple(arm for arm in what.arms if arm.alpha is not None)
     notes = FindingsTable(what.model_copy(update={"arms": arms}), what.small, [], {}).notes()
     assert any("BM25: k1" in one for one in notes)

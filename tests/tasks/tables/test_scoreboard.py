@@ -2,8 +2,8 @@
 
 import pytest
 
+from sentemb_core.config.suite import chosen
 from sentemb_core.evaluation.label_free import MEASURES
-from sentemb_core.suite import chosen
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed
 from tasks.tables import scoreboard, scoreboard_lines, scoreboard_tables

@@ -1,0 +1,1 @@
+"""Settings: runs, methods, presets, the evaluation suite, experiments."""

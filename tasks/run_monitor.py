@@ -1,0 +1,162 @@
+"""A run as it goes on: its record, its tracker, and the growing table of its rows."""
+
+import logging
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from sentemb_core.config.run import RunConfig
+from sentemb_core.redaction import WithoutSecrets
+from sentemb_core.report.data import StageTiming
+from sentemb_core.store.objects import Store
+from sentemb_core.store.runs import RunLog, recording
+from sentemb_core.types import Json
+from tasks.artifacts import rounds_table
+from tasks.checks import check_run
+from tasks.rows import EncoderResult
+from tasks.tables.run_table import seconds_behind
+from tasks.tracking import TrackedRun, tracked_run
+from tasks.validate import numbers_of_annotation, scores_of
+
+log = logging.getLogger("sentemb_core.run")
+
+VALIDATED = (
+    "Encoders on the validation split, which decides the best: documents look for their "
+    "counterparts, and the other way in `back`. The report has the test split."
+)
+
+
+@dataclass
+class RunMonitor:
+    """What is told of a run while it lasts. Called with every finished row."""
+
+    config: RunConfig
+    record: RunLog
+    tracker: TrackedRun
+    table: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    timings: list[StageTiming] = field(default_factory=list[StageTiming])
+
+    def __call__(self, row: EncoderResult) -> None:
+        """Log, track and show a row; stages since the last one are its cost."""
+        fresh = self.record.used[len(self.timings) :]
+        self.timings += [
+            StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
+            for used in fresh
+        ]
+        found = numbers_of_annotation(row)
+        told = self.told(row, found.get("kept_share"))
+        words = ", ".join(f"{name} {value}" for name, value in told.items() if value)
+        log.info("on the validation split: %s", words)
+        self.table.append(told)
+        metrics = metrics_of(row) | {f"annotation/{name}": value for name, value in found.items()}
+        child = self.tracker.child(row.label)
+        child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.table) - 1)
+        child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
+        rounds_table(self.record.run.id, self.table, VALIDATED)
+
+    def seconds(self, row: EncoderResult) -> float:
+        return seconds_behind(self.timings, row.label)
+
+    def told(self, row: EncoderResult, kept_share: float | None) -> dict[str, str]:
+        """One line of the rounds table; the share is empty where nothing was annotated."""
+        scores = scores_of(row.scores)["validation"]
+        forward, backward = scores.document_to_counterpart, scores.counterpart_to_document
+        return {
+            "encoder": row.label,
+            "R@1": f"{forward.recall_at_1:.3f}",
+            "R@5": f"{forward.recall_at_5:.3f}",
+            "R@10": f"{forward.recall_at_10:.3f}",
+            "R@20": f"{forward.recall_at_20:.3f}",
+            "R@5 back": f"{backward.recall_at_5:.3f}",
+            "pairs kept": "" if kept_share is None else f"{kept_share:.3f}",
+            "seconds": f"{self.seconds(row):.0f}",
+        }
+
+
+def metrics_of(row: EncoderResult) -> dict[str, float]:
+    """Its scores on every split, both ways, named as MLflow shows them."""
+    return {
+        f"{split}/{way}/{name}": value
+        for split, scores in scores_of(row.scores).items()
+        for way, values in scores.model_dump(exclude={"split"}).items()
+        for name, value in values.items()
+    }
+
+
+_followed: ContextVar[RunMonitor | None] = ContextVar("followed", default=None)
+_resumed: ContextVar[str | None] = ContextVar("resumed", default=None)
+
+
+@contextmanager
+def resuming(run_id: str) -> Generator[None, None, None]:
+    """In this block a flow goes on as the run of this id: one record, MLflow run and report."""
+    token = _resumed.set(run_id)
+    try:
+        yield
+    finally:
+        _resumed.reset(token)
+
+
+def redact_prefect_logs() -> None:
+    """What Prefect prints and what it sends to its server is without secrets from here on.
+
+    Its engine logs an error with all that the error came of, a tracker's address among it.
+    """
+    for name in (None, *logging.root.manager.loggerDict):
+        for handler in logging.getLogger(name).handlers:
+            ours = isinstance(handler.formatter, WithoutSecrets)
+            if type(handler).__module__.startswith("prefect.") and not ours:
+                handler.setFormatter(WithoutSecrets(handler.formatter or logging.Formatter()))
+
+
+@contextmanager
+def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
+    """Record the run of this block under the id that is resumed, else under a fresh one."""
+    redact_prefect_logs()
+    resumed = _resumed.get()
+    run_id = resumed or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
+    command = ["python", "-m", "flows", "resume", run_id]
+    with recording(Store.default(), run_id, command, settings, resumed=bool(resumed)) as record:
+        yield record
+
+
+@contextmanager
+def monitored_run(config: RunConfig) -> Generator[RunMonitor, None, None]:
+    """Record and track the run of this block; one that is resumed goes on in its MLflow run.
+
+    What cannot work is refused before there is a record: a deployment's run comes in here.
+    """
+    check_run(config)
+    logging.getLogger("sentemb_core").setLevel(logging.INFO)  # in a worker's process too
+    settings = config.model_dump(mode="json")
+    with (
+        recorded(config.name, settings) as record,
+        tracked_run(
+            config.name,
+            params=settings,
+            tags={"run": record.run.id},
+            key=record.run.id,
+        ) as run,
+    ):
+        following = RunMonitor(config, record, run)
+        token = _followed.set(following)
+        try:
+            yield following
+        finally:
+            _followed.reset(token)
+
+
+def step_logger() -> Callable[[int, Mapping[str, float]], None]:
+    """Tracks a training's steps in the child run of the sub-flow it runs in, if there is a run."""
+    following = _followed.get()
+    if following is None:
+        return lambda step, metrics: None
+    from prefect.runtime import flow_run
+
+    child = following.tracker.child(flow_run.name or "training")
+    return lambda step, metrics: child.log_metrics(
+        {f"training/{name}": value for name, value in metrics.items()}, step
+    )
