@@ -33,7 +33,7 @@ def gate_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for k in range(300):
             writer.write(Document(f"d{k}", [f"It rains {k}.", "It snows."], f"Title {k}", k))
     write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    monkeypatch.setattr(gating, "opened", lambda _: tmp_path)
+    monkeypatch.setattr(gating, "artifact_path", lambda _: tmp_path)
     return Benchmark.open(tmp_path).only("gate").query_doc_id
 
 
@@ -151,7 +151,7 @@ def registration(
     """With what a run is registered whose best encoder is `made`, by a row of this kind."""
     scores = SimpleNamespace(document_to_counterpart=SimpleNamespace(recall_at_5=0.5, mrr_at_10=0))
     told: dict[str, Any] = {}
-    monkeypatch.setattr(gating, "opened", lambda ref: ref)
+    monkeypatch.setattr(gating, "artifact_path", lambda ref: ref)
     monkeypatch.setattr(gating, "scores_of", lambda _: {"test": scores})
     monkeypatch.setattr("sentemb_core.corpus.tokens.TokenCorpus.open", lambda _: None)
     monkeypatch.setattr("sentemb_core.evaluation.canary.drawn_sentences", lambda _: [])
