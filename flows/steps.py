@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flows.subflow import sub_flow
 from sentemb_core.config.run import (
-    LEARNT,
+    RANDOM_ENCODERS,
     AnnotationConfig,
     CorpusConfig,
     EncoderConfig,
@@ -153,7 +153,7 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
 
 def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
-    texts = documents if config.name in LEARNT else None
+    texts = documents if config.name in RANDOM_ENCODERS else None
     place = encoder_at(config.name)
     named = by_bytes(config.model_copy(update={"name": place}))
     return start_encoder(place, named, texts, revision_of(place))

@@ -17,9 +17,11 @@ def require_places(order: str, model: str, *others: str) -> None:
 
 def is_folder(encoder: str) -> bool:
     """Whether an encoder of this name is a folder that is here; `./minilm` is one called so."""
-    from sentemb_core.config.run import NAMED  # pydantic, which `--help` does not wait for
+    from sentemb_core.config.run import (
+        BUILT_IN_ENCODERS,  # pydantic, which `--help` does not wait for
+    )
 
-    return encoder not in NAMED and Path(encoder).is_dir()
+    return encoder not in BUILT_IN_ENCODERS and Path(encoder).is_dir()
 
 
 def is_checkpoint(encoder: str) -> bool:

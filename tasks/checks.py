@@ -16,7 +16,7 @@ from sentemb_core.config.methods import (
     MethodSettings,
 )
 from sentemb_core.config.run import (
-    LEARNT,
+    RANDOM_ENCODERS,
     CorpusConfig,
     EncoderConfig,
     FineTuneRun,
@@ -130,7 +130,7 @@ def check_encoders(config: RunConfig) -> None:
     """Look for the encoders that are not learnt; the folder that is the start may be static."""
     annotator = getattr(config, "annotator", None)
     named = {config.encoder.name, annotator.name if annotator else "static"}
-    for name in named.difference(LEARNT):
+    for name in named.difference(RANDOM_ENCODERS):
         from sentemb_core.encoder.start import check_encoder
 
         kind = check_encoder(name)
@@ -144,7 +144,7 @@ def check_model(name: str) -> None:
     Raises:
         UsageError, MissingEncoderError, UnsafeModelError: As `check_encoder`, or it needs one.
     """
-    if name in LEARNT:
+    if name in RANDOM_ENCODERS:
         raise UsageError(
             f"{name!r} is no encoder before it learnt its vocabulary from a corpus: take minilm, "
             "a folder or a published name."
@@ -272,7 +272,7 @@ def shaped_as(config: EncoderConfig) -> "Encoder":
 
     from sentemb_core.encoder.start import start_encoder
 
-    if config.name not in LEARNT:
+    if config.name not in RANDOM_ENCODERS:
         return start_encoder(config, None)
     with torch.device("meta"):
         return start_encoder(config, iter(()))

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from sentemb_core.config.run import NAMED, CorpusConfig, EncoderConfig, LabelsConfig
+from sentemb_core.config.run import BUILT_IN_ENCODERS, CorpusConfig, EncoderConfig, LabelsConfig
 from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.store.objects import file_digest
 
@@ -62,7 +62,7 @@ def _changed(place: str | Path) -> UnreadableSourceError:
 
 def by_bytes(config: EncoderConfig) -> EncoderConfig:
     """A given folder or file called by the digest of its bytes; any other name as it is."""
-    digest = "" if config.name in NAMED else digest_of_encoder(config.name)
+    digest = "" if config.name in BUILT_IN_ENCODERS else digest_of_encoder(config.name)
     return config.model_copy(update={"name": digest or config.name})
 
 
@@ -72,7 +72,7 @@ def revision_of(name: str) -> str:
     Raises:
         MissingEncoderError: it is not on this machine.
     """
-    if name in NAMED or Path(name).exists():
+    if name in BUILT_IN_ENCODERS or Path(name).exists():
         return ""
     from sentemb_core.encoder.start import given_folder
 

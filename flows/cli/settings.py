@@ -19,7 +19,13 @@ from flows.environment import prepare
 from flows.presets import as_table, labelled_preset, merged, method_preset, preset
 from sentemb_core.config.methods import temperature_of
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
-from sentemb_core.config.run import NAMED, FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
+from sentemb_core.config.run import (
+    BUILT_IN_ENCODERS,
+    FineTuneRun,
+    InfoCSEIDC,
+    InfoCSEPlus,
+    MethodRun,
+)
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.types import Json
 
@@ -203,7 +209,7 @@ def placed(tree: Json) -> Json:
 
 def whole(name: str) -> str:
     """A file or a folder by its whole path; any other name as it is."""
-    known = name and name not in NAMED and Path(name).exists()
+    known = name and name not in BUILT_IN_ENCODERS and Path(name).exists()
     return str(Path(name).absolute()) if known else name
 
 

@@ -41,7 +41,7 @@ from sentemb_core.config.experiments import (
 from sentemb_core.config.methods import MethodSettings
 from sentemb_core.config.presets import encoder_of as preset_encoder
 from sentemb_core.config.run import (
-    LEARNT,
+    RANDOM_ENCODERS,
     CorpusConfig,
     EncoderConfig,
     LabelsConfig,
@@ -282,7 +282,7 @@ class Reproduction(DataTable):
                 f"{self.experiment} reads {', '.join(absent)}, and there is none of it in "
                 f"{self.data}: name the folder that has the files with --data."
             )
-        if self.start and self.start not in LEARNT:
+        if self.start and self.start not in RANDOM_ENCODERS:
             check_model(self.start)
 
 

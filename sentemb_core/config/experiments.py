@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from sentemb_core.config.methods import FineTune, InfoCSEIDCPairs, MethodSettings
-from sentemb_core.config.run import LEARNT, AnnotationConfig, EncoderConfig
+from sentemb_core.config.run import RANDOM_ENCODERS, AnnotationConfig, EncoderConfig
 from sentemb_core.types import Config, Json, Map, Pooling, Precision
 
 Corpus = Literal[
@@ -191,7 +191,7 @@ class Base(Config):
     @property
     def reads_corpus(self) -> bool:
         """Whether it learns a vocabulary or is pre-trained: a published one as it is reads none."""
-        return self.times > 0 or self.encoder.name in LEARNT
+        return self.times > 0 or self.encoder.name in RANDOM_ENCODERS
 
 
 class Budget(Config):

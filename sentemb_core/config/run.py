@@ -71,10 +71,10 @@ class CorpusConfig(Config):
     )
 
 
-LEARNT = ("static", "transformer")
+RANDOM_ENCODERS = ("static", "transformer")
 """Start encoders from random weights, whose vocabulary is learnt from the corpus."""
 
-NAMED = (*LEARNT, "minilm")
+BUILT_IN_ENCODERS = (*RANDOM_ENCODERS, "minilm")
 """Start encoders that are no folder, whatever lies there."""
 
 

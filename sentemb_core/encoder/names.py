@@ -23,10 +23,12 @@ def require_place(name: str) -> None:
         UsageError: it is one of the model registry.
         MissingEncoderError: it is a path, and there is neither; or a known name in another case.
     """
-    from sentemb_core.config.run import NAMED  # pydantic, which `--help` does not wait for
+    from sentemb_core.config.run import (
+        BUILT_IN_ENCODERS,  # pydantic, which `--help` does not wait for
+    )
 
     known = name.lower()
-    if name != known and known in NAMED and not Path(name).is_dir():
+    if name != known and known in BUILT_IN_ENCODERS and not Path(name).is_dir():
         raise MissingEncoderError(f"There is no encoder {name!r}; {did_you_mean(known)}")
     if name.startswith("models:"):
         raise UsageError(

@@ -17,7 +17,7 @@ from huggingface_hub import constants
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
-from sentemb_core.config.run import NAMED, EncoderConfig
+from sentemb_core.config.run import BUILT_IN_ENCODERS, EncoderConfig
 from sentemb_core.encoder.checkpoint import Parts, read_parts, tokenizer_settings
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.families import refuse_decoders
@@ -206,7 +206,7 @@ def check_encoder(name: str) -> Literal["static", "transformer"]:
         UsageError: Its transformer writes text.
         UnreadableSourceError, BadDataError: As `read_word_vectors`, of the first word vectors.
     """
-    if name in NAMED:
+    if name in BUILT_IN_ENCODERS:
         return "static" if name == "static" else "transformer"
     if is_word_file(name):
         read_word_vectors(Path(name), limit=FIRST_WORDS)
@@ -224,7 +224,7 @@ def given_folder(name: str) -> Path | None:
     Raises:
         MissingEncoderError: It is not on this machine.
     """
-    return None if name in NAMED or is_word_file(name) else _folder(name)
+    return None if name in BUILT_IN_ENCODERS or is_word_file(name) else _folder(name)
 
 
 def _folder(name: str) -> Path:
@@ -239,7 +239,9 @@ def _folder(name: str) -> Path:
             local_files_only=constants.HF_HUB_OFFLINE,
         )
     except (OSError, ValueError) as error:
-        alike = "".join(f" ({did_you_mean(one)})" for one in get_close_matches(name, NAMED, n=1))
+        alike = "".join(
+            f" ({did_you_mean(one)})" for one in get_close_matches(name, BUILT_IN_ENCODERS, n=1)
+        )
         raise MissingEncoderError(
             f"An encoder is a folder, a file of word vectors ({', '.join(WORD_FILES)}), 'minilm', "
             "the name of a model on Hugging Face, one of the registry (models:/NAME@champion) or, "

@@ -335,18 +335,18 @@ def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(
     assert all(one.log and one.seconds > 0 for one in second)
 
 
-LEARNT, TAUGHT = SelfTrain(), Label(count=4)
+RANDOM_ENCODERS, TAUGHT = SelfTrain(), Label(count=4)
 
 
 @pytest.mark.parametrize(
     ("scores", "steps", "kept"),
     [
-        ([0.6, 0.5], (TAUGHT, LEARNT, TAUGHT), 1),
-        ([0.5, 0.6], (TAUGHT, LEARNT, TAUGHT), 3),
-        ([0.5, 0.5], (TAUGHT, LEARNT, TAUGHT), 1),  # the first of equals
+        ([0.6, 0.5], (TAUGHT, RANDOM_ENCODERS, TAUGHT), 1),
+        ([0.5, 0.6], (TAUGHT, RANDOM_ENCODERS, TAUGHT), 3),
+        ([0.5, 0.5], (TAUGHT, RANDOM_ENCODERS, TAUGHT), 1),  # the first of equals
         ([0.9, 0.5], (TAUGHT, TAUGHT), 1),  # no cycle, and held against one
-        ([0.9, 0.5], (TAUGHT, LEARNT, TAUGHT, Finish(map="whitening")), 4),
-        ([], (LEARNT, LEARNT), 2),
+        ([0.9, 0.5], (TAUGHT, RANDOM_ENCODERS, TAUGHT, Finish(map="whitening")), 4),
+        ([], (RANDOM_ENCODERS, RANDOM_ENCODERS), 2),
     ],
 )
 def test_of_several_fine_tuned_encoders_the_best_on_validation_is_the_arms(

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from sentemb_core.cli_arguments import is_folder, require_order
-from sentemb_core.config.run import NAMED
+from sentemb_core.config.run import BUILT_IN_ENCODERS
 
 
 def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
@@ -11,7 +11,7 @@ def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path)
 
 def test_a_folder_beside_a_named_encoder_is_only_meant_by_its_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in NAMED:
+    for name in BUILT_IN_ENCODERS:
         Path(name).mkdir()
         assert not is_folder(name)
         assert is_folder(f"./{name}")
