@@ -46,7 +46,7 @@ from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
@@ -134,9 +134,9 @@ class Ground:
         return TokenCorpus.open(self.folder / "tokens")
 
     @cached_property
-    def benchmark(self) -> Benchmark:
+    def benchmark(self) -> ValidationPool:
         """All queries in one split."""
-        found = Benchmark.open(self.folder / "benchmark")
+        found = ValidationPool.open(self.folder / "benchmark")
         return replace(found, query_split=np.full(len(found.query_split), "test"))
 
     @cached_property
@@ -179,7 +179,7 @@ def ground_of(name: str, encoder: str, documents: int, folder: Path, budget: Bud
     config = CorpusConfig(source=source(name), max_documents=documents, **CORPORA[name])
     write_documents(config, folder / "documents")
     table = folder / "documents" / "documents.parquet"
-    write_benchmark(table, ValidationConfig(candidates=1_000), folder / "benchmark")
+    write_validation_pool(table, ValidationConfig(candidates=1_000), folder / "benchmark")
     start = ground.random_start
     start.tokenizer.save(str(folder / "tokenizer.json"))
     write_tokens(

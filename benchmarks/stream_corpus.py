@@ -47,7 +47,7 @@ from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.table import vocabulary_texts
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.start import start_encoder
@@ -98,7 +98,7 @@ def read_corpus(folder: Path, out: Path) -> None:
 
 
 def draw_benchmark(folder: Path, out: Path) -> None:
-    write_benchmark(documents(folder), ValidationConfig(), out)
+    write_validation_pool(documents(folder), ValidationConfig(), out)
 
 
 def start_static(folder: Path, out: Path) -> None:
@@ -182,14 +182,14 @@ def trained(folder: Path, out: Path, batches: str) -> None:
 
 
 def validate_encoder(folder: Path, out: Path) -> None:
-    pool = Benchmark.open(folder / "draw_benchmark")
+    pool = ValidationPool.open(folder / "draw_benchmark")
     scorers = encoder_scorers(load_encoder(folder / "train_on_pairs"), corpus(folder), pool)
     write_scores(pool, scorers, out)
 
 
 def fixed_rows(folder: Path, out: Path) -> None:
     """BM25 and the random encoder."""
-    pool = Benchmark.open(folder / "draw_benchmark")
+    pool = ValidationPool.open(folder / "draw_benchmark")
     texts = benchmark_texts(folder / "read_corpus", pool)
     for name, scorers in (
         ("bm25", bm25_scorers(*texts)), ("random", random_scorers(corpus(folder), pool, 42)),

@@ -33,7 +33,7 @@ from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig,
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import write_benchmark
+from sentemb_core.corpus.validation_pool import write_validation_pool
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
@@ -72,7 +72,7 @@ def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
         (folder / name).mkdir()
     write_documents(source, folder / "documents")
     documents_file = folder / "documents" / "documents.parquet"
-    write_benchmark(documents_file, ValidationConfig(), folder / "benchmark")
+    write_validation_pool(documents_file, ValidationConfig(), folder / "benchmark")
     encoder.tokenizer.save(str(folder / "tokenizer.json"))
     write_tokens(
         documents_file,

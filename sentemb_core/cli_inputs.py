@@ -94,4 +94,4 @@ def documents_of(
         elif refused:
             with replacing(refused) as draft:
                 copyfile(folder / "quarantine.parquet", draft)
-            getLogger(__name__).warning("%s: %s", report.told_refused(), refused)
+            getLogger(__name__).warning("%s: %s", report.refused_summary(), refused)

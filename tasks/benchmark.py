@@ -22,7 +22,7 @@ from tasks.sources import require_same_bytes
 from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.validation_pool import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import PoolReport
     from sentemb_core.evaluation.comparison import Comparison
     from sentemb_core.evaluation.label_free import Diagnosis
     from sentemb_core.evaluation.overlap import Overlap
@@ -315,13 +315,12 @@ def largest_overlaps(artifacts: Sequence[ArtifactRef]) -> "dict[str, Overlap]":
     return most
 
 
-def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, BenchmarkReport]":
+def pools_told(pools: Mapping[str, ArtifactRef]) -> "dict[str, PoolReport]":
     """The sizes of drawn pools."""
-    from sentemb_core.corpus.validation_pool import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import PoolReport
 
     return {
-        name: BenchmarkReport.model_validate(read_json(pool, "benchmark"))
-        for name, pool in pools.items()
+        name: PoolReport.model_validate(read_json(pool, "pool")) for name, pool in pools.items()
     }
 
 

@@ -44,7 +44,7 @@ def refused_rows(documents: ArtifactRef) -> list[str]:
     report = corpus_report(documents)
     if not report.quarantined:
         return []
-    return [f"{report.told_refused()}: {artifact_path(documents) / 'quarantine.parquet'}"]
+    return [f"{report.refused_summary()}: {artifact_path(documents) / 'quarantine.parquet'}"]
 
 
 def corpus_report(documents: ArtifactRef) -> "CorpusReport":
@@ -62,14 +62,14 @@ def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSetti
     """
     if is_pending(documents):
         return
-    from sentemb_core.corpus.documents import require_company
+    from sentemb_core.corpus.documents import require_pairs
 
     told = corpus_report(documents)
     counts = told.documents, told.documents_with_pairs, told.documents_with_counterpart
     for method in methods:
         entry = entry_of(method.name)
         if entry.pairs_sentences and not _keeps_the_query(method):
-            require_company(*counts, entry.name, entry.what)
+            require_pairs(*counts, entry.name, entry.what)
 
 
 def _keeps_the_query(method: MethodSettings) -> bool:
@@ -87,10 +87,10 @@ def document_count(documents: ArtifactRef) -> int:
 @stage("draw_benchmark", version="2")
 def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
     """The fixed pool of candidates and the three frozen splits of queries."""
-    from sentemb_core.corpus.validation_pool import write_benchmark
+    from sentemb_core.corpus.validation_pool import write_validation_pool
 
     with new_artifact("benchmark") as draft:
-        write_benchmark(artifact_path(documents) / "documents.parquet", config, draft.path)
+        write_validation_pool(artifact_path(documents) / "documents.parquet", config, draft.path)
     return draft.ref
 
 

@@ -37,7 +37,7 @@ def start_encoder(
 def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: int) -> ArtifactRef:
     """The encoder that averages word vectors trained on the corpus, but for held-out documents."""
     from sentemb_core.corpus.table import read_documents
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.word_training import EPOCHS, trained_word_vectors
@@ -46,7 +46,7 @@ def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: in
 
     held_out = set[int]()
     if benchmark:
-        held_out.update(Benchmark.open(artifact_path(benchmark)).held_out_documents.tolist())
+        held_out.update(ValidationPool.open(artifact_path(benchmark)).held_out_documents.tolist())
     texts = [
         sentence
         for number, document in enumerate(

@@ -172,9 +172,11 @@ def learnt_labels(training: RunResult) -> bool:
 
 def never_learnt(share: float, texts: Texts) -> "np.ndarray":
     """Gate queries outside this share of labels: whoever was fine-tuned on them knows them."""
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
 
-    return Benchmark.open(artifact_path(texts.benchmark)).only("gate").unlearnt(share)
+    return (
+        ValidationPool.open(artifact_path(texts.benchmark)).of_split("gate").outside_labels(share)
+    )
 
 
 def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":

@@ -150,10 +150,10 @@ def corpus_words(documents: Path, digest: str) -> str:
 
 def judged_on(benchmark: Path, counterpart: str | None) -> "Judged":
     """The test split of a benchmark; a column of counterparts lends them its name."""
-    from sentemb_core.corpus.validation_pool import SIDES, BenchmarkReport
+    from sentemb_core.corpus.validation_pool import SIDES, PoolReport
     from sentemb_core.encoder.card import Judged
 
-    told = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
+    told = PoolReport.model_validate_json((benchmark / "pool.json").read_bytes())
     query, candidate = SIDES[told.kind]
     return Judged(
         query=query,

@@ -80,7 +80,7 @@ def train_encoder(
             working_folder(),
             validate=judge,
             on_step=told_steps(advance),
-            on_checkpoint=running().keep_seconds,
+            on_checkpoint=running().save_seconds,
             steps=steps,
         )
     with new_artifact("training_log") as journal:
@@ -168,12 +168,12 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
 def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
     """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.retrieval import rank_benchmark
 
     corpus = TokenCorpus.open(sentences)
-    pool = Benchmark.open(benchmark).only("validation")  # other documents need no vectors
+    pool = ValidationPool.open(benchmark).of_split("validation")  # other documents need no vectors
 
     def recall(encoder: "Encoder") -> float:
         ranks = rank_benchmark(pool, encoder_scorers(encoder, corpus, pool), "validation")

@@ -12,7 +12,7 @@ from tasks.rows import Annotation, EncoderResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.validation_pool import Benchmark, Split
+    from sentemb_core.corpus.validation_pool import Split, ValidationPool
     from sentemb_core.evaluation.masked_language import MaskedLanguage
     from sentemb_core.evaluation.retrieval import Scorers
     from sentemb_core.evaluation.scores import Scores
@@ -59,11 +59,11 @@ def validate_encoder(
     """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.encoder import encoder_scorers
 
-    pool = Benchmark.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(benchmark))
     stored = Embeddings(artifact_path(embeddings)) if embeddings else None
     corpus = TokenCorpus.open(artifact_path(sentences))
     scorers = encoder_scorers(load_encoder(artifact_path(encoder)), corpus, pool, stored)
@@ -88,11 +88,11 @@ def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> Artif
 
 def word_scores(documents: ArtifactRef, benchmark: ArtifactRef, form: "Form") -> ArtifactRef:
     """What BM25 of this form reaches."""
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.bm25_scores import bm25_scorers
     from sentemb_core.evaluation.texts import benchmark_texts
 
-    pool = Benchmark.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(benchmark))
     return kept_scores(pool, bm25_scorers(*benchmark_texts(artifact_path(documents), pool), form))
 
 
@@ -100,10 +100,10 @@ def word_scores(documents: ArtifactRef, benchmark: ArtifactRef, form: "Form") ->
 def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> ArtifactRef:
     """The row that chance reaches: a random direction for every text."""
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.random_encoder import random_scorers
 
-    pool = Benchmark.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(benchmark))
     corpus = TokenCorpus.open(artifact_path(sentences))
     return kept_scores(pool, random_scorers(corpus, pool, seed))
 
@@ -118,14 +118,14 @@ def rescored_scores(
 ) -> ArtifactRef:
     """BM25's first 1,000 by BM25 + alpha x cosine; where alpha is None, validation chooses it."""
     from sentemb_core.corpus.tokens import TokenCorpus
-    from sentemb_core.corpus.validation_pool import Benchmark
+    from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.bm25_scores import bm25_scorers
     from sentemb_core.evaluation.encoder import encoder_scorers
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
     from sentemb_core.evaluation.texts import benchmark_texts
 
-    pool = Benchmark.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(benchmark))
     words = bm25_scorers(*benchmark_texts(artifact_path(documents), pool))
     corpus = TokenCorpus.open(artifact_path(sentences))
     vectors = encoder_scorers(
@@ -136,7 +136,7 @@ def rescored_scores(
     return kept_scores(pool, rescored_scorers(words, vectors, alpha))
 
 
-def kept_scores(pool: "Benchmark", scorers: "Scorers") -> ArtifactRef:
+def kept_scores(pool: "ValidationPool", scorers: "Scorers") -> ArtifactRef:
     """What `scores_of` reads."""
     from sentemb_core.evaluation.scores import write_scores
 

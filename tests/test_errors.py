@@ -12,7 +12,7 @@ from flows.cli.settings import settings
 from sentemb_core import errors
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import SentembError
@@ -65,8 +65,8 @@ def encoder_that_is_not_here(_: Path) -> None:
 
 def split_without_queries(folder: Path) -> None:
     read(folder, *({"id": k, "sentences": ["a", "b"]} for k in range(20)))
-    write_benchmark(folder / "documents.parquet", ValidationConfig(gate_share=0), folder)
-    rank_benchmark(Benchmark.open(folder), bm25_scorers(["a b"], ["a b"]), "gate")
+    write_validation_pool(folder / "documents.parquet", ValidationConfig(gate_share=0), folder)
+    rank_benchmark(ValidationPool.open(folder), bm25_scorers(["a b"], ["a b"]), "gate")
 
 
 def disk_too_small(folder: Path) -> None:
@@ -123,7 +123,7 @@ def test_documents_without_a_counterpart_are_counted_and_ask_nothing(tmp_path: P
         del silent["title"]
     read(tmp_path, *reversed(rows), counterpart_column="title")
     with caplog.at_level(logging.WARNING):
-        report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+        report = write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     assert "3 of 12 documents without a counterpart" in caplog.text
     assert (report.n_candidates, sum(report.n_queries.values())) == (9, 9)
 

@@ -9,7 +9,7 @@ from flows.server import served
 from sentemb_core.console import remark
 from sentemb_core.errors import BadDataError, RegistryError, StorageError
 from sentemb_core.formats import are, counted
-from sentemb_core.store.runs import begun_here, read_run
+from sentemb_core.store.runs import read_run, runs_of_this_process
 from tasks.checks import check_faiss
 
 
@@ -21,7 +21,7 @@ def running() -> Generator[None, None, None]:
         UsageError: both faiss wheels are installed, which no verb that runs flows works with.
     """
     check_faiss(needed=False)
-    log, earlier = log_file(), len(begun_here())
+    log, earlier = log_file(), len(runs_of_this_process())
     remark("Starting; Prefect, its server and MLflow take some seconds to load.")
     if not (home() / "mlflow.db").exists():
         remark("The first run of this home makes their databases, too.")
@@ -29,7 +29,7 @@ def running() -> Generator[None, None, None]:
         with logged(log), served(log.with_name("server.log")):
             yield
     except (KeyboardInterrupt, RegistryError, StorageError):  # a run registers last
-        remark(kept_of(begun_here()[earlier:]))
+        remark(kept_of(runs_of_this_process()[earlier:]))
         raise
 
 

@@ -71,7 +71,7 @@ class CorpusReport(Value):
     def summary(self) -> str:
         """One line for the log."""
         read = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}"
-        bad = self.told_reasons() or "none"
+        bad = self.reasons_summary() or "none"
         again = counted(self.duplicate_documents, "document")
         return (
             f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad}; dropped: "
@@ -80,13 +80,13 @@ class CorpusReport(Value):
             f"short, {self.not_drawn:,} not drawn; kept, though equal to an earlier one: {again}"
         )
 
-    def told_refused(self) -> str:
+    def refused_summary(self) -> str:
         """How many rows were refused, for which reasons, before the file that has them."""
         refused = sum(self.quarantined.values())
         rows = counted(self.rows_read, "row")
-        return f"{refused:,} of {rows} refused ({self.told_reasons()}), with their places"
+        return f"{refused:,} of {rows} refused ({self.reasons_summary()}), with their places"
 
-    def told_reasons(self) -> str:
+    def reasons_summary(self) -> str:
         """Each reason to refuse a row, behind the number of rows it was found in."""
         return ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
 
@@ -153,7 +153,7 @@ def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) 
         )  # fmt: skip
 
 
-def require_company(
+def require_pairs(
     documents: int, with_pairs: int, with_counterpart: int, method: str, positives: str
 ) -> None:
     """Refuse (E102) sentences that stand alone where a method pairs those of one document.

@@ -13,7 +13,13 @@ from sentemb_core.corpus.label_files import MORE_LABELS
 from sentemb_core.corpus.quarantine import EXCERPT
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import DocumentWriter, document_batches, read_documents
-from sentemb_core.corpus.validation_pool import LABEL, Benchmark, is_label, repeating, unit_hash
+from sentemb_core.corpus.validation_pool import (
+    LABEL,
+    ValidationPool,
+    is_label,
+    repeating,
+    unit_hash,
+)
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.types import Value
 
@@ -50,7 +56,7 @@ def write_labelled(
 
     Args:
         documents: Folder that `write_documents` or `write_with_labels` filled.
-        benchmark: Folder that `write_benchmark` filled with the same `share`.
+        benchmark: Folder that `write_validation_pool` filled with the same `share`.
         share: `ValidationConfig.label_share`.
         count: Labels wanted. None: all.
         out: Folder for documents.parquet and report.json.
@@ -76,7 +82,7 @@ def drawn_labels(
     Raises:
         EmptyPairsError: E102, as there.
     """
-    pool = Benchmark.open(benchmark)
+    pool = ValidationPool.open(benchmark)
     looked_for = {same_text(text) for text in pool.candidate_text if text}
     repeated = repeating(documents / "documents.parquet", set(pool.query_document.tolist()))
     judging = {*pool.held_out_documents.tolist(), *repeated}

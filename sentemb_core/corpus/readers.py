@@ -16,7 +16,7 @@ from sentemb_core.corpus.json_rows import json_rows, jsonl_rows, rows_of
 from sentemb_core.corpus.markdown import plain_text
 from sentemb_core.corpus.quarantine import BadRow
 from sentemb_core.corpus.row_groups import Batch
-from sentemb_core.corpus.source import Format, ask_datasets, source_format, text_files
+from sentemb_core.corpus.source import Format, call_datasets, source_format, text_files
 from sentemb_core.corpus.table import READ_ROWS
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
@@ -140,7 +140,7 @@ def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Rows of a folder that `datasets` saved; a dictionary of splits needs `split`."""
-    found = ask_datasets("load_from_disk", config.source)
+    found = call_datasets("load_from_disk", config.source)
     if isinstance(found, dict):
         found = found[_split(config, list(map(str, found)))]
     columns = used_columns(config, found.column_names)
@@ -151,7 +151,7 @@ def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
     """Rows of a `datasets` name, streamed over the network or out of its cache."""
-    found = ask_datasets("load_dataset", config.source, streaming=True)
+    found = call_datasets("load_dataset", config.source, streaming=True)
     data = found[_split(config, list(found))]
     records = (
         (f"{config.source}, row {number}", number, dict(record))

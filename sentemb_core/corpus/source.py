@@ -126,11 +126,11 @@ def _all_files(folder: Path) -> list[Path]:
 
 
 def _hub_fingerprint(config: CorpusConfig) -> str:
-    builder: Any = ask_datasets("load_dataset_builder", config.source)
+    builder: Any = call_datasets("load_dataset_builder", config.source)
     return str(builder.hash)
 
 
-def ask_datasets(function: str, name: str, **options: Any) -> Any:
+def call_datasets(function: str, name: str, **options: Any) -> Any:
     """Call a loading function of `datasets`; UnreadableSourceError (E103) when it fails."""
     import datasets  # half a second: paid by those who name a data set
 

@@ -46,24 +46,24 @@ LABEL = "label"
 HELD_OUT_SHARE = 0.2  # of the documents at most: halves are never trained on
 
 
-class BenchmarkReport(Value):
-    """Sizes of the pool and its splits; also its benchmark.json."""
+class PoolReport(Value):
+    """Sizes of the pool and its splits; also its pool.json."""
 
     kind: Kind
     n_candidates: int
     n_queries: dict[Split, int]
     merged: int
-    said_elsewhere: int = Field(
+    in_other_documents: int = Field(
         default=0, description="Candidates that are a sentence of another document, too."
     )
 
     def summary(self) -> str:
         """One line for the log."""
         splits = " / ".join(f"{count:,} {split}" for split, count in self.n_queries.items())
-        said = f"; sentences of other documents among them: {self.said_elsewhere:,}"
+        said = f"; sentences of other documents among them: {self.in_other_documents:,}"
         return (
             f"pool of {self.n_candidates:,} candidates; {splits} documents; {self.merged} merged"
-            f"{said if self.said_elsewhere else ''}"
+            f"{said if self.in_other_documents else ''}"
         )
 
 
@@ -76,8 +76,8 @@ class PoolEntry(NamedTuple):
     text: str | None
 
 
-def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> BenchmarkReport:
-    """Draw the pool from documents.parquet; write queries, candidates, benchmark.json to `out`.
+def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) -> PoolReport:
+    """Draw the pool from documents.parquet; write queries, candidates, pool.json to `out`.
 
     Each document of the pool is a query in one split and its counterpart a candidate; equal
     counterparts (letter case and white space apart) are one candidate. With fewer than two, or
@@ -114,15 +114,15 @@ def write_benchmark(documents: Path, config: ValidationConfig, out: Path) -> Ben
         repeated = {"document": pa.array(again, pa.int64())}
         pq.write_table(pa.table(repeated), out / REPEATED, compression="zstd")
     counts = Counter(splits)
-    report = BenchmarkReport(
+    report = PoolReport(
         kind=kind,
         n_candidates=len(firsts),
         n_queries={"validation": counts["validation"], "gate": counts["gate"],
                    "test": counts["test"]},
         merged=len(pool) - len(firsts),
-        said_elsewhere=_said(documents, [entry.text for entry in pool if entry.text is not None]),
+        in_other_documents=_said(documents, [entry.text for entry in pool if entry.text is not None]),
     )  # fmt: skip
-    (out / "benchmark.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
+    (out / "pool.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
 
@@ -270,7 +270,7 @@ def unit_hash(salt: str, doc_id: str) -> float:
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class ValidationPool:
     """A written benchmark as arrays, one entry a query or one a candidate."""
 
     kind: Kind
@@ -280,19 +280,19 @@ class Benchmark:
     query_doc_id: list[str]
     candidate_text: list[str | None]
     candidate_document: Int64[np.ndarray, " candidates"]
-    said_elsewhere: int = 0
+    in_other_documents: int = 0
     """Candidates that are a sentence of another document, too."""
     repeated: tuple[int, ...] = ()
     """Documents outside the pool that repeat one in it, where halves look for each other."""
-    whole: "Benchmark | None" = None
+    whole: "ValidationPool | None" = None
     """What this is a part of, by whose documents candidates are told apart at a tie."""
 
     @classmethod
-    def open(cls, path: Path) -> "Benchmark":
-        """The benchmark that `write_benchmark` wrote into folder `path`."""
+    def open(cls, path: Path) -> "ValidationPool":
+        """The benchmark that `write_validation_pool` wrote into folder `path`."""
         queries = pq.read_table(path / "queries.parquet")
         candidates = pq.read_table(path / "candidates.parquet")
-        report = BenchmarkReport.model_validate_json((path / "benchmark.json").read_bytes())
+        report = PoolReport.model_validate_json((path / "pool.json").read_bytes())
         return cls(
             kind=report.kind,
             query_document=queries["document"].to_numpy(),
@@ -301,7 +301,7 @@ class Benchmark:
             query_doc_id=queries["doc_id"].to_pylist(),
             candidate_text=candidates["text"].to_pylist(),
             candidate_document=candidates["document"].to_numpy(),
-            said_elsewhere=report.said_elsewhere,
+            in_other_documents=report.in_other_documents,
             repeated=_read_repeated(path / REPEATED),
         )
 
@@ -319,11 +319,11 @@ class Benchmark:
             return self.query_document[:0]
         return np.append(self.query_document, np.array(self.repeated, np.int64))
 
-    def only(self, split: Split) -> "Benchmark":
+    def of_split(self, split: Split) -> "ValidationPool":
         """The same candidates with this split's queries alone."""
-        return self.asked(self.queries(split))
+        return self.with_queries(self.queries(split))
 
-    def asked(self, places: Int64[np.ndarray, " n"]) -> "Benchmark":
+    def with_queries(self, places: Int64[np.ndarray, " n"]) -> "ValidationPool":
         """The same candidates with these queries alone."""
         return replace(
             self,
@@ -334,7 +334,7 @@ class Benchmark:
             whole=self.whole or self,
         )
 
-    def unlearnt(self, share: float) -> Bool[np.ndarray, " queries"]:
+    def outside_labels(self, share: float) -> Bool[np.ndarray, " queries"]:
         """Whether each query's counterpart is none of the labels of this share."""
         return np.array([not is_label(doc_id, share) for doc_id in self.query_doc_id], np.bool_)
 

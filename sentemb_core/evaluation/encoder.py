@@ -5,7 +5,7 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.encoding import told_vectors
@@ -18,7 +18,7 @@ from sentemb_core.types import Precision, Similarity
 def encoder_scorers(
     encoder: Encoder,
     corpus: TokenCorpus,
-    benchmark: Benchmark,
+    benchmark: ValidationPool,
     embeddings: Embeddings | None = None,
     *,
     dtype: Precision = "float32",

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from sentemb_core.config.run import ValidationConfig
-from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, BenchmarkReport, Split
+from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, PoolReport, Split
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.gate import FEW
 from sentemb_core.formats import counted
@@ -16,7 +16,7 @@ def require_queries(
     """Refuse a benchmark whose validation or test split, or the gate's, has no query.
 
     Args:
-        benchmark: Folder that `write_benchmark` filled.
+        benchmark: Folder that `write_validation_pool` filled.
         config: What it was drawn by.
         gated: The run registers its encoder, so that the gate must judge it.
         unlabelled: What would judge if the run had no file of labels, where it has one.
@@ -24,7 +24,7 @@ def require_queries(
     Raises:
         NoQueriesError: E502, with how many documents are enough.
     """
-    report = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
+    report = PoolReport.model_validate_json((benchmark / "pool.json").read_bytes())
     needed: list[Split] = ["validation", "gate", "test"] if gated else ["validation", "test"]
     empty = [split for split in needed if not report.n_queries[split]]
     if not empty:
@@ -52,9 +52,9 @@ def few_queries(benchmark: Path) -> str:
     """A sentence where the test split has few queries; else nothing.
 
     Args:
-        benchmark: Folder that `write_benchmark` filled.
+        benchmark: Folder that `write_validation_pool` filled.
     """
-    report = BenchmarkReport.model_validate_json((benchmark / "benchmark.json").read_bytes())
+    report = PoolReport.model_validate_json((benchmark / "pool.json").read_bytes())
     asking = report.n_queries["test"]
     if not 0 < asking < FEW:
         return ""

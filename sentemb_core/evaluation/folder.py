@@ -9,7 +9,7 @@ import numpy as np
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark, Kind, write_benchmark
+from sentemb_core.corpus.validation_pool import Kind, ValidationPool, write_validation_pool
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
@@ -48,7 +48,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
     with TemporaryDirectory(prefix="sentemb-") as name:
         folder = Path(name)
         table = documents / "documents.parquet"
-        write_benchmark(table, config, folder)
+        write_validation_pool(table, config, folder)
         (folder / "tokenizer.json").write_text(encoder.tokenizer.to_str(), encoding="utf-8")
         write_tokens(
             table,
@@ -59,7 +59,7 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
             add_special_tokens=encoder.add_special_tokens,
             unknown=encoder.unknown_id,
         )
-        benchmark, corpus = undivided(Benchmark.open(folder)), TokenCorpus.open(folder)
+        benchmark, corpus = undivided(ValidationPool.open(folder)), TokenCorpus.open(folder)
         systems: dict[str, Scorers] = {
             OWN: encoder_scorers(encoder, corpus, benchmark),
             WORDS: bm25_scorers(*benchmark_texts(documents, benchmark)),
@@ -76,6 +76,6 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
         )
 
 
-def undivided(benchmark: Benchmark) -> Benchmark:
+def undivided(benchmark: ValidationPool) -> ValidationPool:
     """The same pool with every query in the test split."""
     return replace(benchmark, query_split=np.full(len(benchmark.query_split), "test"))

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float32, Int64, UInt64
 
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
 from sentemb_core.evaluation.vectors import benchmark_vectors
@@ -19,7 +19,7 @@ BLOCK = 8_192
 """Texts at once: each takes ten times its vector while that is made."""
 
 
-def random_scorers(corpus: TokenCorpus, benchmark: Benchmark, seed: int) -> Scorers:
+def random_scorers(corpus: TokenCorpus, benchmark: ValidationPool, seed: int) -> Scorers:
     """How an encoder scores the pool that gives every distinct text a random direction."""
     vectors = benchmark_vectors(
         corpus,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.ranking import ScoreRows
 from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
 
@@ -57,7 +57,7 @@ def rescored_scorers(words: Scorers, vectors: Scorers, alpha: float) -> Scorers:
 
 
 def alpha_sweep(
-    benchmark: Benchmark, words: Scorers, vectors: Scorers, alphas: Sequence[float] = ALPHAS
+    benchmark: ValidationPool, words: Scorers, vectors: Scorers, alphas: Sequence[float] = ALPHAS
 ) -> dict[float, RetrievalScores]:
     """Scores of every alpha on the validation split: no other may choose it (erratum E28)."""
     return {

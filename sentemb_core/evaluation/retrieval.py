@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.corpus.validation_pool import Benchmark, Split
+from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.metrics import Ranks, recall, reciprocal_rank
 from sentemb_core.evaluation.ranking import Relevant, ScoreRows, counted_ranks, inner_products
@@ -63,7 +63,7 @@ class BenchmarkRanks:
         )
 
 
-def rank_benchmark(benchmark: Benchmark, scorers: Scorers, split: Split) -> BenchmarkRanks:
+def rank_benchmark(benchmark: ValidationPool, scorers: Scorers, split: Split) -> BenchmarkRanks:
     """Ranks of the split's documents and of their counterparts, each against the whole pool.
 
     A counterpart asks for all of its documents, those of other splits too.

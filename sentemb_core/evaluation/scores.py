@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Int64
 
-from sentemb_core.corpus.validation_pool import Benchmark, Split
+from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.evaluation.retrieval import (
     BenchmarkRanks,
     RetrievalScores,
@@ -22,7 +22,7 @@ Scores = dict[Split, RetrievalScores]
 SPLITS: tuple[Split, ...] = ("validation", "gate", "test")
 
 
-def write_scores(benchmark: Benchmark, scorers: Scorers, folder: Path) -> Scores:
+def write_scores(benchmark: ValidationPool, scorers: Scorers, folder: Path) -> Scores:
     """scores.json with the means, ranks.parquet with the rank of every document's counterpart.
 
     A split without queries (a gate share of 0, a tiny corpus) is left out.

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from sentemb_core.corpus.table import read_documents
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 
 
-def benchmark_texts(documents: Path, benchmark: Benchmark) -> tuple[list[str], list[str]]:
+def benchmark_texts(documents: Path, benchmark: ValidationPool) -> tuple[list[str], list[str]]:
     """Texts of the queries' documents and of the candidates.
 
     Where halves look for each other, the first half of the sentences, the longer one of an odd

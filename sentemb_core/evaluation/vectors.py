@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.types import Similarity
@@ -22,7 +22,7 @@ Embed = Callable[[list[str]], Float32[np.ndarray, "n dim"]]
 
 
 def benchmark_vectors(
-    corpus: TokenCorpus, benchmark: Benchmark, rows: Rows, embed: Embed, similarity: Similarity
+    corpus: TokenCorpus, benchmark: ValidationPool, rows: Rows, embed: Embed, similarity: Similarity
 ) -> tuple[Float32[np.ndarray, "documents dim"], Float32[np.ndarray, "candidates dim"]]:
     """A benchmark's documents and candidates as vectors whose inner product is their score.
 

@@ -13,7 +13,7 @@ from sentemb_core.annotation.pairs import read_report
 from sentemb_core.corpus.label_files import REJECTED, LabelCounts
 from sentemb_core.corpus.tokenise import TokenReport
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import COUNTED, SIDES, Benchmark
+from sentemb_core.corpus.validation_pool import COUNTED, SIDES, ValidationPool
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
@@ -54,7 +54,7 @@ SEED = 42
 
 def report_of(run: RunFolders, words: RunReport) -> RunReport:
     """`words` (title, verdict, facts, timings, ...) with every panel that the folders can fill."""
-    benchmark = Benchmark.open(run.benchmark)
+    benchmark = ValidationPool.open(run.benchmark)
     corpus = TokenCorpus.open(run.sentences)
     trained = [folders for folders in run.rounds if folders.log]
     annotated = [folders for folders in run.rounds if folders.diagnostics]
@@ -65,7 +65,7 @@ def report_of(run: RunFolders, words: RunReport) -> RunReport:
         "candidate": candidate,
         "candidates": benchmark.n_candidates,
         "queries": {split: len(benchmark.queries(split)) for split in ("validation", "test")},
-        "said_elsewhere": benchmark.said_elsewhere,
+        "in_other_documents": benchmark.in_other_documents,
         "rounds": [
             round_row(folders, run.annotation.positives, best=number == run.best)
             for number, folders in enumerate(run.rounds)

@@ -367,7 +367,7 @@ class RunReport(Shown):
     queries: dict[Text, NonNegativeInt] = Field(
         default_factory=dict, description="How many ask, by split."
     )
-    said_elsewhere: int = Field(
+    in_other_documents: int = Field(
         default=0, description="Candidates that are a sentence of another document, too."
     )
     rounds: list[RoundRow] = []

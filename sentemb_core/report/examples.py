@@ -13,7 +13,7 @@ from sentemb_core.annotation.in_memory import pruned_edges
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark, Split
+from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.scores import read_ranks
@@ -119,7 +119,9 @@ def column_of(documents: Path, document: int, column: str) -> str | None:
     return None
 
 
-def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> list[LostQuery]:
+def lost_queries(
+    run: RunFolders, corpus: TokenCorpus, benchmark: ValidationPool
+) -> list[LostQuery]:
     """Documents whose counterpart the best encoder ranks last, with what it ranks first."""
     best = run.rounds[run.best]
     ranks = read_ranks(best.scores, JUDGED)
@@ -127,7 +129,7 @@ def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> 
     worst = worst[ranks[worst] > 1]
     if not len(worst):
         return []
-    asked = benchmark.asked(benchmark.queries(JUDGED)[worst])
+    asked = benchmark.with_queries(benchmark.queries(JUDGED)[worst])
     scorers = encoder_scorers(load_encoder(best.encoder), corpus, asked, best.vectors())
     first = scorers.document_to_counterpart(np.arange(len(worst))).argmax(axis=1)
     return [
@@ -147,7 +149,7 @@ def lost_queries(run: RunFolders, corpus: TokenCorpus, benchmark: Benchmark) -> 
     ]
 
 
-def candidate_text(corpus: TokenCorpus, benchmark: Benchmark, candidate: int) -> str:
+def candidate_text(corpus: TokenCorpus, benchmark: ValidationPool, candidate: int) -> str:
     """A counterpart, or how the second half of a document begins."""
     if benchmark.kind == "counterpart":
         return benchmark.candidate_text[candidate] or ""

@@ -125,7 +125,7 @@ _current: ContextVar[RunLog | None] = ContextVar("run", default=None)
 _begun_here: list[str] = []
 
 
-def begun_here() -> tuple[str, ...]:
+def runs_of_this_process() -> tuple[str, ...]:
     """Ids of the runs that this process began, or went on with; others may share its home."""
     return tuple(_begun_here)
 

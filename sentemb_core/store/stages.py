@@ -79,7 +79,7 @@ class Running:
         """What the stage has taken so far, in whichever processes."""
         return self.before + time.perf_counter() - self.began
 
-    def keep_seconds(self) -> None:
+    def save_seconds(self) -> None:
         """At a checkpoint: who goes on from it counts what led to it."""
         disk.write_atomically(self.place / SECONDS, f"{self.seconds}".encode(), self.store.tmp)
 

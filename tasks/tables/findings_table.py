@@ -32,7 +32,7 @@ from tasks.tables.seen import overlap_notes, pool_notes
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.corpus.validation_pool import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import PoolReport
     from sentemb_core.evaluation.overlap import Overlap
 
 
@@ -58,7 +58,7 @@ class FindingsTable:
         settings: Json,
         left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
         overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
-        pools: "Mapping[str, BenchmarkReport]" = MappingProxyType({}),
+        pools: "Mapping[str, PoolReport]" = MappingProxyType({}),
         unmeasured: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.what = what

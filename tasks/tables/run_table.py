@@ -21,9 +21,9 @@ SHOWN = (1, 5, 10)
 
 def scores_table(benchmark: ArtifactRef, rows: Iterable[Sequence[str]]) -> "Table":
     """Encoders in both directions: R@1/5/10, and the seconds each took."""
-    from sentemb_core.corpus.validation_pool import SIDES, Benchmark
+    from sentemb_core.corpus.validation_pool import SIDES, ValidationPool
 
-    pool = Benchmark.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(benchmark))
     recalls = [
         f"{' → '.join(way) if k == SHOWN[0] else ''}\nR@{k}"
         for way in (SIDES[pool.kind], SIDES[pool.kind][::-1])

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sentemb_core.corpus.validation_pool import BenchmarkReport
+    from sentemb_core.corpus.validation_pool import PoolReport
     from sentemb_core.evaluation.overlap import Overlap
 
 SEEN = 0.001
@@ -45,10 +45,11 @@ def shares(what: str, of: Mapping[str, float]) -> list[str]:
     return [f"{what}: {', '.join(told)}."] if of else []
 
 
-def pool_notes(pools: "Mapping[str, BenchmarkReport]") -> list[str]:
+def pool_notes(pools: "Mapping[str, PoolReport]") -> list[str]:
     """Of pools of titles, by their names; no document is trained on beside its own title."""
     said = [
-        f"{name} {pool.said_elsewhere:,} of {pool.n_candidates:,}" for name, pool in pools.items()
+        f"{name} {pool.in_other_documents:,} of {pool.n_candidates:,}"
+        for name, pool in pools.items()
     ]
     told = "Titles that are a sentence of another document, too, which training may have read"
     return [f"{told}: {', '.join(said)}."] if said else []

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.validation_pool import Benchmark, is_label, query_splits, write_benchmark
+from sentemb_core.corpus.validation_pool import (
+    ValidationPool,
+    is_label,
+    query_splits,
+    write_validation_pool,
+)
 from sentemb_core.errors import EmptyPairsError
 
 
@@ -23,14 +28,14 @@ def documents(count: int, *, title: Any = "Title {}".format, sentences: int = 4)
     ]
 
 
-def drawn(folder: Path, rows: list[Document], **options: Any) -> Benchmark:
+def drawn(folder: Path, rows: list[Document], **options: Any) -> ValidationPool:
     out = folder / f"benchmark-{len(list(folder.iterdir()))}"
     out.mkdir()
     with DocumentWriter(out / "documents.parquet") as writer:
         for row in rows:
             writer.write(row)
-    write_benchmark(out / "documents.parquet", ValidationConfig(**options), out)
-    return Benchmark.open(out)
+    write_validation_pool(out / "documents.parquet", ValidationConfig(**options), out)
+    return ValidationPool.open(out)
 
 
 def test_every_document_looks_for_its_counterpart(tmp_path: Path) -> None:
@@ -107,10 +112,10 @@ def test_the_splits_have_the_shares_asked_for(tmp_path: Path) -> None:
 
 def test_queries_whose_counterpart_was_learnt_are_told_from_the_others(tmp_path: Path) -> None:
     benchmark = drawn(tmp_path, documents(200))
-    told = benchmark.unlearnt(0.5)
+    told = benchmark.outside_labels(0.5)
     assert told.tolist() == [not is_label(doc_id, 0.5) for doc_id in benchmark.query_doc_id]
     assert 0.3 < told.mean() < 0.7
-    assert benchmark.unlearnt(0.0).all()
+    assert benchmark.outside_labels(0.0).all()
 
 
 def test_a_document_keeps_its_split_when_others_come() -> None:
@@ -176,8 +181,8 @@ def test_candidates_that_other_documents_say_are_counted(tmp_path: Path) -> None
     with DocumentWriter(tmp_path / "documents.parquet") as writer:
         for row in [*documents(40, title=lambda k: f"Title  {k}"), *said, again]:
             writer.write(row)
-    report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    assert report.said_elsewhere == 3
+    report = write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    assert report.in_other_documents == 3
     assert report.summary().endswith("; sentences of other documents among them: 3")
 
 
@@ -185,7 +190,7 @@ def test_the_report_says_the_pool(tmp_path: Path) -> None:
     with DocumentWriter(tmp_path / "documents.parquet") as writer:
         for row in documents(400, title=lambda k: f"Title {k // 2}"):
             writer.write(row)
-    report = write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    report = write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     counts = report.n_queries
     assert (report.n_candidates, report.merged, sum(counts.values())) == (200, 200, 400)
     assert report.summary() == (

@@ -14,7 +14,7 @@ from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.label_files import LabelCounts, write_with_labels
 from sentemb_core.corpus.labels import write_labelled
 from sentemb_core.corpus.table import read_documents
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.errors import (
     BadDataError,
     EmptyPairsError,
@@ -40,7 +40,7 @@ def test_a_file_gives_the_counterparts(tmp_path: Path):
 def test_documents_of_no_label_are_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     out = labelled(tmp_path, [pair(k, f"text {k}") for k in range(150)])
     (tmp_path / "benchmark").mkdir()
-    write_benchmark(out / "documents.parquet", ValidationConfig(), tmp_path / "benchmark")
+    write_validation_pool(out / "documents.parquet", ValidationConfig(), tmp_path / "benchmark")
     assert "50 of 200 documents without a label: they ask nothing" in caplog.text
 
 
@@ -75,9 +75,9 @@ def test_of_several_labels_one_judges_and_all_are_learnt_however_the_file_is_ord
             (folder / name).mkdir(parents=True)
         out = labelled(folder, given)
         config = ValidationConfig(label_share=SHARE)
-        write_benchmark(out / "documents.parquet", config, folder / "benchmark")
+        write_validation_pool(out / "documents.parquet", config, folder / "benchmark")
         report = write_labelled(out, folder / "benchmark", SHARE, count, folder / "labels")
-        judging = Benchmark.open(folder / "benchmark").candidate_text
+        judging = ValidationPool.open(folder / "benchmark").candidate_text
         found.append((judging, list(read_documents(folder / "labels" / "documents.parquet"))))
     assert found[0] == found[1]
     (judging, learnt), _ = found

@@ -9,7 +9,12 @@ import pytest
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.labels import LabelReport, write_labelled
 from sentemb_core.corpus.table import Document, read_documents
-from sentemb_core.corpus.validation_pool import Benchmark, is_label, unit_hash, write_benchmark
+from sentemb_core.corpus.validation_pool import (
+    ValidationPool,
+    is_label,
+    unit_hash,
+    write_validation_pool,
+)
 from sentemb_core.errors import EmptyPairsError
 from tests.corpus.label_rows import SHARE, documents, labelled, pair, written
 
@@ -21,11 +26,11 @@ def drawn(folder: Path, rows: list[Document], count: int | None = None, **pool: 
     judged.mkdir()
     out.mkdir()
     config = ValidationConfig(label_share=SHARE, **pool)
-    write_benchmark(corpus / "documents.parquet", config, judged)
+    write_validation_pool(corpus / "documents.parquet", config, judged)
     report = write_labelled(corpus, judged, SHARE, count, out)
     found = list(read_documents(out / "documents.parquet"))
     assert LabelReport.model_validate_json((out / "report.json").read_text()) == report
-    return Benchmark.open(judged), found, report
+    return ValidationPool.open(judged), found, report
 
 
 def test_a_label_is_its_document_with_the_counterpart_last(tmp_path: Path):
@@ -115,7 +120,7 @@ def test_labels_of_one_document_have_nothing_to_contrast_with(tmp_path: Path):
     judged.mkdir()
     learnt.mkdir()
     config = ValidationConfig(label_share=SHARE, halves=True)
-    write_benchmark(out / "documents.parquet", config, judged)
+    write_validation_pool(out / "documents.parquet", config, judged)
     with pytest.raises(EmptyPairsError, match="found those of 1; labels to train on: 2 of 2"):
         write_labelled(out, judged, SHARE, None, learnt)
 

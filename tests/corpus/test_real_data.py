@@ -8,7 +8,7 @@ import pytest
 from flows.demo import SAMPLE, SHIPPED
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.sentences import same_text
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from tests.corpus.made import read
 
 BLOG = {"id_column": "doc_id", "counterpart_column": "title"}
@@ -34,7 +34,7 @@ def test_the_demo_sample_is_a_thousand_documents(blog: Path) -> None:
     report, documents, out = read(blog, **SAMPLE.model_dump(exclude={"source"}))
     assert (report.documents, report.documents_with_counterpart) == (1_000, 1_000)
     assert {len(document.sentences) for document in documents} == set(range(5, 21))
-    drawn = write_benchmark(out / "documents.parquet", ValidationConfig(), out)
+    drawn = write_validation_pool(out / "documents.parquet", ValidationConfig(), out)
     assert drawn.n_candidates + drawn.merged == sum(drawn.n_queries.values()) == 1_000
     assert min(drawn.n_queries.values()) > 250
 
@@ -70,8 +70,8 @@ def test_the_larger_corpora_are_read_by_options_alone(
     report, _, out = read(tmp_path / name, **options)
     assert (report.documents, report.quarantined) == (documents, {})
     assert report.duplicate_documents == repeated
-    write_benchmark(out / "documents.parquet", ValidationConfig(), out)
-    benchmark = Benchmark.open(out)
+    write_validation_pool(out / "documents.parquet", ValidationConfig(), out)
+    benchmark = ValidationPool.open(out)
     assert benchmark.kind == "counterpart"
     keys = [same_text(text) for text in benchmark.candidate_text if text]
     assert len(set(keys)) == len(keys) == benchmark.n_candidates

@@ -16,7 +16,7 @@ from sentemb_core.corpus import tokenise
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import TokenReport, write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import StorageError
@@ -56,7 +56,7 @@ def test_halves_are_held_out_and_counterparts_are_not(tmp_path: Path) -> None:
     report, corpus = cache(tmp_path / "titles", texts)
     assert (report.held_out, corpus.held_out.any()) == (0, False)
     report, corpus = cache(tmp_path / "halves", texts, halves=True)
-    held_out = Benchmark.open(tmp_path / "halves" / "benchmark").held_out_documents
+    held_out = ValidationPool.open(tmp_path / "halves" / "benchmark").held_out_documents
     assert np.flatnonzero(corpus.held_out).tolist() == held_out.tolist()
     assert report.held_out == len(held_out) == 4
 
@@ -92,7 +92,7 @@ def test_large_vocabularies_take_wider_tokens(tmp_path: Path, size: int, token_t
         for k in range(3):
             writer.write(Document(f"d{k}", ["A", words[-1]], f"T {k}", k))
     (tmp_path / "out").mkdir()
-    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     report = write_tokens(
         tmp_path / "documents.parquet", tmp_path, path, 8, tmp_path / "out",
         add_special_tokens=False, unknown=0,

@@ -6,7 +6,7 @@ from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import write_benchmark
+from sentemb_core.corpus.validation_pool import write_validation_pool
 from tests import tiny
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "A", "B", "C", "one", "two", "three", "."]
@@ -32,7 +32,9 @@ def cache(folder: Path, texts: list[list[str]] = TEXTS, *, special: bool = True,
             writer.write(row)
     for name in ("benchmark", "tokens"):
         (folder / name).mkdir()
-    write_benchmark(folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark")
+    write_validation_pool(
+        folder / "documents.parquet", ValidationConfig(**options), folder / "benchmark"
+    )
     report = write_tokens(
         folder / "documents.parquet", folder / "benchmark", tokenizer_json(folder), 8,
         folder / "tokens", add_special_tokens=special, unknown=WORDS.index("[UNK]"),

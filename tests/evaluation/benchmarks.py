@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 
 
-def benchmark(candidate: list[int], splits: list[str]) -> Benchmark:
+def benchmark(candidate: list[int], splits: list[str]) -> ValidationPool:
     """One document a place; a candidate's first document is the first that has it."""
     n, m = len(candidate), max(candidate) + 1
-    return Benchmark(
+    return ValidationPool(
         kind="counterpart",
         query_document=np.arange(n),
         query_split=np.array(splits),

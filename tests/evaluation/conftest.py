@@ -11,7 +11,7 @@ from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 
 WORDS = [f"w{k}" for k in range(40)]
 
@@ -19,7 +19,7 @@ WORDS = [f"w{k}" for k in range(40)]
 class Prepared(NamedTuple):
     documents: Path
     corpus: TokenCorpus
-    benchmark: Benchmark
+    benchmark: ValidationPool
 
 
 def prepared(folder: Path, *, halves: bool) -> Prepared:
@@ -44,7 +44,9 @@ def prepared(folder: Path, *, halves: bool) -> Prepared:
         (folder / name).mkdir()
     write_documents(config, folder / "documents")
     validation = ValidationConfig(candidates=12, halves=halves)
-    write_benchmark(folder / "documents" / "documents.parquet", validation, folder / "benchmark")
+    write_validation_pool(
+        folder / "documents" / "documents.parquet", validation, folder / "benchmark"
+    )
     tokenizer = Tokenizer(
         models.WordLevel({word: k for k, word in enumerate(["[UNK]", *WORDS])}, "[UNK]")
     )
@@ -62,7 +64,7 @@ def prepared(folder: Path, *, halves: bool) -> Prepared:
     return Prepared(
         folder / "documents",
         TokenCorpus.open(folder / "tokens"),
-        Benchmark.open(folder / "benchmark"),
+        ValidationPool.open(folder / "benchmark"),
     )
 
 

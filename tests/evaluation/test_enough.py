@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.validation_pool import query_splits, write_benchmark
+from sentemb_core.corpus.validation_pool import query_splits, write_validation_pool
 from sentemb_core.errors import NoQueriesError
 from sentemb_core.evaluation.enough import few_queries, pool_enough, require_queries
 
@@ -18,7 +18,7 @@ def drawn(folder: Path, count: int, config: ValidationConfig, *, titled: bool) -
     with DocumentWriter(folder / "documents.parquet") as writer:
         for k in range(count):
             writer.write(Document(f"d{k}", ["One.", "Two."], f"Title {k}" if titled else None, k))
-    write_benchmark(folder / "documents.parquet", config, folder)
+    write_validation_pool(folder / "documents.parquet", config, folder)
     return folder
 
 

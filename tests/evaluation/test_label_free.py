@@ -7,7 +7,7 @@ import pytest
 
 from sentemb_core.config.run import ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.validation_pool import Benchmark, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.errors import BadEmbeddingError, EmptyPairsError
 from sentemb_core.evaluation import label_free
@@ -111,8 +111,8 @@ def test_halves_are_of_documents_that_a_run_holds_out_if_they_are_enough(
     assert (len(found), told) == (drawn, held_out)
     if not held_out:
         return
-    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    rows = Benchmark.open(tmp_path).held_out_documents
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    rows = ValidationPool.open(tmp_path).held_out_documents
     assert sorted(found) == sorted(texts[row] for row in rows)
     assert halves_diagnosis(tiny.static(), tmp_path).held_out
 

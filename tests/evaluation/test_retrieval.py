@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.errors import BadDataError, BadEmbeddingError
 from sentemb_core.evaluation.bm25_scores import bm25_scorers
 from sentemb_core.evaluation.random_encoder import random_scorers
@@ -19,12 +19,12 @@ from sentemb_core.evaluation.titles import title_result
 from tests.evaluation.benchmarks import benchmark
 
 
-def one_to_one(n: int) -> Benchmark:
+def one_to_one(n: int) -> ValidationPool:
     return benchmark(list(range(n)), ["validation"] * n)
 
 
 def scores_of(
-    pool: Benchmark, documents: np.ndarray, candidates: np.ndarray, split: str
+    pool: ValidationPool, documents: np.ndarray, candidates: np.ndarray, split: str
 ) -> RetrievalScores:
     return rank_benchmark(pool, vector_scorers(documents, candidates), split).scores()
 
@@ -81,7 +81,7 @@ def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
     documents, candidates = (rng.integers(-1, 2, (n, 3)).astype(np.float32) for _ in range(2))
     straight = one_to_one(n)
     order = rng.permutation(n)
-    moved = Benchmark(
+    moved = ValidationPool(
         kind="counterpart",
         query_document=straight.query_document[order],
         query_split=straight.query_split,
@@ -98,7 +98,7 @@ def test_the_order_of_the_pool_does_not_matter_even_where_everything_ties():
 def test_a_part_of_the_queries_breaks_ties_as_the_whole_does():
     """A training that is validated encodes the documents of one split alone."""
     whole = benchmark([0, 1, 2, 3, 4, 5, 2, 6], [*["test", "validation"] * 4])
-    part = whole.only("validation")
+    part = whole.of_split("validation")
     same = np.ones((8, 4), np.float32)
     ranks = [
         rank_benchmark(one, vector_scorers(same[: len(one.query_doc_id)], same[:7]), "validation")

@@ -157,7 +157,7 @@ def test_training_is_held_against_the_queries_of_beir_and_the_titles_of_pools(as
     assert {name: one.n_candidates for name, one in pools.items()} == {"Web": 40}
     told = FindingsTable(WHOLE, TINY, [], {}, overlaps=overlaps, pools=pools)
     assert any("training may have read: Web 0 of 40." in note for note in told.notes())
-    assert told.json()["pools"]["Web"]["said_elsewhere"] == 0
+    assert told.json()["pools"]["Web"]["in_other_documents"] == 0
 
 
 @pytest.mark.parametrize(("distinct", "texts"), [(False, 60), (True, 20)])

@@ -22,7 +22,7 @@ from sentemb_core.config.run import (
     TrainingConfig,
 )
 from sentemb_core.corpus.table import read_documents
-from sentemb_core.corpus.validation_pool import Benchmark, is_label
+from sentemb_core.corpus.validation_pool import ValidationPool, is_label
 from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
@@ -182,7 +182,7 @@ def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
             artifact_path(labels_of(found.texts, config).documents) / "documents.parquet"
         )
     taught = [document.sentences[-1] for document in learnt]
-    judging = Benchmark.open(artifact_path(found.texts.benchmark)).candidate_text
+    judging = ValidationPool.open(artifact_path(found.texts.benchmark)).candidate_text
     assert {*taught, *judging} == {f"query of {row['title']}" for row in rows}
     assert len(taught) == found.labels
     strange = tmp_path / "strange.jsonl"

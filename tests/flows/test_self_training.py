@@ -374,7 +374,7 @@ def test_without_counterparts_held_out_halves_validate(tmp_path: Path):
     source = write_corpus(tmp_path / "plain.jsonl", documents=80)
     columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
     found = trained(tiny_run(source, corpus=columns))
-    report = json.loads((artifact_path(found.texts.benchmark) / "benchmark.json").read_text())
+    report = json.loads((artifact_path(found.texts.benchmark) / "pool.json").read_text())
     assert report["kind"] == "halves"
     assert report["n_candidates"] == 16  # a fifth of the documents, never trained on
     pairs = json.loads((artifact_path(found.rows[-1].annotation.pairs) / "report.json").read_text())

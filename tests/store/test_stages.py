@@ -326,7 +326,7 @@ PASSED = [0.0]
 def takes_long_once_and_dies(kept: float, lost: float) -> int:
     if not list(running().work.iterdir()):
         PASSED[0] += kept
-        running().keep_seconds()
+        running().save_seconds()
         PASSED[0] += lost
         raise ConnectionError("killed")
     return 1

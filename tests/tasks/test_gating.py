@@ -9,7 +9,7 @@ import pytest
 
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
-from sentemb_core.corpus.validation_pool import Benchmark, is_label, write_benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool, is_label, write_validation_pool
 from sentemb_core.types import ArtifactRef
 from tasks import gate as gating
 from tasks.mlflow_model import model_ref
@@ -32,9 +32,9 @@ def gate_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with DocumentWriter(tmp_path / "documents.parquet") as writer:
         for k in range(300):
             writer.write(Document(f"d{k}", [f"It rains {k}.", "It snows."], f"Title {k}", k))
-    write_benchmark(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
     monkeypatch.setattr(gating, "artifact_path", lambda _: tmp_path)
-    return Benchmark.open(tmp_path).only("gate").query_doc_id
+    return ValidationPool.open(tmp_path).of_split("gate").query_doc_id
 
 
 def champion(number: int = 1, **tags: str) -> ModelVersion:

@@ -8,7 +8,7 @@ import pytest
 from flows.steps import documents_of, encoder_from
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.corpus.validation_pool import Benchmark
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.batching import embed_texts, pooled_vectors
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.postprocess.finished import whitened
@@ -35,7 +35,7 @@ def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):
     pytest.importorskip("gensim")
     with without_prefect(Store.default()):
         encoders = [word_vectors(halved[0], benchmark, 1) for benchmark in (halved[1], None)]
-        held_out = Benchmark.open(artifact_path(halved[1])).held_out_documents.tolist()
+        held_out = ValidationPool.open(artifact_path(halved[1])).held_out_documents.tolist()
         seen, all_of_it = (load_encoder(artifact_path(ref)) for ref in encoders)
     own = [f"name{number} place{number} thing{number}" for number in held_out]
     others = [f"name{k} place{k} thing{k}" for k in range(60) if k not in held_out]

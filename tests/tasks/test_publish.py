@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sentemb_core.corpus.validation_pool import BenchmarkReport, Kind
+from sentemb_core.corpus.validation_pool import Kind, PoolReport
 from tasks.publish import beside, judged_on, way
 from tests.tasks.made import ROWS, ref, row, training
 
@@ -39,8 +39,8 @@ def test_a_card_names_both_sides_of_the_test_split_and_its_size(
     kind: Kind, column: str | None, sides: tuple[str, str], tmp_path: Path
 ):
     counts = {"validation": 7, "gate": 8, "test": 9}
-    told = BenchmarkReport(kind=kind, n_candidates=24, n_queries=counts, merged=0)
-    (tmp_path / "benchmark.json").write_text(told.model_dump_json())
+    told = PoolReport(kind=kind, n_candidates=24, n_queries=counts, merged=0)
+    (tmp_path / "pool.json").write_text(told.model_dump_json())
     judged = judged_on(tmp_path, column)
     assert (judged.query, judged.candidate) == sides
     assert (judged.queries, judged.candidates) == (9, 24)

@@ -68,8 +68,8 @@ def _rule(report: RunReport) -> str:
     tuned = any(row.kind == "fine-tuned" for row in report.rounds)
     said = (
         " Candidates that other documents have as a sentence, and that may have been trained on as "
-        f"such: {count(report.said_elsewhere)}."
-        if report.said_elsewhere
+        f"such: {count(report.in_other_documents)}."
+        if report.in_other_documents
         else ""
     )
     return (
