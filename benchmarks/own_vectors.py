@@ -31,8 +31,8 @@ from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, Method, Reader
 from sentemb_core.pairs.documents import Tokens
 from sentemb_core.store.objects import Store
+from sentemb_core.training.batches import corpus_sampler
 from sentemb_core.training.loop import learner_of, train
-from sentemb_core.training.parts import corpus_sampler
 from sentemb_core.views.batch import Draw
 from tasks.artifact_files import artifact_path
 from tasks.execution import without_prefect

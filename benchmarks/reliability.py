@@ -22,7 +22,7 @@ from shutil import copytree, rmtree
 
 from sentemb_core.errors import CorruptArtifactError
 from sentemb_core.store import records
-from sentemb_core.store.fsck import fsck
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef, Json
 from tasks.tables.markdown import markdown_table, write_between_marks

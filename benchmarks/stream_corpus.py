@@ -62,9 +62,9 @@ from sentemb_core.report.collect import report_of
 from sentemb_core.report.data import RunReport
 from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.report.write import write_report
-from sentemb_core.training.log import StepLog
+from sentemb_core.training.batches import corpus_sampler
 from sentemb_core.training.loop import learner_of, train
-from sentemb_core.training.parts import corpus_sampler
+from sentemb_core.training.state import StepLog
 
 SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
 DIM = 128

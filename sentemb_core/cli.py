@@ -169,7 +169,7 @@ def annotate(
 ) -> int:
     """One document's graph and clusters, printed and drawn: what an encoder takes for the same."""
     require_places("MODEL SOURCE", model, source)
-    from sentemb_core.corpus.one_document import sentences_of
+    from sentemb_core.corpus.documents import sentences_of
 
     sentences = sentences_of(checked_source(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts

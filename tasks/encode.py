@@ -110,7 +110,7 @@ def finished_encoder(
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.postprocess.finished import behind_map
-    from sentemb_core.training.parts import some
+    from sentemb_core.training.batches import some
     from tasks.progress import progress
 
     before = load_encoder(artifact_path(encoder))

@@ -30,7 +30,7 @@ def tell_segmented(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.hicl import several_segments
-    from sentemb_core.training.parts import some
+    from sentemb_core.training.batches import some
 
     start, corpus = (
         load_encoder(artifact_path(encoder)),

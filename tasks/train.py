@@ -53,9 +53,9 @@ def train_encoder(
     from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.store.stages import running, threads
-    from sentemb_core.training.log import StepLog
+    from sentemb_core.training.batches import corpus_sampler
     from sentemb_core.training.loop import learner_of, train
-    from sentemb_core.training.parts import corpus_sampler
+    from sentemb_core.training.state import StepLog
     from tasks.progress import progress
 
     # as its key says, which knows neither OMP_NUM_THREADS nor what torch was told before
@@ -129,7 +129,7 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.training.parts import corpus_sampler
+    from sentemb_core.training.batches import corpus_sampler
 
     with silent("sentemb_core"):  # the training will tell
         method = method_for(headless(config.method), load_encoder(artifact_path(encoder)))

@@ -13,7 +13,7 @@ from sentemb_core.store.status import short
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.store.lineage import Lineage, Origin
+    from sentemb_core.store.records import Lineage, Origin
 
 TOLD: Mapping[str, str] = {
     "read_corpus": "source %(config.source)s",

@@ -31,8 +31,8 @@ WAY_OUT = (
 def lineage_command(model: str, as_json: bool) -> int:
     prepare()
     from flows.cli.lineage_table import lineage_table
-    from sentemb_core.store.lineage import lineage
     from sentemb_core.store.objects import Store
+    from sentemb_core.store.records import lineage
 
     found = lineage(Store.default(), artifact_of(model))
     if as_json:
@@ -156,7 +156,7 @@ def doctor_command(as_json: bool) -> int:
 
 def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
     prepare()
-    from sentemb_core.store.gc import collect
+    from sentemb_core.store.maintenance import collect
     from sentemb_core.store.objects import Store
     from tasks.model_versions import registered_artifacts
 
@@ -176,7 +176,7 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
 
 def fsck_command(as_json: bool) -> int:
     prepare()
-    from sentemb_core.store.fsck import fsck
+    from sentemb_core.store.maintenance import fsck
     from sentemb_core.store.objects import Store
 
     found = fsck(Store.default())

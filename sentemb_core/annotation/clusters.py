@@ -13,9 +13,9 @@ from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus, Shard
 from sentemb_core.annotation.files import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.corpus.shards import by_shard
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.stats import Agreement, adjusted_rand
+from sentemb_core.shards import by_shard
 
 
 def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:

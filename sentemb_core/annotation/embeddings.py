@@ -12,9 +12,9 @@ from jaxtyping import Float, Float32, Int64
 
 from sentemb_core.annotation.corpus import Sentences
 from sentemb_core.annotation.files import mapped_vectors, write_vectors
-from sentemb_core.corpus.shards import by_shard
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.shards import by_shard
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Precision, Storage
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Float
 
 from sentemb_core import schemas
-from sentemb_core.arrow_files import read_arrow, write_arrow
+from sentemb_core.shards import read_arrow, write_arrow
 
 
 def write_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:

@@ -8,12 +8,12 @@ import pyarrow as pa
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import FreshVectors, Vectors
-from sentemb_core.arrow_files import read_arrow, write_arrow
 from sentemb_core.encoder.batching import naming_documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.heap import steady_heap
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import Neighbours, neighbours
+from sentemb_core.shards import read_arrow, write_arrow
 from sentemb_core.types import Precision, Storage
 
 

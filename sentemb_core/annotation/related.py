@@ -11,7 +11,6 @@ from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.arrow_files import write_arrow
 from sentemb_core.idc.pairs import Chunk
 from sentemb_core.idc.pruning import Edges
 from sentemb_core.idc.relatedness import (
@@ -21,6 +20,7 @@ from sentemb_core.idc.relatedness import (
     relatedness,
     strangers,
 )
+from sentemb_core.shards import write_arrow
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sentemb_core.config.run import CorpusConfig
+from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Row, used_columns
-from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
-from sentemb_core.corpus.quarantine import BadRow
-from sentemb_core.corpus.source import source_format
+from sentemb_core.corpus.source import BOM, ROW_BYTES, lines, open_bytes, source_format
 from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
 

@@ -12,15 +12,21 @@ from typing import NamedTuple
 from pydantic import Field
 
 from sentemb_core.config.run import CorpusConfig
-from sentemb_core.corpus.checks import document, usable_id
+from sentemb_core.corpus.checks import (
+    REASONS,
+    BadRow,
+    Quarantine,
+    RefusedError,
+    document,
+    usable_id,
+)
 from sentemb_core.corpus.columns import Row, row_id
 from sentemb_core.corpus.dedup import FirstSeen, digest
-from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import places, rows
 from sentemb_core.corpus.sentences import Splitter, splitter
 from sentemb_core.corpus.source import source_format, text_files
 from sentemb_core.corpus.table import Document, DocumentWriter, read_documents
-from sentemb_core.errors import DuplicateIdError, EmptyCorpusError, EmptyPairsError
+from sentemb_core.errors import BadDataError, DuplicateIdError, EmptyCorpusError, EmptyPairsError
 from sentemb_core.formats import counted
 from sentemb_core.heap import steady_heap
 from sentemb_core.types import Value
@@ -326,3 +332,25 @@ def drawn(
 
 def _rank(doc_id: str) -> int:
     return int.from_bytes(hashlib.sha256(doc_id.encode()).digest())
+
+
+def sentences_of(config: CorpusConfig, doc_id: str) -> list[str]:
+    """The sentences of the first usable row with this id.
+
+    Raises:
+        BadDataError: there is none.
+        UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
+    """
+    known: list[str] = []
+    refused = ""
+    for row in rows(config):
+        if isinstance(row, BadRow):
+            continue
+        known = [*known, str(row.doc_id)][:3]
+        if str(row.doc_id) != doc_id:
+            continue
+        try:
+            return document(row, config, splitter(config.splitter), Counter()).sentences
+        except RefusedError as error:
+            refused = f"; {row.where} has it, and is {REASONS[error.reason]}"
+    raise BadDataError(f"No document has the id {doc_id!r}{refused}; the first ids are {known}.")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sentemb_core.config.run import CorpusConfig
+from sentemb_core.corpus.checks import BadRow
 from sentemb_core.corpus.columns import Row, named_columns, used_columns
-from sentemb_core.corpus.files import BOM, ROW_BYTES, lines, open_bytes
-from sentemb_core.corpus.quarantine import BadRow
+from sentemb_core.corpus.source import BOM, ROW_BYTES, lines, open_bytes
 from sentemb_core.errors import UnreadableSourceError
 
 PEEK_ROWS = 100  # their keys are taken as the columns

@@ -14,10 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sentemb_core.config.run import CorpusConfig, LabelsConfig
-from sentemb_core.corpus.checks import title_key, usable_counterpart, usable_id
+from sentemb_core.corpus.checks import (
+    REASONS,
+    BadRow,
+    Quarantine,
+    RefusedError,
+    title_key,
+    usable_counterpart,
+    usable_id,
+)
 from sentemb_core.corpus.columns import Row, composed, row_id
 from sentemb_core.corpus.documents import CorpusReport, source_ids
-from sentemb_core.corpus.quarantine import REASONS, BadRow, Quarantine, RefusedError
 from sentemb_core.corpus.readers import rows
 from sentemb_core.corpus.table import Document, DocumentWriter, document_batches, read_documents
 from sentemb_core.corpus.validation_pool import COUNTED, unit_hash

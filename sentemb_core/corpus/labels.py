@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from sentemb_core.corpus.checks import EXCERPT
 from sentemb_core.corpus.label_files import MORE_LABELS
-from sentemb_core.corpus.quarantine import EXCERPT
 from sentemb_core.corpus.sentences import same_text
 from sentemb_core.corpus.table import DocumentWriter, document_batches, read_documents
 from sentemb_core.corpus.validation_pool import (

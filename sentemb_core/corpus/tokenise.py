@@ -16,11 +16,10 @@ from pydantic import Field
 from tokenizers import Tokenizer
 
 from sentemb_core import schemas
-from sentemb_core.arrow_files import write_arrow
-from sentemb_core.corpus.row_groups import RowGroups
-from sentemb_core.corpus.table import document_batches, sentence_bytes, sentence_count
+from sentemb_core.corpus.table import RowGroups, document_batches, sentence_bytes, sentence_count
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.encoder.unknown import MANY, unknown_id
+from sentemb_core.shards import write_arrow
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Value
 
@@ -77,7 +76,7 @@ class TokenReport(Value):
 
 def write_tokens(
     documents: Path,
-    benchmark: Path | None,
+    pool: Path | None,
     tokenizer_json: Path,
     max_length: int,
     out: Path,
@@ -89,7 +88,7 @@ def write_tokens(
 
     Args:
         documents: The documents.parquet of `write_documents`.
-        benchmark: Folder written by `write_validation_pool`: names the held-out documents. None: all
+        pool: Folder of `write_validation_pool`, which names the held-out documents. None: all
             may be trained on.
         tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
         max_length: Tokens kept of a sentence, special ones included.
@@ -107,9 +106,7 @@ def write_tokens(
     count, size = sentence_count(documents), sentence_bytes(documents)
     require_free(out, size, f"The texts alone of {count:,} sentences, beside their tokens,")
     encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
-    held_out = (
-        ValidationPool.open(benchmark).held_out_documents if benchmark else np.zeros(0, np.int64)
-    )
+    held_out = ValidationPool.open(pool).held_out_documents if pool else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:
         batches = document_batches(documents, ["doc_id", "sentences"])
         for batch in chain.from_iterable(map(_pieces, batches)):

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64
 
-from sentemb_core.arrow_files import read_arrow
-from sentemb_core.corpus.shards import by_shard
 from sentemb_core.corpus.tokenise import TokenReport
 from sentemb_core.pairs.documents import Spans, spans_in
+from sentemb_core.shards import by_shard, read_arrow
 
 AT_ONCE = 16
 """Shards that training reads at a time: a million sentences, whose pairs take some hundred

@@ -120,7 +120,7 @@ def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) 
         n_queries={"validation": counts["validation"], "gate": counts["gate"],
                    "test": counts["test"]},
         merged=len(pool) - len(firsts),
-        in_other_documents=_said(documents, [entry.text for entry in pool if entry.text is not None]),
+        in_other_documents=_count_found(documents, [entry.text for entry in pool if entry.text]),
     )  # fmt: skip
     (out / "pool.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
@@ -145,7 +145,7 @@ def repeating(documents: Path, pool: Collection[int]) -> list[int]:
     return repeated
 
 
-def _said(documents: Path, texts: list[str]) -> int:
+def _count_found(documents: Path, texts: list[str]) -> int:
     """How many of these counterparts are a sentence of the corpus, letter case apart.
 
     It is a sentence of another document: reading drops those that equal their own counterpart.

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from sentemb_core.config.run import CorpusConfig
-from sentemb_core.corpus.files import lines, open_bytes
+from sentemb_core.corpus.source import lines, open_bytes
 from sentemb_core.encoder.fasttext_model import MAGIC, fasttext_rows
 from sentemb_core.encoder.word_vectors import WordVectors
 from sentemb_core.errors import BadDataError, UnreadableSourceError

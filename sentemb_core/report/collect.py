@@ -40,7 +40,7 @@ from sentemb_core.report.data import (
 from sentemb_core.report.examples import document_before_and_after, lost_queries
 from sentemb_core.report.folders import RoundFolders, RunFolders
 from sentemb_core.report.projection import common_axes
-from sentemb_core.training.log import read_steps
+from sentemb_core.training.state import read_steps
 from sentemb_core.types import Positives
 
 PROJECTED = (8, 300)

@@ -23,11 +23,10 @@ from pydantic import BaseModel, TypeAdapter
 from sentemb_core.errors import BadEmbeddingError, OtherDeviceError, UsageError
 from sentemb_core.store import disk, records, runs
 from sentemb_core.store.fingerprint import code_fingerprint
-from sentemb_core.store.lineage import encoder_behind
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.machine import DRIVER, default_device, installed, processors
 from sentemb_core.store.objects import Store, canonical
-from sentemb_core.store.records import Miss, Record, refs_in
+from sentemb_core.store.records import Miss, Record, encoder_behind, refs_in
 from sentemb_core.types import ArtifactRef, Json
 
 log = logging.getLogger(__name__)

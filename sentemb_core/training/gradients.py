@@ -24,8 +24,7 @@ from sentemb_core.methods.method import (
     plainly,
 )
 from sentemb_core.pairs.documents import Tokens
-from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
-from sentemb_core.training.groups import length_groups
+from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients
 from sentemb_core.views.batch import IGNORED, Batch, View
 
 TRANSFORMER_SLACK = 1024

@@ -25,9 +25,8 @@ from sentemb_core.training.checkpoint import (
     save_checkpoint,
 )
 from sentemb_core.training.gradients import GradientJob, Step
-from sentemb_core.training.log import StepLog
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
-from sentemb_core.training.state import TrainingReport, TrainingState, recipe_digest
+from sentemb_core.training.state import StepLog, TrainingReport, TrainingState, recipe_digest
 from sentemb_core.types import OnStep
 from sentemb_core.views.batch import Batch
 

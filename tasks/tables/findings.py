@@ -60,7 +60,7 @@ def value_of(finding: ArmResult, column: Column) -> float:
 
 def final_loss_of(finding: ArmResult) -> float:
     """Of the arm's last training."""
-    from sentemb_core.training.log import final_loss
+    from sentemb_core.training.state import final_loss
 
     assert finding.log is not None, "an arm without a training has no loss"
     return final_loss(artifact_path(finding.log))

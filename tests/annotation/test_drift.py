@@ -10,7 +10,6 @@ from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.arrow_files import write_arrow
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import write_tokens
@@ -20,6 +19,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.idc.components import clusters
 from sentemb_core.idc.pruning import Edges, prune_to_top_k
 from sentemb_core.idc.similarity import neighbours
+from sentemb_core.shards import write_arrow
 from tests import tiny
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.corpus import quarantine
+from sentemb_core.corpus import checks as quarantine
+from sentemb_core.corpus.checks import EXCERPT, REASONS
 from sentemb_core.corpus.columns import SENTENCE_COLUMNS, TEXT_COLUMNS
-from sentemb_core.corpus.quarantine import EXCERPT, REASONS
 from sentemb_core.errors import BadDataError
 from tests.corpus.made import jsonl, quarantined, read, texts
 from tests.repository import ROOT

@@ -241,14 +241,14 @@ def test_the_table_has_its_schema_and_bounded_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sentemb_core.corpus.table.BATCH_ROWS", 8)
-    monkeypatch.setattr("sentemb_core.corpus.row_groups.GROUP_ROWS", 16)
+    monkeypatch.setattr("sentemb_core.corpus.table.GROUP_ROWS", 16)
     _, documents, out = read(jsonl(tmp_path / "a.jsonl", texts(100)))
     with pq.ParquetFile(out / "documents.parquet") as file:
         assert file.schema_arrow.equals(schemas.DOCUMENTS)
         groups = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     assert groups == [16] * 6 + [4]
     monkeypatch.setattr("sentemb_core.corpus.table.BATCH_CHARACTERS", 150)
-    monkeypatch.setattr("sentemb_core.corpus.row_groups.GROUP_BYTES", 1)
+    monkeypatch.setattr("sentemb_core.corpus.table.GROUP_BYTES", 1)
     with pq.ParquetFile(read(tmp_path / "a.jsonl")[2] / "documents.parquet") as file:
         assert file.metadata.row_group(0).num_rows == 4  # 3 sentences of 16 characters each
     assert [document.source_row for document in documents] == list(range(100))

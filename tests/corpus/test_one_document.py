@@ -1,8 +1,7 @@
 import pytest
 
 from sentemb_core.config.run import CorpusConfig
-from sentemb_core.corpus.documents import write_documents
-from sentemb_core.corpus.one_document import sentences_of
+from sentemb_core.corpus.documents import sentences_of, write_documents
 from sentemb_core.corpus.table import read_documents
 from sentemb_core.errors import BadDataError
 from tests.corpus.made import jsonl

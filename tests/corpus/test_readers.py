@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.config.run import CorpusConfig
-from sentemb_core.corpus import files, json_rows, readers
+from sentemb_core.corpus import json_rows, readers
+from sentemb_core.corpus import source as files
 from sentemb_core.corpus.columns import Row
-from sentemb_core.corpus.markdown import plain_text
+from sentemb_core.corpus.readers import plain_text
 from sentemb_core.errors import (
     EmptyCorpusError,
     MissingColumnError,

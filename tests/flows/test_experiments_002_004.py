@@ -28,7 +28,7 @@ from sentemb_core.config.run import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.store.objects import Store
-from sentemb_core.training.log import read_steps
+from sentemb_core.training.state import read_steps
 from tasks.artifact_files import artifact_path
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.execution import without_prefect

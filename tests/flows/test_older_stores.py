@@ -16,9 +16,9 @@ from flows.cli.settings import checked
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.store import records, stages, status
-from sentemb_core.store.fsck import fsck
-from sentemb_core.store.lineage import lineage
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
+from sentemb_core.store.records import lineage
 from sentemb_core.store.status import Status
 from tasks.execution import making_plan
 from tasks.run_report import write_report_of

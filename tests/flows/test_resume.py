@@ -18,7 +18,7 @@ import pytest
 from deployments.server import free_port
 from flows.infocse_idc import self_train
 from sentemb_core.config.run import InfoCSEIDC
-from sentemb_core.store.fsck import fsck
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef

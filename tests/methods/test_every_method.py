@@ -47,9 +47,9 @@ from sentemb_core.pairs.table import Annotation
 from sentemb_core.readers.at_token import at_token
 from sentemb_core.training import gradients
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.cached_gradients import plain_gradients
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of, train
+from sentemb_core.training.passes import plain_gradients
 from sentemb_core.views.batch import Batch
 from sentemb_core.views.prompted import prompted
 from sentemb_core.views.sentences import first

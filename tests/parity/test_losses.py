@@ -7,7 +7,7 @@ from torch import nn
 
 from sentemb_core.methods.contrast import all_pairs, contrast
 from sentemb_core.methods.terms.logistic import tension
-from sentemb_core.training.cached_gradients import cached_gradients
+from sentemb_core.training.passes import cached_gradients
 from tests.methods.fixed import batch, learner, view
 
 ROWS = batch(anchor=view(range(6)), positive=view(range(6)))

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from sentemb_core.store import runs
-from sentemb_core.store.gc import HOUR, collect
+from sentemb_core.store.maintenance import HOUR, collect
 
 DAY = 24 * HOUR
 NOW = 1_900_000_000.0

@@ -20,8 +20,8 @@ import pytest
 
 from sentemb_core.errors import StorageError
 from sentemb_core.store import disk, locks
-from sentemb_core.store.fsck import fsck
 from sentemb_core.store.locks import file_lock, is_locked, lock_if_free, remove_unheld
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import Stage
 from tests.store.racers import RACER
@@ -141,7 +141,7 @@ KILLED_AT_EVERY_OPERATION = """
 import itertools, json, os, pathlib, signal
 import chain
 from sentemb_core.store import disk
-from sentemb_core.store.fsck import fsck
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 
 base = pathlib.Path(os.environ["SENTEMB_HOME"])

@@ -16,12 +16,12 @@ from contextlib import suppress
 import pytest
 
 from sentemb_core.errors import StorageError
-from sentemb_core.store import disk, gc, runs
-from sentemb_core.store.fsck import fsck
-from sentemb_core.store.gc import HOUR, WEEK, collect
-from sentemb_core.store.lineage import lineage
+from sentemb_core.store import disk, runs
+from sentemb_core.store import maintenance as gc
 from sentemb_core.store.locks import file_lock, is_locked, remove_unheld
+from sentemb_core.store.maintenance import HOUR, WEEK, collect, fsck
 from sentemb_core.store.objects import Store
+from sentemb_core.store.records import lineage
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
 

@@ -9,9 +9,9 @@ import pytest
 
 from sentemb_core.errors import BadEmbeddingError
 from sentemb_core.store import records
-from sentemb_core.store.lineage import Lineage, lineage
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
+from sentemb_core.store.records import Lineage, lineage
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
-from sentemb_core.store import fsck as checking
-from sentemb_core.store.fsck import fsck
+from sentemb_core.store import maintenance as checking
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import SETTLED, Store, file_digest, verified
 from sentemb_core.types import ArtifactRef
 

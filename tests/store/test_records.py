@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.store import disk, records
-from sentemb_core.store.fsck import fsck
+from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import canonical
 from sentemb_core.store.records import Miss, Record, refs_in
 from sentemb_core.types import ArtifactRef

@@ -13,7 +13,7 @@ from sentemb_core.store.fingerprint import closure, core_file, definitions, impo
 from sentemb_core.store.machine import processors
 from sentemb_core.store.objects import Store
 from sentemb_core.store.stages import StageKey
-from sentemb_core.training.log import StepLog
+from sentemb_core.training.state import StepLog
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.execution import without_prefect

@@ -16,9 +16,8 @@ from sentemb_core.heads.projection import projection
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.training.cached_gradients import cached_gradients, plain_gradients
 from sentemb_core.training.gradients import GradientJob
-from sentemb_core.training.groups import length_groups
+from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients
 from tests import tiny
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sentemb_core.training.log import StepLog, final_loss, read_steps
+from sentemb_core.training.state import StepLog, final_loss, read_steps
 
 
 def test_what_a_step_did_not_measure_is_nothing(tmp_path: Path):

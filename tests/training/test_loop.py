@@ -34,8 +34,8 @@ from sentemb_core.training import checkpoint
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.checkpoint import last_checkpoint
 from sentemb_core.training.gradients import GradientJob
-from sentemb_core.training.log import StepLog, read_steps
 from sentemb_core.training.loop import learner_of, train
+from sentemb_core.training.state import StepLog, read_steps
 from tests import tiny
 from tests.interrupted import BreakingOff, InterruptionError
 

@@ -18,9 +18,14 @@ from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.training import parts as parts_module
-from sentemb_core.training.batches import PairBatches, sampler_for
-from sentemb_core.training.parts import PartBatches, corpus_sampler, some
+from sentemb_core.training import batches as parts_module
+from sentemb_core.training.batches import (
+    PairBatches,
+    PartBatches,
+    corpus_sampler,
+    sampler_for,
+    some,
+)
 from sentemb_core.views.batch import Batch
 from tests import tiny
 

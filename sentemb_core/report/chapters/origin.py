@@ -1,6 +1,6 @@
 """The end of the page: what was read and refused, where the time went, how to repeat the run."""
 
-from sentemb_core.corpus.quarantine import REASONS
+from sentemb_core.corpus.checks import REASONS
 from sentemb_core.formats import ABSENT, count, counted, decimal, duration, percent
 from sentemb_core.report.chapters.parts import (
     Drawings,

@@ -8,7 +8,7 @@ import io
 from rich.console import Console
 
 from flows.cli.lineage_table import lineage_table
-from sentemb_core.store.lineage import Lineage, Origin
+from sentemb_core.store.records import Lineage, Origin
 from sentemb_core.types import ArtifactRef, Json
 
 
