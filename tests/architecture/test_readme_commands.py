@@ -55,7 +55,9 @@ def test_commands_are_found_in_blocks_and_in_sentences_with_what_an_abbreviation
 
 
 def test_the_table_of_the_two_command_lines_names_every_verb_of_each():
-    section = (ROOT / "README.md").read_text("utf-8").partition("\n## Two command lines\n")[2]
+    section = (
+        (ROOT / "docs/operations.md").read_text("utf-8").partition("\n## Two command lines\n")[2]
+    )
     head, _, verbs = re.findall(r"^\|(.+)\|(.+)\|$", section, re.MULTILINE)[:3]
     for door, told in zip(head, verbs, strict=True):
         (name,) = (known for known in DOORS if f"`{known} ..." in door)
