@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sentemb_core.config.experiments import Arm, Column
-from sentemb_core.evaluation.tables.table import PaperTable
+from sentemb_core.evaluation.paper_tables import PaperTable
 from sentemb_core.report.drawing import Drawing
 from sentemb_core.report.experiment import Mark, experiment_figure
 from sentemb_core.report.panels import Panel, write_panels

@@ -2,8 +2,7 @@
 
 from sentemb_core.config.experiments import SECONDS, Arm, Column, Experiment
 from sentemb_core.config.suite import SUITE
-from sentemb_core.evaluation.tables.index import PAPER_TABLES, paper_table
-from sentemb_core.evaluation.tables.table import PaperTable
+from sentemb_core.evaluation.paper_tables import PaperTable, paper_table, paper_tables
 
 AVERAGE = "average"
 """Of the columns that hold scores, where several judges gave them."""
@@ -136,7 +135,7 @@ def measured(column: Column) -> str:
 
 def tables_of(id: str) -> list[PaperTable]:
     """The paper's table, and its further parts: at other depths, of gains."""
-    return [table for table in PAPER_TABLES.values() if f"{table.id}.".startswith(f"{id}.")]
+    return [table for table in paper_tables().values() if f"{table.id}.".startswith(f"{id}.")]
 
 
 def is_recall(measure: str) -> bool:

@@ -67,7 +67,7 @@ from sentemb_core.errors import (
     UsageError,
 )
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.tables.index import PAPER_TABLES
+from sentemb_core.evaluation.paper_tables import paper_tables
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
@@ -975,12 +975,12 @@ LOST = {"infocse.t11", "declutr.t1"}
 
 @pytest.mark.parametrize(
     "what",
-    [what for what in EXPERIMENTS.values() if what.id in PAPER_TABLES.keys() - LOST],
+    [what for what in EXPERIMENTS.values() if what.id in paper_tables().keys() - LOST],
     ids=lambda what: what.id,
 )
 def test_a_printed_number_stands_beside_ours_wherever_a_row_and_a_column_match(what: Experiment):
     """A label that drifts from the paper's row would lose its number in silence."""
-    table = PAPER_TABLES[what.id]
+    table = paper_tables()[what.id]
     rows = {arm.label for arm in what.arms} & set(table.rows)
     printed = {column for row in table.rows.values() for column in row}
     assert rows

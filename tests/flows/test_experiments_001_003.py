@@ -14,7 +14,7 @@ from sentemb_core.config.experiments import Arm, Experiment, Train
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
-from sentemb_core.evaluation.tables.index import paper_table
+from sentemb_core.evaluation.paper_tables import paper_table
 from sentemb_core.store.objects import Store
 from tasks.artifact_files import artifact_path
 from tasks.encode import word_vectors

@@ -26,7 +26,7 @@ from sentemb_core.config.experiments import (
 from sentemb_core.config.methods import SimCSE
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.evaluation.tables.table import PaperTable
+from sentemb_core.evaluation.paper_tables import PaperTable
 from sentemb_core.store.objects import Store
 from sentemb_core.training.state import read_steps
 from tasks.artifact_files import artifact_path

@@ -28,8 +28,8 @@ from sentemb_core.config.run import EncoderConfig
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.appendix_d import LAST, case_result
 from sentemb_core.evaluation.overlap import Overlap
+from sentemb_core.evaluation.paper_tables import PaperTable
 from sentemb_core.evaluation.results import TaskResult
-from sentemb_core.evaluation.tables.table import PaperTable
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
 from sentemb_core.types import ArtifactRef
