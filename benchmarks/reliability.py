@@ -1,10 +1,10 @@
-"""What faults come to, in numbers: the table of docs/reliability.md.
+"""Inject faults and count the outcomes: the table of docs/reliability.md.
 
     python -m benchmarks.reliability --write
 
-Runs are killed, artifacts are broken, processes meet at one stage; the same things that the tests
-of `tests/faults` and `tests/store` do once, as often as is asked for. Ends with 1 where one of them
-comes out otherwise than a run that was left alone.
+Kills runs, corrupts artifacts, and lets processes race for one stage. The tests of `tests/faults`
+and `tests/store` do the same once. The exit code is 1 if an outcome differs from an undisturbed
+run.
 """
 
 import argparse
@@ -34,22 +34,22 @@ from tests.store.racers import RACER
 PAGE = ROOT / "docs" / "reliability.md"
 RACERS = (2, 4, 8)
 Line = tuple[str, str, str, bool]
-"""What was done, how often, what came of it, and whether that is as it should be."""
+"""The fault, how often it was injected, the outcome, and whether the outcome is right."""
 
 
 def killed(source: Path, folder: Path, homes: int, undisturbed: Json) -> Line:
-    """Runs that were killed in every stage, held against one that was not."""
+    """Kill runs in every stage; compare their results with an undisturbed run."""
     kills, equal = Counter[str](), 0
     for seed in range(homes):
-        told = run_of(source, folder / f"killed-{seed}", seed, "killed_runs.py")
-        kills += Counter(told["kills"])
-        equal += told["survivor"] == undisturbed
+        result = run_of(source, folder / f"killed-{seed}", seed, "killed_runs.py")
+        kills += Counter(result["kills"])
+        equal += result["survivor"] == undisturbed
     stages = len({*TARGETS} - {CHECKPOINT})
     return (
-        f"`kill -9` of a run, {len(TARGETS)} times on its way: at a random moment of each of "
-        f"{stages} stages, and {TARGETS.count(CHECKPOINT)} times past a checkpoint of a training",
+        f"`kill -9` of a run, {len(TARGETS)} times: at a random moment of each of {stages} stages, "
+        f"and {TARGETS.count(CHECKPOINT)} times after a checkpoint of a training",
         f"{homes} runs, {kills.total()} kills",
-        f"the same encoders and scores to the last bit: {equal} of {homes}",
+        f"equal encoders and scores to the last bit: {equal} of {homes}",
         equal == homes and kills.total() == homes * len(TARGETS),
     )
 
@@ -79,13 +79,13 @@ WAYS: tuple[Way, ...] = (flipped, cut, grown, overwritten)
 
 
 def change(file: Path, way: Way, rng: random.Random) -> None:
-    """Other bytes in a file of the store, which nobody is meant to write to."""
+    """Write other bytes into a read-only file of the store."""
     file.chmod(0o644)
     file.write_bytes(way(bytearray(file.read_bytes()), rng))
 
 
 def artifacts_by_kind(store: Store) -> dict[str, list[ArtifactRef]]:
-    """All that the stages of a home put out."""
+    """Return the outputs of all stages, by kind."""
     kinds = dict[str, list[ArtifactRef]]()
     for ref in dict.fromkeys(ref for record in records.every(store) for ref in record.outputs):
         kinds.setdefault(ref.kind, []).append(ref)
@@ -93,7 +93,7 @@ def artifacts_by_kind(store: Store) -> dict[str, list[ArtifactRef]]:
 
 
 def broken(store: Store, mutations: int) -> Line:
-    """An artifact of each kind, one file of it changed over and over."""
+    """Change one file of an artifact of each kind, again and again."""
     rng, noticed = random.Random(0), 0
     kinds = artifacts_by_kind(store)
     for ref, *_ in kinds.values():
@@ -109,16 +109,16 @@ def broken(store: Store, mutations: int) -> Line:
                 copytree(Path(kept) / "whole", folder)
     done = len(kinds) * mutations
     return (
-        "a file of a finished artifact changed: a bit flipped, its end cut off, bytes added, 64 "
-        "bytes others",
+        "change a file of a finished artifact: flip a bit, truncate, append bytes, overwrite 64 "
+        "bytes",
         f"{len(kinds)} kinds of artifacts, {mutations} times each",
-        f"noticed before anything read it, and set aside: {noticed} of {done}",
+        f"detected before any read, and quarantined: {noticed} of {done}",
         noticed == done,
     )
 
 
 def is_refused(store: Store, ref: ArtifactRef) -> bool:
-    """Whether who asks for the artifact is told that it is broken, and it is in quarantine."""
+    """Return whether a read raises CorruptArtifactError and quarantines the artifact."""
     before = len([*store.quarantine.glob("*")])
     try:
         store.path(ref)
@@ -128,44 +128,43 @@ def is_refused(store: Store, ref: ArtifactRef) -> bool:
 
 
 def rebuilt(source: Path, store: Store, undisturbed: Json) -> Line:
-    """Runs after all artifacts of a kind were broken."""
+    """Corrupt all artifacts of a kind, then repeat the run."""
     equal, kinds = 0, artifacts_by_kind(store)
     for refs in kinds.values():
         for ref in refs:
             files = [path for path in store.path(ref).rglob("*") if path.is_file()]
             change(max(files, key=lambda path: path.stat().st_size), flipped, random.Random(0))
-        told = run_of(source, store.root, 0, "undisturbed_run.py")["survivor"]
-        equal += told == undisturbed and not fsck(store).corrupt
+        survivor = run_of(source, store.root, 0, "undisturbed_run.py")["survivor"]
+        equal += survivor == undisturbed and not fsck(store).corrupt
     return (
-        "a bit of all artifacts of a kind flipped, then the run again",
+        "flip a bit in all artifacts of a kind, then repeat the run",
         f"{len(kinds)} kinds",
-        f"what was broken is made anew, the encoders and scores are the same: {equal} of "
-        f"{len(kinds)}",
+        f"corrupt artifacts are computed again, equal encoders and scores: {equal} of {len(kinds)}",
         equal == len(kinds),
     )
 
 
 def raced(folder: Path, times: int, racers: int, *, locked: bool) -> Line:
-    """Processes that want the same stage at the same moment, again and again."""
+    """Let processes request the same stage at the same moment, several times."""
     ran, well = list[int](), 0
     for number in range(times):
         home = folder / f"race-{racers}-{locked}-{number}"
         home.mkdir(parents=True)
-        told = [json.loads(line) for line in race(home, racers, locked=locked)]
-        ran.append(sum(made for _, made in told))
-        well += len({digest for digest, _ in told}) == 1 and fsck(Store(home)).healthy
-    locks = "" if locked else ", where the file system has no locks"
+        outputs = [json.loads(line) for line in race(home, racers, locked=locked)]
+        ran.append(sum(made for _, made in outputs))
+        well += len({digest for digest, _ in outputs}) == 1 and fsck(Store(home)).healthy
+    locks = "" if locked else ", on a file system without locks"
     more = sum(ran) - times
     return (
-        f"{racers} processes that want one stage at once{locks}",
+        f"{racers} processes request one stage at once{locks}",
         f"{times} times",
-        f"one whole artifact for all: {well} of {times}; computed in vain: {more}",
+        f"one complete artifact for all: {well} of {times}; redundant computations: {more}",
         well == times and (more == 0 or not locked),
     )
 
 
 def race(home: Path, racers: int, *, locked: bool) -> Iterator[str]:
-    """What each of them prints."""
+    """Start the processes and yield the output of each."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "store")])
     asked = {"SENTEMB_HOME": str(home), "RACERS": str(racers), "PYTHONPATH": path}
     asked |= {} if locked else {"NO_LOCKS": "1"}
@@ -182,34 +181,36 @@ def race(home: Path, racers: int, *, locked: bool) -> Iterator[str]:
         yield one.communicate(timeout=600)[0]
 
 
-def lines(folder: Path, asked: argparse.Namespace) -> Iterator[Line]:
-    """One fault after the other."""
+def lines(folder: Path, options: argparse.Namespace) -> Iterator[Line]:
+    """Yield a line for each kind of fault."""
     source, store = write_corpus(folder / "documents.jsonl"), Store(folder / "undisturbed")
     undisturbed = run_of(source, store.root, 0, "undisturbed_run.py")["survivor"]
-    yield killed(source, folder, asked.homes, undisturbed)
-    yield broken(store, asked.mutations)
+    yield killed(source, folder, options.homes, undisturbed)
+    yield broken(store, options.mutations)
     yield rebuilt(source, store, undisturbed)
     for locked in (True, False):
         for racers in RACERS:
-            yield raced(folder, asked.races, racers, locked=locked)
+            yield raced(folder, options.races, racers, locked=locked)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--homes", type=int, default=6, help="Runs that are killed.")
-    parser.add_argument("--mutations", type=int, default=100, help="Of an artifact of each kind.")
-    parser.add_argument("--races", type=int, default=20, help="Of each number of processes.")
+    parser.add_argument("--homes", type=int, default=6, help="Runs to kill.")
+    parser.add_argument("--mutations", type=int, default=100, help="Changes a kind of artifact.")
+    parser.add_argument("--races", type=int, default=20, help="Races for each number of processes.")
     parser.add_argument("--write", action="store_true", help="Into docs/reliability.md.")
-    asked = parser.parse_args()
-    logging.getLogger("sentemb_core").setLevel(logging.ERROR)  # it tells of each broken artifact
+    options = parser.parse_args()
+    logging.getLogger("sentemb_core").setLevel(logging.ERROR)  # not a line an artifact
     found: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
-        for line in lines(Path(folder), asked):
+        for line in lines(Path(folder), options):
             print(*line, sep=" | ", flush=True)
             found.append(line)
-    if asked.write:
-        head = ["what was done", "how often", "what came of it"]
-        write_between_marks(PAGE, "reliability", markdown_table(head, (told for *told, _ in found)))
+    if options.write:
+        head = ["fault", "how often", "outcome"]
+        write_between_marks(
+            PAGE, "reliability", markdown_table(head, (cells for *cells, _ in found))
+        )
     return 0 if all(well for *_, well in found) else 1
 
 

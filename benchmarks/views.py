@@ -1,7 +1,7 @@
-"""What making a batch's views costs beside the rest of a training step, in CPU-seconds.
+"""Cost of the views of a batch as a share of the training step, in CPU-seconds.
 
-Run with `python benchmarks/views.py`. Methods whose views are not the corpus's own rows, each with
-a small transformer, one thread; the promise is a tenth of the step at most.
+Run with `python benchmarks/views.py`. Covers the methods whose views differ from the rows of the
+corpus, each with a small transformer on one thread. The promise is at most a tenth of the step.
 """
 
 import argparse
@@ -37,12 +37,12 @@ METHODS = {
 }
 STEPS = 12
 SETTLED = 3
-"""Steps before the heap has its size."""
+"""Warm-up steps, in which the heap grows."""
 
 
 @dataclass
 class Timed:
-    """A sampler that notes what its batches cost."""
+    """A sampler that measures the cost of its batches."""
 
     sampler: Sampler
     seconds: list[float] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Timed:
 
 
 def seconds_of(encoder: Encoder, corpus: TokenCorpus, name: str, work: Path) -> tuple[float, float]:
-    """Median CPU-seconds of the views of a batch, and of a whole step."""
+    """Return the median CPU-seconds of the views of a batch, and of a whole step."""
     config = TrainingConfig(
         method={"name": name, **METHODS[name]},
         batch_size=64 if name != "declutr" else 16,

@@ -32,7 +32,7 @@ def warm_heap() -> Generator[None]:
 
     Else each step of a training maps its largest tensors anew, and the system hands them out page
     by page, zeroed: on a virtual machine 4 % of a step of MiniLM (69,000 faults) and 11 % of an
-    autoencoder's (`benchmarks/heap.py`).
+    autoencoder's.
     """
     with _set((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1)):
         yield

@@ -1,6 +1,5 @@
 """What a preset and a data folder make of an experiment: its arms, its columns, its names."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.claims import tables
 from flows import row_steps
 from flows.experiments import index, learning
 from flows.experiments.index import Reproduction, file_name
@@ -116,17 +114,6 @@ def test_encoders_of_other_names_have_other_files():
     assert len(set(found)) == len(names)
     assert (found[0], found[2], found[5]) == ("minilm", "mini_x", "org_mini")
     assert all(re.fullmatch(r"[\w.-]{1,89}", one, re.ASCII) for one in found)
-
-
-def test_results_take_whole_tables_alone(data: Path, tmp_path: Path):
-    for asked in ({}, {"steps": 5}):
-        one = Reproduction(experiment=WHOLE.id, data=str(data), **asked)
-        folder = tmp_path / f"s00{len(asked)}"
-        folder.mkdir()
-        told = {"experiment": WHOLE.id, "asked": one.model_dump(mode="json"), "claims": []}
-        (folder / "table.json").write_text(json.dumps(told))
-    (table,) = tables(tmp_path)
-    assert table["asked"]["steps"] is None
 
 
 def test_what_training_read_of_the_judges_is_of_every_corpus_it_read(data: Path):

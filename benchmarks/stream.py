@@ -1,0 +1,142 @@
+"""Peak memory of a whole `python -m flows run`, at N bytes of input and at 10 N.
+
+    python benchmarks/stream.py                    # 0.4 and 4 GB: an hour
+    python benchmarks/stream.py --gigabytes 0.1    # 10 and 100 MB: some minutes
+
+The promise is a growth of at most 5 %; the exit code is 1 above it. The run starts from a random
+encoder and has two rounds; embeddings are not kept. Memory counts from the end of a first run on
+1 MB, which loads all modules. Below N = 400 MB the growth reads too high: the buffers are not yet
+full. Linux only, because it reads /proc.
+
+The input is JSONL made of the shipped blog_usgov: documents of 4 to 20 real sentences, with one
+word of each sentence replaced, so that no document repeats. Every 500th row is invalid.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.promises import kept
+
+SHIPPED = Path(__file__).parents[1] / "data" / "blog_usgov.parquet"
+COLUMNS = ["--id-column", "id", "--text-column", "text", "--counterpart-column", "title"]
+SETTINGS = {
+    "rounds.max_rounds": "2",
+    "rounds.patience": "2",
+    "corpus.splitter": "regex",
+    "annotation.keep_embeddings": "false",
+}
+INVALID_EVERY = 500
+INVALID_ROWS = (
+    "no JSON\n",
+    '{"id": "x", "title": "t", "text": "\udcff"}\n',
+    '{"id": "x", "title": "t", "text": "a \\u0000 b"}\n',
+    '{"id": "x", "title": "t", "text": 5}\n',
+    '{"id": "x", "title": "t", "text": ""}\n',
+    '{"id": "d0", "title": "t", "text": "The id of an earlier row."}\n',
+)
+"""Broken JSON, a wrong encoding, NUL, a number, an empty text, a repeated id: in turn."""
+
+
+def peak_of(size: int, parent: Path | None) -> float:
+    """Return the peak in MB of a run on `size` bytes, in a process and a home of its own."""
+    with TemporaryDirectory(dir=parent, prefix="sentemb-stream-") as name:
+        write_input(Path(name) / "warm", 1_000_000)
+        write_input(Path(name) / "input", size)
+        done = subprocess.run(
+            [sys.executable, __file__, "--run", name],
+            check=True,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"SENTEMB_HOME": f"{name}/home"},
+        )
+    result = json.loads(done.stdout.splitlines()[-1])
+    print(f"{size / 1e6:.0f} MB: peak {result['peak']:.0f} MB in {result['seconds']:.0f} s")
+    return result["peak"]
+
+
+def run_in(folder: Path) -> dict[str, float]:
+    """Run in this process; return the seconds, and the peak above the memory before."""
+    run_pipeline(folder / "warm")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    baseline, start = memory("VmRSS"), time.perf_counter()
+    run_pipeline(folder / "input")
+    return {"seconds": time.perf_counter() - start, "peak": memory("VmHWM") - baseline}
+
+
+def run_pipeline(folder: Path) -> None:
+    from flows.__main__ import app
+    from sentemb_core.console import run
+
+    settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+    source = str(folder / "corpus.jsonl")
+    code = run(app, ["run", source, "--name", folder.name, *COLUMNS, *settings])
+    assert code == 0, f"the run ended with {code}"
+
+
+def memory(field: str) -> float:
+    """Return VmRSS or VmHWM of this process in MB (getrusage includes the parent's peak)."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"{field}:")[1].split()[0]) * 1024 / 1e6
+
+
+def write_input(folder: Path, size: int) -> None:
+    """Write documents until corpus.jsonl has `size` bytes; equal sizes give equal bytes."""
+    folder.mkdir()
+    texts = [
+        [sentence.split() for sentence in sentences]
+        for sentences in pq.read_table(SHIPPED)["sentences"].to_pylist()
+    ]
+    words = np.array([word for text in texts for sentence in text for word in sentence])
+    rng = np.random.default_rng(0)
+    number = 0
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8", errors="surrogateescape") as file:
+        while file.tell() < size:
+            file.writelines(
+                json_line(number + k, texts, words, rng) for k in range(INVALID_EVERY - 1)
+            )
+            file.write(INVALID_ROWS[number // INVALID_EVERY % len(INVALID_ROWS)])
+            number += INVALID_EVERY
+
+
+def json_line(
+    number: int, texts: list[list[list[str]]], words: np.ndarray, rng: np.random.Generator
+) -> str:
+    """Return a span of sentences of a real document, with one word of each replaced."""
+    text = texts[rng.integers(len(texts))]
+    length = rng.integers(4, 21)
+    first = rng.integers(max(1, len(text) - length + 1))
+    span = [list(sentence) for sentence in text[first : first + length]]
+    replaced = words[rng.integers(len(words), size=len(span))].tolist()
+    for sentence, word in zip(span, replaced, strict=True):
+        sentence[int(rng.random() * len(sentence))] = word
+    sentences = [" ".join(sentence) for sentence in span]
+    row = {"id": f"d{number}", "title": sentences[0], "text": "\n\n".join(sentences[1:])}
+    return json.dumps(row) + "\n"
+
+
+def main() -> bool:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gigabytes", type=float, default=4.0, help="10 N. Default: 4.")
+    parser.add_argument("--folder", type=Path, help="For temporary files. Default: TMPDIR.")
+    parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        print(json.dumps(run_in(options.run)))
+        return True
+    sizes = (options.gigabytes / 10, options.gigabytes)
+    small, large = (peak_of(int(size * 1e9), options.folder) for size in sizes)
+    return kept("growth of the peak in %", 100 * (large / small - 1), at_most=5)
+
+
+if __name__ == "__main__":
+    sys.exit(not main())
