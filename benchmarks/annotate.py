@@ -19,11 +19,10 @@ import networkx as nx
 import numpy as np
 
 from benchmarks.promises import kept
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pairs import cluster_pairs
-from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
-from sentemb_core.idc.stats import cluster_statistics
+from sentemb_core.annotation.pair_arrays import cluster_pairs
+from sentemb_core.annotation.pruning import clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
+from sentemb_core.annotation.statistics import cluster_statistics
 from tests.networks import document_graph, graph_clusters, pruned
 
 Labels = Callable[[np.ndarray, np.ndarray, int], np.ndarray]

@@ -29,6 +29,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from benchmarks.promises import kept
+from sentemb_core.annotation.pair_arrays import cluster_pairs
+from sentemb_core.annotation.pruning import clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig, ValidationConfig
 from sentemb_core.corpus.documents import write_documents
 from sentemb_core.corpus.tokenise import write_tokens
@@ -37,10 +40,6 @@ from sentemb_core.corpus.validation_pool import write_validation_pool
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pairs import cluster_pairs
-from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.pairs.table import Annotation
 from sentemb_core.training.batches import sampler_for

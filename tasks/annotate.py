@@ -62,7 +62,7 @@ def add_related(
 ) -> ArtifactRef:
     """The edges, and as many pairs that are probably related, whoever is nearest to whom."""
     from sentemb_core.annotation.embeddings import Embeddings
-    from sentemb_core.annotation.related import write_related
+    from sentemb_core.annotation.graph import write_related
     from sentemb_core.corpus.tokens import TokenCorpus
 
     corpus = TokenCorpus.open(artifact_path(sentences))
@@ -92,8 +92,8 @@ def cluster_by_kmeans(
     seed: int,
 ) -> ArtifactRef:
     """The ablation of mutual, Table 3: one global k-means over all sentences."""
+    from sentemb_core.annotation.clusters import write_kmeans_clusters
     from sentemb_core.annotation.embeddings import Embeddings
-    from sentemb_core.annotation.kmeans import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sentemb_core.annotation.faiss_wheels import check_faiss
 from sentemb_core.cli_arguments import is_folder
 from sentemb_core.config.methods import (
     RTDMLM,
@@ -28,7 +29,6 @@ from sentemb_core.config.run import (
 from sentemb_core.encoder.names import HEAD_FILE, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
-from sentemb_core.idc.faiss_wheels import check_faiss
 from sentemb_core.methods.listing import (
     HEADLESS,
     LEAST_CLUSTER_BATCH,

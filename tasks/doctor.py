@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from sentemb_core.idc.faiss_wheels import installed_faiss
+from sentemb_core.annotation.faiss_wheels import installed_faiss
 from sentemb_core.redaction import redacted
 from sentemb_core.store.machine import fast_precision, installed
 

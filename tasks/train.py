@@ -17,7 +17,7 @@ from tasks.rows import Trained
 from tasks.stage import stage, working_folder
 
 if TYPE_CHECKING:
-    from sentemb_core.annotation.stored import StoredAnnotation
+    from sentemb_core.annotation.pairs import StoredAnnotation
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
@@ -141,8 +141,7 @@ def annotation_in(
 ) -> "StoredAnnotation":
     """What an encoder found, as the pair source of self-annotation reads it."""
     from sentemb_core.annotation.clusters import Clusters
-    from sentemb_core.annotation.pairs import Pairs
-    from sentemb_core.annotation.stored import StoredAnnotation
+    from sentemb_core.annotation.pairs import Pairs, StoredAnnotation
 
     return StoredAnnotation(
         corpus, Clusters.open(artifact_path(clusters)), Pairs.open(artifact_path(pairs))

@@ -1,7 +1,7 @@
 """The definition one can read and run: similarity graph, pruning and clusters in networkx.
 
-The oracle of the tests, and the slow side of `benchmarks/annotate.py`: `sentemb_core.idc` computes
-the same for whole corpora.
+The oracle of the tests, and the slow side of `benchmarks/annotate.py`:
+`sentemb_core.annotation` computes the same for whole corpora.
 """
 
 from itertools import combinations

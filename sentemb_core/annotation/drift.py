@@ -5,13 +5,12 @@ from jaxtyping import Int64
 
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.annotation.in_memory import pruned_edges
+from sentemb_core.annotation.pruning import clusters, pruned_edges
+from sentemb_core.annotation.statistics import pairs_of_one_alone
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.stats import pairs_of_one_alone
 
 DOCUMENTS = 64
 """Looked at: some seconds of a pretrained encoder."""

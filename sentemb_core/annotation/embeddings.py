@@ -5,16 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from jaxtyping import Float, Float32, Int64
 
+from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Sentences
-from sentemb_core.annotation.files import mapped_vectors, write_vectors
 from sentemb_core.encoder.batching import encode, naming_documents
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.shards import by_shard
+from sentemb_core.shards import by_shard, read_arrow, write_arrow
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Precision, Storage
 
@@ -64,7 +66,7 @@ def write_embeddings(
                 first=start,
                 progress=(lambda done, start=start: progress(start + done)) if progress else None,
             )
-        write_vectors(out / f"embeddings-{shard.index:05d}.arrow", stored(vectors, storage, start))
+        save_vectors(out / f"embeddings-{shard.index:05d}.arrow", stored(vectors, storage, start))
         del vectors  # else two shards are held while the next is encoded
 
 
@@ -135,3 +137,28 @@ class FreshVectors:
         with naming_documents(self.corpus.place):
             vectors = encode(self.encoder, tokens, dtype=self.dtype, first=first)
         return stored(vectors, self.storage, first).astype(np.float32, copy=False)
+
+
+def save_vectors(path: Path, vectors: Float[np.ndarray, "n dim"]) -> None:
+    """A vector a row (`schemas.embeddings`)."""
+    dim = vectors.shape[1]
+    kind: Any = pa.from_numpy_dtype(vectors.dtype)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), kind), dim)
+    write_arrow(path, pa.record_batch([column], schema=schemas.embeddings(dim, kind)))
+
+
+def mapped_vectors(path: Path) -> Float[np.ndarray, "n dim"]:
+    """A view of what `write_vectors` wrote; its buffers keep the map alive."""
+    column: Any = read_arrow(path).column("embedding")
+    return column.flatten().to_numpy().reshape(-1, column.type.list_size)
+
+
+def delta_writer(path: Path, schema: Any) -> pq.ParquetWriter:
+    """Columns of slowly changing integers: differences in few bits, no general compression."""
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="none",
+        use_dictionary=False,
+        column_encoding=dict.fromkeys(schema.names, "DELTA_BINARY_PACKED"),
+    )

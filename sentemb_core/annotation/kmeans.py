@@ -1,41 +1,96 @@
-"""Clusters of a corpus on disk by one k-means over all of its sentences."""
+"""The paper's other clustering: one k-means over the sentences of all documents (mutual, 4.4)."""
 
-from pathlib import Path
+import importlib
+import logging
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float32, Int32, Int64
 
-from sentemb_core.annotation.clusters import write_labels
-from sentemb_core.annotation.corpus import Corpus
-from sentemb_core.annotation.embeddings import Vectors
-from sentemb_core.idc.kmeans import (
-    centroids,
-    clusters_by_centroid,
-    nearest_centroid,
-    training_sample,
-)
+from sentemb_core.annotation.faiss_wheels import check_faiss
+from sentemb_core.annotation.pruning import by_first_appearance
+from sentemb_core.annotation.similarity import require_finite
+from sentemb_core.errors import BadDataError
 from sentemb_core.types import Similarity
 
+MAX_TRAINING_SENTENCES = 262_144
+"""Centroids of a larger corpus are found on a seeded sample of this size: 400 MB at 384 dimensions.
+faiss alone would take 256 points a centroid and not say so."""
 
-def write_kmeans_clusters(
-    corpus: Corpus,
-    vectors: Vectors,
-    n_clusters: int,
-    similarity: Similarity,
-    seed: int,
-    out: Path,
-) -> None:
-    """Cluster by one k-means over all sentences (`kmeans`): centroids first, then every shard.
+ITERATIONS = 20
+"""As in the examples of faiss; the paper names no number."""
 
-    Raises BadDataError if there are fewer sentences than clusters.
+SCORES = 1 << 22
+"""Similarities to centroids held at once: 16 MB, however many clusters there are."""
+
+log = logging.getLogger(__name__)
+
+
+def one_faiss() -> Any:
+    """The faiss module.
+
+    Raises UsageError if faiss-cpu and faiss-gpu are both installed, or neither.
     """
-    sample = training_sample(len(corpus), seed)
-    bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
-    parts = np.split(sample, bounds[1:])
-    drawn = [
-        vectors.shard(shard.index)[part - shard.sentences.start]
-        for shard, part in zip(corpus.shards, parts, strict=True)
-    ]
-    middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
-    for shard in corpus.shards:
-        nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
-        write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)
+    check_faiss(needed=True)
+    return importlib.import_module("faiss")
+
+
+def training_sample(sentences: int, seed: int) -> Int64[np.ndarray, " sample"]:
+    """Sentences the centroids are found on, ascending: all, or MAX_TRAINING_SENTENCES of them."""
+    if sentences <= MAX_TRAINING_SENTENCES:
+        return np.arange(sentences)
+    drawn = np.random.default_rng(seed).choice(sentences, MAX_TRAINING_SENTENCES, replace=False)
+    return np.sort(drawn)
+
+
+def centroids(
+    vectors: Float32[np.ndarray, "sample dim"], n_clusters: int, similarity: Similarity, seed: int
+) -> Float32[np.ndarray, "clusters dim"]:
+    """Centroids of k-means on every given vector: spherical for cosine, Euclidean for dot.
+
+    Raises BadDataError for fewer vectors than clusters, BadEmbeddingError if one is not finite.
+    """
+    if len(vectors) < n_clusters:
+        raise BadDataError(
+            f"k-means needs a sentence for each of its {n_clusters} clusters, found "
+            f"{len(vectors)}: lower n_clusters, or set clustering = 'partition'."
+        )
+    require_finite(np.einsum("nd,nd->n", vectors, vectors), np.arange(len(vectors)))
+    log.info("k-means: %d clusters from %d sentences, seed %d", n_clusters, len(vectors), seed)
+    kmeans = one_faiss().Kmeans(
+        vectors.shape[1],
+        n_clusters,
+        niter=ITERATIONS,
+        seed=seed,
+        spherical=similarity == "cosine",
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(vectors),
+    )
+    kmeans.train(np.ascontiguousarray(vectors))
+    return kmeans.centroids
+
+
+def nearest_centroid(
+    vectors: Float32[np.ndarray, "sentences dim"],
+    centroids: Float32[np.ndarray, "clusters dim"],
+    similarity: Similarity,
+) -> Int64[np.ndarray, " sentences"]:
+    """The centroid of every vector, by inner product (cosine) or distance (dot)."""
+    # |x - c|^2 / -2 without its |x|^2
+    bias = np.einsum("cd,cd->c", centroids, centroids) / 2 if similarity == "dot" else 0.0
+    nearest = np.empty(len(vectors), np.int64)
+    rows = max(1, SCORES // len(centroids))
+    for first in range(0, len(vectors), rows):
+        here = slice(first, first + rows)
+        nearest[here] = (vectors[here] @ centroids.T - bias).argmax(1)
+    return nearest
+
+
+def clusters_by_centroid(
+    centroid: Int64[np.ndarray, " sentences"], offsets: Int64[np.ndarray, " bounds"]
+) -> Int32[np.ndarray, " sentences"]:
+    """Cluster labels within documents: the sentences of one document that share a centroid."""
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    span = int(centroid.max(initial=0)) + 1
+    groups = np.unique(document * span + centroid, return_inverse=True)[1]
+    return by_first_appearance(groups, offsets)

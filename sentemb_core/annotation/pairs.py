@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,18 +16,19 @@ from jaxtyping import Int64
 from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.corpus import Corpus
-from sentemb_core.annotation.files import delta_writer
+from sentemb_core.annotation.embeddings import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.errors import EmptyPairsError
-from sentemb_core.formats import counted
-from sentemb_core.idc.pairs import Chunk, cluster_pairs, edge_pairs
-from sentemb_core.idc.stats import (
+from sentemb_core.annotation.pair_arrays import Chunk, cluster_pairs, edge_pairs
+from sentemb_core.annotation.statistics import (
     KEPT_SHARE_WARNING,
     ClusterStatistics,
     cluster_statistics,
     lexical_overlap,
 )
+from sentemb_core.errors import EmptyPairsError
+from sentemb_core.formats import counted
 from sentemb_core.pairs.sources import LEAST_SHARE
+from sentemb_core.pairs.table import Annotation
 from sentemb_core.types import Json
 
 OVERLAP_SAMPLE = 1_000
@@ -221,3 +222,24 @@ def _write_pairs(chunks: Iterable[Chunk], path: Path) -> None:
     with delta_writer(path, schemas.PAIRS) as file:
         for i, j in chunks:
             file.write_table(pa.table([i, j], schema=schemas.PAIRS))
+
+
+@dataclass(frozen=True)
+class StoredAnnotation:
+    """Clusters and pairs on disk; memory holds those of the shards asked for."""
+
+    corpus: Corpus
+    clusters: Clusters
+    pairs: Pairs
+
+    def part(self, shards: Sequence[int]) -> Annotation:
+        """Of these shards, whose sentences count from 0 as in `TokenCorpus.part`."""
+        begin, i, j = 0, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for k in shards:
+            own, (first, second) = self.corpus.shards[k].sentences, self.pairs.shard(k)
+            i.append(first - own.start + begin)
+            j.append(second - own.start + begin)
+            begin += own.stop - own.start
+        labels = [self.clusters.shard(k) for k in shards]
+        assert sum(map(len, labels)) == begin, "shards of a corpus are those of every tokenizer"
+        return Annotation(np.concatenate(i), np.concatenate(j), np.concatenate(labels))

@@ -9,12 +9,11 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float64
 
+from sentemb_core.annotation.pruning import clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.results import TaskResult
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
 
 TITLES = (
     "LEGO Star Wars Millennium Falcon building set",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from sentemb_core.annotation import files
+from sentemb_core.annotation.embeddings import mapped_vectors, save_vectors
 from sentemb_core.config.suite import DocumentVector
 from sentemb_core.corpus.sentences import syntok_sentences
 from sentemb_core.encoder.batching import pooled_vectors
@@ -62,13 +62,13 @@ def collection_vectors(
 def write_vectors(vectors: CollectionVectors, folder: Path) -> None:
     """queries.arrow and documents.arrow."""
     for side, rows in vectors._asdict().items():
-        files.write_vectors(folder / f"{side}.arrow", rows)
+        save_vectors(folder / f"{side}.arrow", rows)
 
 
 def read_vectors(folder: Path) -> CollectionVectors:
     """What `write_vectors` wrote, mapped into memory."""
     sides = (folder / f"{side}.arrow" for side in CollectionVectors._fields)
-    return CollectionVectors(*map(files.mapped_vectors, sides))
+    return CollectionVectors(*map(mapped_vectors, sides))
 
 
 def _parts(title: str, text: str) -> list[str]:

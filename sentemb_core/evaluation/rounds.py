@@ -7,8 +7,10 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.annotation.clusters import Clusters, churn
 from sentemb_core.annotation.embeddings import Embeddings
+from sentemb_core.annotation.graph import estimated
 from sentemb_core.annotation.pairs import Pairs, read_report, turnover
-from sentemb_core.annotation.related import estimated
+from sentemb_core.annotation.relatedness import strangers
+from sentemb_core.annotation.statistics import jaccard
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.diagnostics import (
     BINS,
@@ -19,8 +21,6 @@ from sentemb_core.evaluation.diagnostics import (
     shape_of,
     similarity_histogram,
 )
-from sentemb_core.idc.relatedness import strangers
-from sentemb_core.idc.stats import jaccard
 from sentemb_core.types import Value
 
 SAMPLE = 2_000

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.in_memory import pruned_edges
+from sentemb_core.annotation.pruning import clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
@@ -17,7 +17,6 @@ from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.scores import read_ranks
-from sentemb_core.idc.components import clusters
 from sentemb_core.report.data import READABLE, DocumentClusters, Labelling, LostQuery
 from sentemb_core.report.folders import RunFolders
 

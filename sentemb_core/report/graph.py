@@ -14,12 +14,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from sentemb_core.annotation.in_memory import pruned_edges
+from sentemb_core.annotation.pruning import Edges, clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.console import plain
 from sentemb_core.formats import counted
-from sentemb_core.idc import components
-from sentemb_core.idc.pruning import Edges
 from sentemb_core.report.drawing import HUES, INK, MUTED, drawable, house_style
 
 Graph: TypeAlias = "nx.Graph[int]"
@@ -45,7 +43,7 @@ def annotated_document(
     offsets = np.array([0, len(vectors)])
     config = AnnotationConfig(top_k=top_k, mutual=mutual)
     edges = pruned_edges(vectors, offsets, config)
-    return kept_graph(edges, len(vectors)), components.clusters(edges, offsets).tolist()
+    return kept_graph(edges, len(vectors)), clusters(edges, offsets).tolist()
 
 
 def kept_graph(edges: Edges, sentences: int) -> Graph:

@@ -3,8 +3,8 @@
 A table is made of its legend (`chapters`), so no column can stand there unexplained.
 """
 
+from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.formats import percent
-from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 
 Legend = dict[str, str]
 """Title of a column -> what stands in it."""

@@ -7,7 +7,7 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from sentemb_core.annotation.stored import StoredAnnotation
+from sentemb_core.annotation.pairs import StoredAnnotation
 from sentemb_core.config.methods import InfoCSEIDCPairs
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus

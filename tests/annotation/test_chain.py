@@ -14,25 +14,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core import schemas
-from sentemb_core.annotation.clusters import Clusters, churn, write_clusters
+from sentemb_core.annotation import kmeans
+from sentemb_core.annotation.clusters import Clusters, churn, write_clusters, write_kmeans_clusters
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.annotation.graph import (
     Graph,
     PrunedGraph,
+    estimated,
     write_edges,
     write_graph,
     write_graph_fused,
+    write_related,
 )
-from sentemb_core.annotation.kmeans import write_kmeans_clusters
+from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
-from sentemb_core.annotation.related import estimated, write_related
+from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
+from sentemb_core.annotation.statistics import adjusted_rand
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
-from sentemb_core.idc import kmeans
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pairs import cluster_pairs
-from sentemb_core.idc.pruning import Edges, prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
-from sentemb_core.idc.stats import adjusted_rand
 from sentemb_core.pairs.documents import spans_in
 from tests import tiny
 

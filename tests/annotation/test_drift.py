@@ -10,15 +10,14 @@ from sentemb_core import schemas
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.drift import pair_drift
 from sentemb_core.annotation.graph import PrunedGraph
+from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.config.run import AnnotationConfig
 from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pruning import Edges, prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
 from sentemb_core.shards import write_arrow
 from tests import tiny
 

@@ -144,7 +144,7 @@ def near(x):
     from tasks.farther import deep
     return lambda: beyond(x, BOUND)
 def body(named):
-    from sentemb_core.idc import pruning
+    from sentemb_core.annotation import pruning
     return near(named)
 """
     assert helpers(code, "body") == {"tasks.far.LIMIT", "tasks.far.beyond", "tasks.farther.deep"}

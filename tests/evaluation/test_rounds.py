@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sentemb_core.annotation.clusters import Clusters, write_labels
-from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.files import write_vectors
+from sentemb_core.annotation.embeddings import Embeddings, save_vectors
 from sentemb_core.annotation.pairs import Pairs, write_pairs
 from sentemb_core.evaluation.rounds import diagnostics
 from tests.evaluation.conftest import Prepared
@@ -15,7 +14,7 @@ from tests.evaluation.conftest import Prepared
 
 def kept(folder: Path, vectors: np.ndarray) -> Embeddings:
     folder.mkdir()
-    write_vectors(folder / "embeddings-00000.arrow", vectors.astype(np.float32))
+    save_vectors(folder / "embeddings-00000.arrow", vectors.astype(np.float32))
     return Embeddings(folder)
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from flows.cli.settings import settings
 from flows.train_method import trained_once
+from sentemb_core.annotation import faiss_wheels
 from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.config.run import MethodRun
 from sentemb_core.errors import EmptyPairsError, NoNegativesError
-from sentemb_core.idc import faiss_wheels
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import Json

@@ -5,17 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sentemb_core.annotation.embeddings import Embeddings
-from sentemb_core.annotation.files import write_vectors
-from sentemb_core.annotation.in_memory import pruned_edges
+from sentemb_core.annotation.embeddings import Embeddings, save_vectors
+from sentemb_core.annotation.pruning import clusters, pruned_edges
 from sentemb_core.config.run import AnnotationConfig
-from sentemb_core.idc.components import clusters
 from sentemb_core.report.examples import first_and_best, partition_by
 from tests.networks import document_graph, graph_clusters, pruned
 
 
 def stored(folder: Path, vectors: np.ndarray) -> Embeddings:
-    write_vectors(folder / "embeddings-00000.arrow", vectors)
+    save_vectors(folder / "embeddings-00000.arrow", vectors)
     return Embeddings(folder)
 
 

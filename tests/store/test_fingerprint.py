@@ -97,7 +97,7 @@ def test_prose_layout_decorators_and_unrelated_code_keep_the_key(fingerprint, ol
         ("LIMIT = 3", "LIMIT = 4"),
         ("default=5", "default=6"),
         ("def body(x)", "def body(x=1)"),
-        ("from sentemb_core.schemas import EDGES", "from sentemb_core.idc import pruning"),
+        ("from sentemb_core.schemas import EDGES", "from sentemb_core.annotation import pruning"),
     ],
 )
 def test_code_that_the_stage_reaches_changes_the_key(fingerprint, old, new):
@@ -119,7 +119,7 @@ def test_a_neutral_package_is_neutral_with_all_below_it_and_nothing_beside():
 
 
 def test_a_module_named_by_hand_enters(fingerprint):
-    assert fingerprint(BASE) != fingerprint(BASE, modules=("sentemb_core.idc.pruning",))
+    assert fingerprint(BASE) != fingerprint(BASE, modules=("sentemb_core.annotation.pruning",))
 
 
 def test_a_body_that_closes_over_a_variable_is_refused():
@@ -168,8 +168,10 @@ def test_a_process_computes_a_fingerprint_once(monkeypatch):
 
 
 def test_what_a_package_runs_on_import_belongs_to_the_closure():
-    reached = closure(["sentemb_core.idc.pruning"], core_file)
-    assert {"sentemb_core", "sentemb_core.idc", "sentemb_core.idc.pruning"} <= set(reached)
+    reached = closure(["sentemb_core.annotation.pruning"], core_file)
+    assert {"sentemb_core", "sentemb_core.annotation", "sentemb_core.annotation.pruning"} <= set(
+        reached
+    )
 
 
 def test_a_neutral_module_enters_for_the_stage_that_names_it(fingerprint):

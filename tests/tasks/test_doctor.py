@@ -7,7 +7,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from sentemb_core.idc import faiss_wheels
+from sentemb_core.annotation import faiss_wheels
 from sentemb_core.store.locks import shared_lock
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording

@@ -69,7 +69,7 @@ def test_the_code_of_a_training_holds_neither_words_nor_k_means():
     nodes = definitions(parsed(Path(inspect.getfile(body))), body.__code__.co_firstlineno)
     reached = closure({name for node in nodes for name in imported(node)}, core_file)
     assert "sentemb_core.training.loop" in reached
-    assert not {"sentemb_core.retrieval.bm25", "sentemb_core.idc.kmeans"} & set(reached)
+    assert not {"sentemb_core.retrieval.bm25", "sentemb_core.annotation.kmeans"} & set(reached)
 
 
 def test_the_mean_loss_of_the_last_steps_is_told():

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.annotation.clusters import Clusters, write_labels
-from sentemb_core.annotation.pairs import Pairs, write_pairs
-from sentemb_core.annotation.stored import StoredAnnotation
+from sentemb_core.annotation.pairs import Pairs, StoredAnnotation, write_pairs
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.corpus import tokenise
 from sentemb_core.corpus.table import Document, DocumentWriter

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.formats import ABSENT, count, decimal, letters, percent
-from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.chapters.parts import (
     Drawings,
     explained,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
 
+from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
 from sentemb_core.formats import percent
-from sentemb_core.idc.stats import KEPT_SHARE_WARNING
 from sentemb_core.report.data import ClusterSizes, RoundRow, RunReport
 from sentemb_core.report.drawing import BLUE, GREEN, VERMILLION, Drawing, drawable
 from sentemb_core.report.figures.canvas import canvas, column, legend_above, name_places

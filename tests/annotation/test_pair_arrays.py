@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.idc.pairs import cluster_pairs, edge_pairs
-from sentemb_core.idc.pruning import Edges
+from sentemb_core.annotation.pair_arrays import cluster_pairs, edge_pairs
+from sentemb_core.annotation.pruning import Edges
 
 annotations = st.lists(
     st.lists(st.integers(0, 3), max_size=16), min_size=1, max_size=6

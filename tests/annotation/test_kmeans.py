@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from sentemb_core.errors import BadDataError, BadEmbeddingError, UsageError
-from sentemb_core.idc import faiss_wheels, kmeans
-from sentemb_core.idc.kmeans import (
+from sentemb_core.annotation import faiss_wheels, kmeans
+from sentemb_core.annotation.kmeans import (
     centroids,
     clusters_by_centroid,
     nearest_centroid,
     one_faiss,
     training_sample,
 )
+from sentemb_core.errors import BadDataError, BadEmbeddingError, UsageError
 
 
 def blobs() -> tuple[np.ndarray, np.ndarray]:

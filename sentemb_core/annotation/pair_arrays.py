@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
-from sentemb_core.idc.pruning import Edges
+from sentemb_core.annotation.pruning import Edges
 
 CHUNK = 1 << 20
 """Pairs produced at once: more would page-fault faster than they are made."""

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sentemb_core.annotation import similarity
+from sentemb_core.annotation.similarity import neighbours, top_neighbours
 from sentemb_core.errors import BadEmbeddingError
-from sentemb_core.idc import similarity
-from sentemb_core.idc.similarity import neighbours, top_neighbours
 
 
 def drawn(lengths: list[int], dim: int = 24, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 from scipy.optimize import isotonic_regression
 
-from sentemb_core.idc.pairs import Chunk
+from sentemb_core.annotation.pair_arrays import Chunk
 from sentemb_core.pairs.documents import Spans, spans_in
 
 BINS = 60

@@ -1,4 +1,4 @@
-"""Which faiss is installed, found without importing it: two wheels own one folder."""
+"""The installed faiss package. It is looked up without an import, which would load torch."""
 
 from importlib.metadata import PackageNotFoundError, version
 

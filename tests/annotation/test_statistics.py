@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from sentemb_core.idc.stats import (
+from sentemb_core.annotation.statistics import (
     ClusterStatistics,
     adjusted_rand,
     cluster_statistics,

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sentemb_core.annotation.pair_arrays import cluster_pairs
+from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import Neighbours, neighbours, top_neighbours
 from sentemb_core.evaluation.appendix_d import LAST, TITLES, case_result, clusters_in, labels_by
-from sentemb_core.idc.components import clusters
-from sentemb_core.idc.pairs import cluster_pairs
-from sentemb_core.idc.pruning import Edges, prune_to_top_k
-from sentemb_core.idc.similarity import Neighbours, neighbours, top_neighbours
 from tests import networks
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "idc.json").read_text("utf-8"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.idc.relatedness import (
+from sentemb_core.annotation.relatedness import (
     Relatedness,
     distant_pairs,
     related_pairs,

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.idc.components import by_first_appearance, clusters
-from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
+from sentemb_core.annotation.pruning import by_first_appearance, clusters, prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
 from tests import networks
 
 MARGIN = 1e-5

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from sentemb_core.annotation.pruning import prune_to_top_k
+from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.errors import UsageError
-from sentemb_core.idc.pruning import prune_to_top_k
-from sentemb_core.idc.similarity import neighbours
 from tests import networks
 
 VECTORS = np.random.default_rng(3).standard_normal((11, 6)).astype(np.float32)

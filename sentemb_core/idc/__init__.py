@@ -1,1 +1,0 @@
-"""Intra-document clustering: which sentences of one document mean the same (mutual, 3.2)."""
