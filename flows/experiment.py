@@ -16,12 +16,11 @@ from flows.subflow import sub_flow
 from sentemb_core.config.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import largest_overlaps, pools_told
+from tasks.claims import ArmResult, cells_of, claim_result
 from tasks.encode import word_vectors
 from tasks.execution import each_undecided
+from tasks.experiment_table import ExperimentTable
 from tasks.run_monitor import recorded
-from tasks.tables.claims import fate_of
-from tasks.tables.findings import ArmResult, cells_of
-from tasks.tables.findings_table import FindingsTable
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -40,7 +39,7 @@ class Errand(Value):
 
 
 @flow(name="reproduce", flow_run_name="{asked.experiment}")
-def experiment(asked: Reproduction) -> FindingsTable:
+def experiment(asked: Reproduction) -> ExperimentTable:
     """Every cell of an experiment, what the judges' texts share with what was read, the claims.
 
     A second run computes only what is missing.
@@ -58,10 +57,10 @@ def experiment(asked: Reproduction) -> FindingsTable:
             made += [one.model_copy(update=told) for one in found]
             log.info("%s, seed %d: %s", found[0].arm, found[0].seed, found[0].error or "done")
         read = overlaps_with(asked)
-        return FindingsTable(
+        return ExperimentTable(
             what=asked.what,
             budget=asked.budget,
-            findings=made,
+            results=made,
             settings=asked.model_dump(mode="json"),
             left_out=asked.left_out,
             overlaps=largest_overlaps([one.overlap for one in read if one.overlap]),
@@ -80,7 +79,7 @@ def walked(asked: Reproduction) -> None:
     for claim in asked.what.claims:
         if to_come.isdisjoint({claim.better, *claim.than}):
             with each_undecided():
-                fate_of(claim, asked.what, cells_of([one for one in made if one.result]))
+                claim_result(claim, asked.what, cells_of([one for one in made if one.result]))
 
 
 def all_findings(asked: Reproduction, base: ArtifactRef) -> Iterator[list[ArmResult]]:

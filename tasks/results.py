@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -23,6 +23,10 @@ DIGITS = {"seconds": 0, "CPU-s": 0, "steps": 0, "batch": 0, "loss": 5}
 
 CODE = re.compile(r"E\d{3}\b")
 """The code that begins an error message."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class ResultRow(Value):
@@ -82,6 +86,7 @@ class Pivot(Value):
 
     Attributes:
         corner: Title of the first column, if it is not the field's name.
+        headings: Columns that come first, in this order.
         scale: Multiplies values, spreads and intervals.
         digits: Metric -> decimals, where `DIGITS` does not fit.
         intervals: Which values show their 95 % interval.
@@ -90,6 +95,7 @@ class Pivot(Value):
     rows: tuple[str, ...] = ("system",)
     columns: tuple[str, ...] = ("task", "metric")
     corner: str | None = None
+    headings: tuple[str, ...] = ()
     scale: float = 1.0
     digits: dict[str, int] = Field(default_factory=dict[str, int])
     intervals: Literal["differences", "all", "none"] = "differences"
@@ -143,7 +149,9 @@ class ResultTable(Value):
         ]
 
     def _headings(self) -> list[str]:
-        return list(dict.fromkeys(heading(row, self.pivot) for row in self.rows))
+        found = dict.fromkeys(heading(row, self.pivot) for row in self.rows)
+        first = [name for name in self.pivot.headings if name in found]
+        return [*first, *(name for name in found if name not in first)]
 
 
 def heading(row: ResultRow, pivot: Pivot) -> str:
@@ -181,14 +189,22 @@ def cell(row: ResultRow, pivot: Pivot, *, bold: bool = False) -> str:
     return f"{text} {reason}" if code or len(reason) == 1 else text
 
 
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return key -> all values that came with it, in the order of the first."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 def over_seeds(rows: Iterable[ResultRow]) -> list[ResultRow]:
     """Merge rows that differ only in seed, value, key and note: mean, spread and all seeds."""
-    groups: dict[Any, list[ResultRow]] = {}
-    for row in rows:
+
+    def place(row: ResultRow) -> tuple[Any, ...]:
         factors = tuple(sorted(row.factors.items()))
-        place = (row.system, row.task, row.split, row.direction, row.metric, row.baseline)
-        groups.setdefault((*place, factors), []).append(row)
-    return [_merged(group) for group in groups.values()]
+        return row.system, row.task, row.split, row.direction, row.metric, row.baseline, factors
+
+    return [_merged(group) for group in grouped((place(row), row) for row in rows).values()]
 
 
 def _merged(rows: Sequence[ResultRow]) -> ResultRow:

@@ -120,7 +120,8 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from flows.experiment import experiment
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
-    from tasks.tables.findings_page import write_findings
+    from tasks.experiment_table import write_experiment
+    from tasks.results import terminal
     from tasks.tables.markdown import write_between_marks
 
     with filling(markdown, asked.marks), running():
@@ -129,12 +130,14 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
         write_between_marks(markdown, asked.marks, told.markdown())
     folder = Store.default().root / "reports" / asked.name
     with replacing_in(folder) as draft:
-        write_findings(told, draft)
+        write_experiment(told, draft)
     if as_json:
         emit(told.json())
     else:
-        show(told.table(), *told.verdicts(), *told.notes(), f"Table and figure: {folder}")
-    return refusals([*(one.error for one in told.findings), *told.unmeasured.values()])
+        claims = [terminal(told.claims_table())] if told.claims else []
+        page = f"Table and figure: {folder}"
+        show(terminal(told.table()), *claims, *told.notes(), page)
+    return refusals([*(one.error for one in told.results), *told.unmeasured.values()])
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from flows.contamination import overlap_with, pools_of_titles
 from flows.experiments.index import Reproduction, folder_of, task_of
@@ -13,8 +14,15 @@ from sentemb_core.config.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Col
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import placed, score_case
 from tasks.corpus import tokenise_sentences
-from tasks.tables.findings import Read
 from tasks.validate import bm25_scores, random_scores, rescored_scores, validate_encoder
+
+
+class CorpusOverlap(NamedTuple):
+    """Overlap of evaluation texts with one training corpus, or the error that prevented it."""
+
+    corpus: str
+    overlap: ArtifactRef | None
+    error: str
 
 
 def column_result(
@@ -42,7 +50,7 @@ def column_result(
     return validate_encoder(system, sentences, texts.benchmark)
 
 
-def overlaps_with(asked: Reproduction) -> list[Read]:
+def overlaps_with(asked: Reproduction) -> list[CorpusOverlap]:
     """What of the judges' texts stands in each corpus that training read.
 
     Pools of titles are told by `pools_of`. Of BEIR's folders the queries alone are looked for:
@@ -58,7 +66,8 @@ def overlaps_with(asked: Reproduction) -> list[Read]:
     read = asked.corpora_read if places else []
     found = {one: attempted(f"overlap with {one}", partial(measured, one)) for one in read}
     return [
-        Read(corpus=one, overlap=overlap, error=error) for one, (overlap, error) in found.items()
+        CorpusOverlap(corpus=one, overlap=overlap, error=error)
+        for one, (overlap, error) in found.items()
     ]
 
 

@@ -132,6 +132,9 @@ class Arm(Config):
     )
     x: float | None = None
     curve: str = ""
+    baseline: str = Field(
+        default="", description="Arm whose score is subtracted in the columns that compare."
+    )
 
 
 class Column(Config):
@@ -146,6 +149,9 @@ class Column(Config):
     corpus: Corpus = "plain_sentences"
     x: float | None = Field(default=None, description="On the axis of a curve that an arm draws.")
     averaged: bool = Field(default=True, description="Part of the average of several judges.")
+    compared: bool = Field(
+        default=False, description="Shows each arm's difference to its baseline, too."
+    )
     optional: bool = Field(
         default=False, description="Left out where the data folder lacks its judge's files."
     )
@@ -285,6 +291,8 @@ class Experiment(Config):
     def _claims_name_arms_and_columns(self) -> "Experiment":
         arms = {one.label for one in (*self.arms, *self.paper_arms)}
         columns = {one.label for one in self.columns}
+        if missing := {one.baseline for one in self.arms if one.baseline} - arms:
+            raise ValueError(f"{self.id} has no arm {sorted(missing)}, the baseline of another")
         for claim in self.claims:
             unknown = ({claim.better, *claim.than} - arms) | (set(claim.columns) - columns)
             if unknown:

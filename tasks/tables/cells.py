@@ -11,10 +11,9 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.artifact_files import artifact_path
 from tasks.benchmark import largest_overlaps, pools_told, result_of
-from tasks.tables.bm25_note import OF_PAIRS, ONE_FIELD, bm25_note
-from tasks.tables.grouped import grouped
+from tasks.results import grouped
+from tasks.table_notes import OF_PAIRS, ONE_FIELD, bm25_note, contamination_notes, pool_notes
 from tasks.tables.markdown import across, markdown_table
-from tasks.tables.seen import overlap_notes, pool_notes
 from tasks.validate import language_of, scores_of
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class CellsTable(Value):
 
     def seen(self) -> list[str]:
         """Notes for beneath the table."""
-        overlaps = overlap_notes(largest_overlaps(self.overlaps))
+        overlaps = contamination_notes(largest_overlaps(self.overlaps))
         return [*overlaps, *pool_notes(pools_told(self.pools))]
 
 

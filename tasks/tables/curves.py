@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sentemb_core.formats import counted
 from sentemb_core.types import Json
+from tasks.results import grouped
 from tasks.tables.cells import MethodCell, leads, numbers_of
-from tasks.tables.grouped import grouped
 from tasks.validate import scores_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from sentemb_core.config.suite import GROUPS, Group
 from sentemb_core.types import ArtifactRef, Value
 from tasks.artifact_files import read_json
 from tasks.benchmark import Placed, comparison_of, diagnosis_of, result_of
-from tasks.tables.grouped import grouped
+from tasks.results import grouped
 
 if TYPE_CHECKING:
     from sentemb_core.evaluation.comparison import Comparison

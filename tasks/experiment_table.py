@@ -1,0 +1,439 @@
+"""A paper's experiment as rows of results beside the paper's numbers: terminal, Markdown, page."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import mean
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from sentemb_core.config.experiments import (
+    CASE,
+    OF_TRAINING,
+    TITLE,
+    Arm,
+    Budget,
+    Column,
+    Experiment,
+    SelfTrain,
+    Train,
+)
+from sentemb_core.types import Json
+from tasks.checks import starts_static
+from tasks.claims import (
+    CLAIMS,
+    ArmResult,
+    Cells,
+    ClaimResult,
+    cells_of,
+    claim_results,
+    has_units,
+    paired,
+    pairwise_result,
+    task_result,
+    value_of,
+)
+from tasks.paper_numbers import AVERAGE, PaperNumbers
+from tasks.results import (
+    Pivot,
+    ResultRow,
+    ResultTable,
+    grouped,
+    json_rows,
+    markdown,
+    over_seeds,
+    panel,
+)
+from tasks.table_notes import ONE_FIELD, bm25_note, contamination_notes, pool_notes
+
+if TYPE_CHECKING:
+    from sentemb_core.corpus.validation_pool import PoolReport
+    from sentemb_core.evaluation.overlap import Overlap
+    from sentemb_core.evaluation.paper_tables import PaperTable
+    from sentemb_core.report.experiment import Mark
+    from sentemb_core.report.panels import Panel
+
+READ_CURVES = (
+    "A line is the mean over the seeds, its band their standard deviation. Dashed lines have no "
+    "place on the axis. The paper's numbers have a panel of their own."
+)
+READ_MARKS = (
+    "A dot is one seed, a bar the mean over the seeds; grey marks do not depend on the seed. Every "
+    "panel has its own scale."
+)
+
+LONGEST_NAME = 40
+"""Characters of an encoder's name in a title; a longer name is cut at its start."""
+
+
+class ExperimentTable:
+    """The results of an experiment's arms, its claims, and what a reader must know about them.
+
+    Args:
+        what: The experiment.
+        budget: Budget of each training.
+        results: Results of the flow, one for each arm, column and seed.
+        settings: The settings that were asked for.
+        left_out: Columns without their files -> these files.
+        overlaps: Set of evaluation texts -> its overlap with the training corpora.
+        pools: Column -> its pool of titles.
+        unmeasured: Training corpus -> the error that prevented measuring the overlap.
+    """
+
+    def __init__(
+        self,
+        what: Experiment,
+        budget: Budget,
+        results: Sequence[ArmResult],
+        settings: Json,
+        left_out: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        overlaps: "Mapping[str, Overlap]" = MappingProxyType({}),
+        pools: "Mapping[str, PoolReport]" = MappingProxyType({}),
+        unmeasured: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.what = what
+        self.budget = budget
+        self.results = results
+        self.settings = settings
+        self.left_out = left_out
+        self.overlaps = overlaps
+        self.pools = pools
+        self.unmeasured = unmeasured
+        self.cells: Cells = cells_of(results)
+        self.paper = PaperNumbers(what, whole=not left_out)
+        self.claims: list[ClaimResult] = claim_results(what, self.cells)
+        self.differences = [
+            row
+            for arm in what.arms
+            for column in what.columns
+            if arm.baseline and column.compared
+            for row in self._difference(arm, column)
+        ]
+
+    def rows(self) -> list[ResultRow]:
+        """Return one row for each arm, column and seed, then averages, differences and claims."""
+        places = [(arm, column) for arm in self.what.arms for column in self.what.columns]
+        return [
+            *(row for place in places for row in self._scores(*place)),
+            *(row for arm in self.what.arms for row in self._averages(arm)),
+            *self.differences,
+            *(claim.row(self.what.id) for claim in self.claims),
+        ]
+
+    def _row(self, arm: Arm, heading: str, metric: str, **fields: object) -> ResultRow:
+        factors = {
+            "column": heading,
+            "curve": arm.curve,
+            "x": "" if arm.x is None else f"{arm.x:g}",
+        }
+        factors = {name: value for name, value in factors.items() if value}
+        row = {"system": arm.label, "metric": metric, "factors": factors}
+        return ResultRow.model_validate(row | fields)
+
+    def _scores(self, arm: Arm, column: Column) -> list[ResultRow]:
+        """One row a seed."""
+        of_training = column.judge in OF_TRAINING
+        own = [one for one in self.results if (one.arm, one.column) == (arm.label, column.label)]
+        return [
+            self._row(
+                arm,
+                column.heading,
+                self._metric(column),
+                task="" if of_training else self._task(column),
+                value=None if one.error else value_of(one, column),
+                seeds=(one.seed,),
+                seconds=one.seconds or None,
+                key=one.result.digest if one.result else "",
+                paper=self.paper.of_cell(arm, column),
+                note=one.error.splitlines()[0] if one.error else "",
+            )
+            for one in sorted(own, key=lambda one: one.seed)
+        ]
+
+    def _task(self, column: Column) -> str:
+        return column.corpus if column.judge == TITLE else column.judge
+
+    def _metric(self, column: Column) -> str:
+        """Return the column's measure, or the main one of its judge as its results name it."""
+        if column.measure or column.judge in OF_TRAINING:
+            return column.measure or column.judge
+        named = (one for (_, label), one in self.cells.items() if label == column.label)
+        return next((task_result(one[0], column).main for one in named), "score")
+
+    def _averages(self, arm: Arm) -> list[ResultRow]:
+        paper = self.paper.of_average(arm)
+        return [
+            self._row(arm, AVERAGE, AVERAGE, value=value, seeds=(seed,), paper=paper)
+            for seed, value in self.means(arm).items()
+        ]
+
+    def _difference(self, arm: Arm, column: Column) -> list[ResultRow]:
+        """The arm minus its baseline, by paired bootstrap over units and over seeds."""
+        pairs = paired(arm.label, arm.baseline, [column], self.cells)
+        if not pairs or not has_units(next(iter(pairs.values()))[0][1], column):
+            return []
+        one = pairwise_result(arm.baseline, pairs, 0.0, of=1)
+        return [
+            self._row(
+                arm,
+                column.heading,
+                self._metric(column),
+                task=self._task(column),
+                baseline=arm.baseline,
+                value=one.difference,
+                low=one.low,
+                high=one.high,
+                units=one.units,
+                seeds=tuple(pairs),
+            )
+        ]
+
+    def means(self, arm: Arm) -> dict[int, float]:
+        """Return seed -> mean over the averaged columns, for seeds that have all of them."""
+        if not self.what.averaged:
+            return {}
+        values = [self.by_seed(arm, column) for column in self.what.averaged]
+        whole = sorted(set(values[0]).intersection(*values))
+        return {seed: mean(value[seed] for value in values) for seed in whole}
+
+    def by_seed(self, arm: Arm, column: Column) -> dict[int, float]:
+        """Return seed -> value."""
+        found = self.cells.get((arm.label, column.label), [])
+        return {one.seed: value_of(one, column) for one in found}
+
+    def table(self) -> ResultTable:
+        """Return arms as lines, judges as columns: mean, spread, the paper's number in brackets."""
+        lines = [row for row in self.rows() if "column" in row.factors]
+        order = {arm.label: place for place, arm in enumerate(self.what.arms)}
+        rows = sorted(over_seeds(lines), key=lambda row: order[row.system])
+        placed = any(arm.x is not None for arm in self.what.arms)
+        pivot = Pivot(
+            columns=("column",),
+            corner=(placed and self.what.axis) or "",
+            headings=(*(column.heading for column in self.what.columns), AVERAGE),
+        )
+        return ResultTable(
+            id=self.what.id,
+            title=self.title,
+            rows=tuple(rows),
+            pivot=pivot,
+            question="Mean ± standard deviation over the seeds [the paper's number]",
+            command=self.command,
+            notes=tuple(self.notes()),
+        )
+
+    def claims_table(self) -> ResultTable:
+        """Return the verdict on each claim and the difference that it depends on."""
+        rows = tuple(claim.row(self.what.id) for claim in self.claims)
+        return ResultTable(id=f"{self.what.id} claims", title="Claims", rows=rows, pivot=CLAIMS)
+
+    @property
+    def title(self) -> str:
+        """The experiment's title, and the end of the encoder's name if one was asked for."""
+        encoder = str(self.settings.get("encoder") or "")
+        if len(encoder) > LONGEST_NAME:
+            encoder = f"…{encoder[1 - LONGEST_NAME :]}"
+        return f"{self.what.title}, from {encoder}" if encoder else self.what.title
+
+    @property
+    def command(self) -> str:
+        """The command that makes the table again."""
+        given = {k: v for k, v in self.settings.items() if k not in ("experiment", "data") and v}
+        words = ["python", "-m", "flows", "reproduce", self.what.id]
+        for name, value in given.items():
+            if (name, value) != ("preset", "small"):
+                values = value if isinstance(value, list) else [value]
+                words += [f"--{name.replace('_', '-')}", *map(str, values)]
+        return shlex.join(words)
+
+    def notes(self) -> list[str]:
+        """Return the budget, the paper's source, differences to it, contamination, and errors."""
+        notes = [self._cost()]
+        if paper := self.paper.table:
+            notes.append(f"In brackets: {paper.source} ({paper.measure}). {paper.note}".strip())
+        systems = ("BM25" if arm.alpha is not None else arm.system for arm in self.what.arms)
+        notes += [*self._averaged(), *bm25_note(systems, [ONE_FIELD])]
+        notes += [f"Differences from the paper: {self.differs}"] if self.differs else []
+        notes += [*self._less(), *self._absent()]
+        notes += contamination_notes(self.overlaps, self.unmeasured)
+        return [*notes, *pool_notes(self.pools), *self._clusters(), *self._errors()]
+
+    @property
+    def differs(self) -> str:
+        """What sets the run apart from the paper's: under this budget, and under any."""
+        return " ".join(filter(None, (self.budget.differs, self.what.differs)))
+
+    def _cost(self) -> str:
+        """The budget of each training, the paper's budget, and the seeds."""
+        budget, paper = self.budget, self.what.paper
+        parts = [f"Each training: {training_budget(self.what, budget)}"]
+        if (budget.steps, budget.batch_size) != (paper.steps, paper.batch_size):
+            parts[0] += f" (the paper: {paper.steps:,} of {paper.batch_size:,})"
+        if budget.dtype == "float32" and not starts_static(budget.base.encoder.name):
+            parts.append("float32")
+        if sample := self.settings.get("max_documents"):
+            parts.append(f"a sample of {sample:,} documents of each corpus")
+        if any(one.judge == TITLE for one in self.what.scored):
+            parts.append(f"{budget.candidates:,} candidates")
+        word = "seed" if len(budget.seeds) == 1 else "seeds"
+        return f"{'; '.join(parts)}; {word} {', '.join(map(str, budget.seeds))}."
+
+    def _averaged(self) -> list[str]:
+        """The averaged columns, if the average leaves out a score or has several depths."""
+        of = self.what.averaged
+        if len({one.measure for one in of}) < 2 and len(of) in (0, len(self.what.scored)):
+            return []
+        return [f"The average is over {', '.join(one.heading for one in of)}."]
+
+    def _less(self) -> list[str]:
+        had = grouped((one.arm, less) for one in self.results for less in one.less)
+        arms = "; ".join(f"{arm} ({', '.join(dict.fromkeys(less))})" for arm, less in had.items())
+        return [f"The corpus has less than these arms asked for: {arms}."] if arms else []
+
+    def _absent(self) -> list[str]:
+        wanted = [f"{label} ({', '.join(files)})" for label, files in self.left_out.items()]
+        return [f"Left out, because files are missing: {', '.join(wanted)}."] if wanted else []
+
+    def _clusters(self) -> list[str]:
+        """The clusters of the eight titles, if a column judges them."""
+        from sentemb_core.evaluation.appendix_d import clusters_in
+
+        def clusters(one: ArmResult, column: Column) -> str:
+            found = clusters_in(task_result(one, column))
+            return " | ".join(" ".join(map(str, cluster)) for cluster in found)
+
+        seeds = grouped(
+            ((arm.label, clusters(one, column)), str(one.seed))
+            for arm in self.what.arms
+            for column in self.what.columns
+            if column.judge == CASE
+            for one in self.cells.get((arm.label, column.label), [])
+        )
+        return [f"{arm}: {found} ({', '.join(of)})." for (arm, found), of in seeds.items()]
+
+    def _errors(self) -> list[str]:
+        """Every error once, after the cells that it concerns."""
+        where = grouped(
+            (one.error.splitlines()[0], f"{one.arm} in {one.column}, seed {one.seed}")
+            for one in self.results
+            if one.error
+        )
+        return [f"{'; '.join(cells)}: {error}" for error, cells in where.items()]
+
+    def markdown(self) -> str:
+        """Return the table, its claims, its notes and its command for a document."""
+        claims = markdown(self.claims_table()) if self.claims else ""
+        parts = [
+            markdown(self.table()),
+            claims,
+            " ".join(self.notes()),
+            f"```\n{self.command}\n```",
+        ]
+        return "\n\n".join(filter(None, parts))
+
+    def json(self) -> Json:
+        """Return every row, the notes, and all numbers that the paper prints."""
+        return {
+            "experiment": self.what.id,
+            "title": self.title,
+            "settings": self.settings,
+            "rows": json_rows(self.rows()),
+            "notes": self.notes(),
+            "paper": [asdict(table) for table in self.paper.tables],
+            "overlap": {name: one.model_dump() for name, one in self.overlaps.items()},
+            "pools": {name: one.model_dump() for name, one in self.pools.items()},
+            "overlap_errors": dict(self.unmeasured),
+        }
+
+
+def training_budget(what: Experiment, budget: Budget) -> str:
+    """Return steps and batch of the trainings, with the range where arms differ."""
+    steps = [one for arm in what.arms for one in arm.steps if isinstance(one, Train | SelfTrain)]
+    lengths = [max(1, round(budget.steps * one.times)) for one in steps]
+    batches = [getattr(one, "batch_size", None) or budget.batch_size for one in steps]
+    batch = budget.batch or span(batches or [budget.batch_size])
+    return f"{span(lengths or [budget.steps])} steps of {batch}"
+
+
+def span(numbers: Sequence[int]) -> str:
+    """Return the number, or the smallest and the largest."""
+    return " to ".join(f"{number:,}" for number in sorted({min(numbers), max(numbers)}))
+
+
+def write_experiment(experiment: ExperimentTable, folder: Path) -> Path:
+    """Write table.json, page.html, and table.png if there is a number."""
+    from sentemb_core.report.drawing import Drawing
+    from sentemb_core.report.experiment import experiment_figure
+    from sentemb_core.report.panels import Panel, write_panels
+    from sentemb_core.report.svg import png
+
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(experiment.json(), indent=1, ensure_ascii=False) + "\n"
+    (folder / "table.json").write_text(text, encoding="utf-8")
+    title = f"{experiment.what.id}: {experiment.title}"
+    drawing = None
+    if shown := marks(experiment):
+        figure = experiment_figure(shown, title, experiment.what.axis)
+        drawing = Drawing("table", f"{experiment.title}, as in the table below", figure)
+        (folder / "table.png").write_bytes(png(figure))
+    table = experiment.table()
+    scores = panel(table, drawing, READ_CURVES if experiment.what.axis else READ_MARKS)
+    claims = panel(experiment.claims_table())
+    panels = [
+        replace(claims, numeric=False) if experiment.claims else Panel("Claims", ["None."]),
+        replace(scores, title="Table", notes=(), command=""),
+        *map(paper_panel, experiment.paper.tables),
+        Panel("How it was made", table.notes, command=table.command),
+    ]
+    write_panels(title, "An experiment of sentemb", panels, folder)
+    return folder
+
+
+def paper_panel(table: "PaperTable") -> "Panel":
+    """Return all numbers that the paper prints."""
+    from sentemb_core.report.panels import Panel
+
+    columns = list(dict.fromkeys(name for row in table.rows.values() for name in row))
+    rows = [
+        [label, *(f"{row[name]:g}" if name in row else "" for name in columns)]
+        for label, row in table.rows.items()
+    ]
+    notes = [table.note] if table.note else []
+    caption = f"As printed: {table.measure}"
+    return Panel(table.source, notes, head=["", *columns], rows=rows, caption=caption)
+
+
+def marks(experiment: ExperimentTable) -> "list[Mark]":
+    """Return what the figure shows: one mark for each cell with a number."""
+    return [
+        mark(experiment, arm, column, list(values.values()))
+        for arm in experiment.what.arms
+        for column in experiment.what.columns
+        if (values := experiment.by_seed(arm, column))
+    ]
+
+
+def mark(experiment: ExperimentTable, arm: Arm, column: Column, values: list[float]) -> "Mark":
+    """Return a cell as a point; columns that lie on the axis are points of their arm's curve."""
+    from sentemb_core.report.experiment import Mark
+
+    if column.x is not None:
+        return Mark(
+            column=experiment.what.title,
+            arm=f"{arm.label}, {column.label}",
+            x=column.x,
+            curve=arm.label,
+            values=values,
+            paper=None,
+        )
+    return Mark(
+        column=column.heading,
+        arm=arm.label,
+        x=arm.x,
+        curve=arm.curve,
+        values=values,
+        paper=experiment.paper.in_place(arm, column),
+        printed=experiment.paper.heading(column),
+    )
