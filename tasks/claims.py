@@ -80,7 +80,7 @@ def value_of(result: ArmResult, column: Column) -> float:
 
 def final_loss_of(result: ArmResult) -> float:
     """Return the final loss of the arm's last training."""
-    from sentemb_core.training.log import final_loss
+    from sentemb_core.training.state import final_loss
 
     assert result.log is not None, "an arm without a training has no loss"
     return final_loss(artifact_path(result.log))

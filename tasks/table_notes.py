@@ -64,7 +64,8 @@ def shares(what: str, of: Mapping[str, float]) -> list[str]:
 def pool_notes(pools: "Mapping[str, PoolReport]") -> list[str]:
     """Return how many titles of each pool also occur as a sentence of another document."""
     counts = [
-        f"{name} {pool.in_other_documents:,} of {pool.n_candidates:,}" for name, pool in pools.items()
+        f"{name} {pool.in_other_documents:,} of {pool.n_candidates:,}"
+        for name, pool in pools.items()
     ]
     what = "Titles that also occur as a sentence of another document"
     return [f"{what}: {', '.join(counts)}."] if counts else []

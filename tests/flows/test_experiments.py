@@ -72,11 +72,10 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
+from tasks.claims import ArmResult, cells_of, value_of
 from tasks.execution import making_plan, without_prefect
+from tasks.experiment_table import ExperimentTable, training_budget, write_experiment
 from tasks.rows import Trained
-from tasks.tables.findings import ArmResult, cells_of, value_of
-from tasks.tables.findings_page import write_findings
-from tasks.tables.findings_table import FindingsTable
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -144,20 +143,20 @@ def asked(data: str, monkeypatch: pytest.MonkeyPatch) -> Reproduction:
     return Reproduction(experiment=WHOLE.id, data=data)
 
 
-def tabled(asked: Reproduction) -> FindingsTable:
+def tabled(asked: Reproduction) -> ExperimentTable:
     with without_prefect(Store.default()):
         return experiment.fn(asked)
 
 
 def made(asked: Reproduction) -> list[ArmResult]:
-    return list(tabled(asked).findings)
+    return list(tabled(asked).results)
 
 
 def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(
     asked: Reproduction, tmp_path, monkeypatch
 ):
     told = tabled(asked)
-    findings = list(told.findings)
+    findings = list(told.results)
     assert {one.error for one in findings} == {""}
     cells = cells_of(findings)
     columns = {column.label: column for column in WHOLE.columns}
@@ -176,9 +175,9 @@ def test_every_arm_has_its_numbers_and_a_second_run_runs_no_body(
             for arm in ("simcse", "infocse_aux", "first token", "self-trained")
         },
     }
-    assert {fate.fate for fate in told.fates} <= {"holds", "does not hold", "not decided"}
-    assert len(told.fates) == len(WHOLE.claims)
-    assert (write_findings(told, tmp_path / "out") / "table.png").stat().st_size > 5_000
+    assert {one.verdict for one in told.claims} <= {"holds", "does not hold", "not decided"}
+    assert len(told.claims) == len(WHOLE.claims)
+    assert (write_experiment(told, tmp_path / "out") / "table.png").stat().st_size > 5_000
 
     reworded = WHOLE.model_copy(
         update={"differs": "Nothing.", "small": TINY.with_difference("In other words.")}
@@ -223,7 +222,7 @@ def test_every_arm_can_start_from_a_given_encoder_whose_head_is_gone_on_with(
     alone = {"arms": WHOLE.arms[5:6], "columns": WHOLE.columns[1:2], "claims": ()}
     monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: WHOLE.model_copy(update=alone)})
     table = tabled(other)
-    assert {(one.arm, one.error) for one in table.findings} == {("infocse_aux", "")}
+    assert {(one.arm, one.error) for one in table.results} == {("infocse_aux", "")}
     assert table.differs.startswith(f"Every arm starts from {given} as it is")
 
 
@@ -272,14 +271,11 @@ def test_arms_that_had_less_than_they_asked_for_are_named_beneath(asked: Reprodu
         texts = learning.texts_of(asked, learning.base_of(asked), "blog_usgov")
         labels = row_steps.labels_of(texts, asked.pool.label_share, count=None).count
     assert 4 < labels < 40
-    (told,) = (
-        line for line in FindingsTable(what, asked.budget, found, {}).notes() if "Had less" in line
-    )
-    assert told == (
-        "Had less than was asked for, all that there is: "
-        f"++ ({labels} labels of blog_usgov); "
-        f"100k (40 documents of blog_usgov, {sentences} documents of plain_sentences)."
-    )
+    assert {(one.arm, less) for one in found for less in one.less} == {
+        ("++", f"{labels} labels of blog_usgov"),
+        ("100k", "40 documents of blog_usgov"),
+        ("100k", f"{sentences} documents of plain_sentences"),
+    }
 
 
 def test_an_arm_by_hicl_tells_the_share_of_texts_with_several_segments(
@@ -387,7 +383,7 @@ def test_a_corpus_that_cannot_be_read_for_its_overlap_is_told(
     monkeypatch.setattr(judging, "overlap_with", refused)
     told = tabled(asked)
     assert set(told.unmeasured) == {"blog_usgov", "plain_sentences"}
-    assert any("plain_sentences is not known: E101 no text" in note for note in told.notes())
+    assert any("E101 no text" in note for note in told.notes())
     assert set(told.json()["overlap_errors"]) == set(told.unmeasured)
 
 
@@ -665,7 +661,7 @@ def test_with_the_papers_preset_each_method_is_trained_its_own_way(
     assert (made.batch_size, made.learning_rate, made.schedule) == (batch, rate, schedule)
     assert (made.warmup, made.steps, made.seed) == (warmup, 31_250, 42)
     assert made.method == step.method
-    assert "each method's own batch" in FindingsTable(asked.what, asked.budget, [], {}).cost()
+    assert training_budget(asked.what, asked.budget).endswith(asked.budget.batch)
 
 
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
@@ -764,11 +760,11 @@ def test_an_arm_of_the_papers_preset_is_an_encoder_of_inner_products(
 @pytest.mark.parametrize("what", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
 def test_under_each_preset_the_table_says_what_differs(what: Experiment):
     small, paper = (
-        FindingsTable(what, budget, [], {}).notes()[-1] for budget in (what.small, what.paper)
+        ExperimentTable(what, budget, [], {}).differs for budget in (what.small, what.paper)
     )
-    for told, budget in ((small, what.small), (paper, what.paper)):
+    for differs, budget in ((small, what.small), (paper, what.paper)):
         assert budget.differs.endswith(".")
-        assert told == f"What differs: {budget.differs} {what.differs}".rstrip()
+        assert differs == f"{budget.differs} {what.differs}".rstrip()
     assert "2 layers" not in paper, "is of the small base encoder"
 
 

@@ -29,14 +29,13 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.evaluation.paper_tables import PaperTable
 from sentemb_core.store.objects import Store
 from sentemb_core.training.state import read_steps
+from tasks import paper_numbers
 from tasks.artifact_files import artifact_path
 from tasks.benchmark import largest_overlaps, pools_told
+from tasks.claims import ArmResult, cells_of, value_of
 from tasks.execution import without_prefect
-from tasks.tables import printed as printed_numbers
-from tasks.tables.findings import ArmResult, cells_of, value_of
-from tasks.tables.findings_page import marks
-from tasks.tables.findings_table import FindingsTable
-from tasks.tables.printed import AVERAGE, Printed
+from tasks.experiment_table import ExperimentTable, marks
+from tasks.paper_numbers import AVERAGE, PaperNumbers
 from tasks.validate import recall_at_5
 from tests.flows.corpora import write_data_folder
 from tests.flows.suites import write_beir
@@ -108,7 +107,7 @@ def asked(data: Path) -> Reproduction:
 @pytest.fixture(scope="module")
 def findings(asked: Reproduction) -> list[ArmResult]:
     with without_prefect(Store.default()):
-        return list(experiment.fn(asked).findings)
+        return list(experiment.fn(asked).results)
 
 
 def test_words_and_vectors_are_judged_together_in_pools_of_titles_alone(findings: list[ArmResult]):
@@ -155,8 +154,7 @@ def test_training_is_held_against_the_queries_of_beir_and_the_titles_of_pools(as
         pools = pools_told(pools_of(asked))
     assert {name: one.texts for name, one in overlaps.items()} == {"quora queries": 4}
     assert {name: one.n_candidates for name, one in pools.items()} == {"Web": 40}
-    told = FindingsTable(WHOLE, TINY, [], {}, overlaps=overlaps, pools=pools)
-    assert any("training may have read: Web 0 of 40." in note for note in told.notes())
+    told = ExperimentTable(WHOLE, TINY, [], {}, overlaps=overlaps, pools=pools)
     assert told.json()["pools"]["Web"]["in_other_documents"] == 0
 
 
@@ -172,57 +170,30 @@ def test_what_the_paper_judged_on_one_set_stands_beside_our_average(
     findings: list[ArmResult], monkeypatch: pytest.MonkeyPatch
 ):
     printed = PaperTable("s999.t2", "A paper", "R@k", {"BM25": {"eProduct": 73.1}})
-    monkeypatch.setattr(printed_numbers, "paper_table", {"s999.t2": printed}.get)
-    words, vectors, *_ = FindingsTable(WHOLE, TINY, findings, {}).lines()
+    monkeypatch.setattr(paper_numbers, "paper_table", {"s999.t2": printed}.get)
+    words, vectors, *_ = ExperimentTable(WHOLE, TINY, findings, {}).table().lines()
     assert words[-1].endswith(" [73.1]")
     assert all("[" not in cell for cell in (*words[:-1], *vectors))
 
 
 def test_columns_on_an_axis_are_the_points_of_their_arms_curves(findings: list[ArmResult]):
     column = WHOLE.columns[1].model_copy(update={"x": 100.0})
-    told = FindingsTable(
+    told = ExperimentTable(
         WHOLE.model_copy(update={"columns": (column,), "axis": "k"}), TINY, findings, {}
     )
     assert [(mark.curve, mark.x) for mark in marks(told)] == [("BM25", 100.0), ("simcse", 100.0)]
-    assert told.header == ["", "Quora R@100"], "rows are arms, which lie nowhere on it"
+    assert told.table().head() == ["", "Quora R@100"], "rows are arms, which lie nowhere on it"
 
 
 @pytest.mark.parametrize(
     "id", ["product_thesis.e2a", "product_thesis.e2b", "product_thesis.rescore"]
 )
-def test_a_number_of_another_measure_stands_in_the_notes_and_in_a_picture_of_its_own(id: str):
-    """There eProduct's capped recall would stand beside a correlation, or a plain recall."""
+def test_number_of_another_measure_is_not_beside_ours(id: str):
+    """There eProduct's capped recall would be compared with a correlation or a plain recall."""
     what = REAL[id]
-    told = FindingsTable(what, what.small, [], {})
-    assert all("[" not in cell for line in told.lines() for cell in line)
-    (note,) = [note for note in told.notes() if "On eProduct: " in note]
-    assert note.startswith("The paper: ")
-    headings = {told.printed.heading(column) for column in what.columns}
-    assert headings == {"eProduct R_cap@10"}
-
-
-def test_an_average_of_other_sets_than_ours_stands_in_the_notes_alone():
-    """The infocse's is of fourteen sets of BEIR, ours of those that are there and three more."""
-    what = REAL["infocse.t3"]
-    told = FindingsTable(what, what.small, [], {})
-    assert {told.printed.beside_average(arm) for arm in what.arms} == {None}
-    assert "On average: simcse 0.2197, " in " ".join(told.notes())
-    alike = REAL["infocse.t10"]
-    simcse = next(arm for arm in alike.arms if arm.label == "simcse")
-    printed = FindingsTable(alike, alike.small, [], {}).printed
-    assert printed.beside_average(simcse) == 85.81
-
-
-@pytest.mark.parametrize(
-    ("id", "rows"),
-    [
-        ("infocse.t11", "first row (R@1 74.23, R@5 94.85, R@10 95.88); second row (R@1 79.38, "),
-        ("product_thesis.e2a", "1M (eProduct 65.3)."),
-    ],
-)
-def test_rows_of_the_paper_that_are_no_arms_of_ours_stand_in_the_notes(id: str, rows: str):
-    told = FindingsTable(REAL[id], REAL[id].small, [], {})
-    assert f"Its other rows: {rows}" in " ".join(told.notes())
+    paper = PaperNumbers(what)
+    assert {paper.of_cell(arm, column) for arm in what.arms for column in what.columns} == {None}
+    assert {paper.heading(column) for column in what.columns} == {"eProduct R_cap@10"}
 
 
 @pytest.mark.parametrize(
@@ -237,11 +208,11 @@ def test_the_papers_recall_stands_beside_ours_and_not_beside_another_measure(
 ):
     """Of the twelve forums the thesis has the mean."""
     what = REAL[id]
-    told = FindingsTable(what, what.small, [], {})
+    paper = PaperNumbers(what)
     beside = {
         arm.label: {
-            **{one.label: told.printed.beside(arm, one) for one in what.columns},
-            AVERAGE: told.printed.beside_average(arm) if what.averaged else None,
+            **{one.label: paper.of_cell(arm, one) for one in what.columns},
+            AVERAGE: paper.of_average(arm) if what.averaged else None,
         }
         for arm in what.arms
     }
@@ -253,27 +224,6 @@ def test_the_papers_recall_stands_beside_ours_and_not_beside_another_measure(
         label: {column: value} for label, value in printed.items()
     }
     assert {one.measure for one in what.averaged} <= {"R@100"}
-    assert " On " not in " ".join(told.notes())
-
-
-def test_a_table_whose_rows_are_all_arms_has_no_other_rows():
-    assert Printed(REAL["infocse.t1"]).other_rows() == ""
-
-
-@pytest.mark.parametrize(
-    ("id", "cost"),
-    [
-        ("product_thesis.e2a", "156 to 1,562 steps of 64 a training;"),
-        (
-            "product_thesis.batch",
-            "38 to 600 steps of 32 to 512 a training (the paper: 4,686 of 64);",
-        ),
-        ("declutr.f2b", "300 steps of 16 a training (the paper: 31,116 of 16);"),
-        ("hicl.time", "30 steps of 16 a training (the paper: 15,625 of 64);"),
-    ],
-)
-def test_the_cost_is_what_the_arms_take(id: str, cost: str):
-    assert FindingsTable(REAL[id], REAL[id].small, [], {}).cost().startswith(cost)
 
 
 @pytest.mark.parametrize(
@@ -306,11 +256,11 @@ def test_the_papers_preset_takes_the_steps_of_its_slides(
 def test_numbers_of_one_measure_stand_in_their_cells():
     beside = {
         id: [
-            told.printed.beside(arm, column)
-            for told in [FindingsTable(REAL[id], REAL[id].small, [], {})]
+            paper.of_cell(arm, column)
+            for paper in [PaperNumbers(REAL[id])]
             for arm in REAL[id].arms
             for column in REAL[id].columns
-            if told.printed.of_row(arm, column) is not None
+            if paper.in_place(arm, column) is not None
         ]
         for id in (
             "mutual.t1",
