@@ -13,6 +13,7 @@ from tasks.results import (
     ResultTable,
     cell,
     csv_text,
+    grouped,
     json_rows,
     markdown,
     over_seeds,
@@ -127,3 +128,7 @@ def test_terminal_and_panel_hold_the_same_cells() -> None:
     shown, page = terminal(TABLE), panel(TABLE, reading="how")
     assert [column.header for column in shown.columns] == list(page.head) == TABLE.head()
     assert (shown.row_count, page.reading) == (len(page.rows), "how")
+
+
+def test_grouped_keeps_the_order_of_first_keys() -> None:
+    assert grouped([("b", 1), ("a", 2), ("b", 3)]) == {"b": [1, 3], "a": [2]}
