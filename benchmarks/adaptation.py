@@ -21,7 +21,7 @@ from jaxtyping import Float64
 from benchmarks.intervals import told_difference
 from benchmarks.main_job import CORPORA, RESULTS, outcome_of, recalls_of
 from sentemb_core.evaluation.bootstrap import paired_difference
-from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
 from tasks.publish import Outcome

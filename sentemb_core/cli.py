@@ -132,7 +132,7 @@ def evaluate(
     require_places("MODEL SOURCE", model, source)
     checked = checked_source(source, corpus)
     from sentemb_core.config.run import ValidationConfig
-    from sentemb_core.evaluation.folder import scores_of_folder
+    from sentemb_core.evaluation.folder_scores import scores_of_folder
 
     with opened_encoder(model) as encoder, documents_of(checked) as documents:
         found = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
@@ -204,7 +204,7 @@ def annotate(
 def canary(model: Model, index: Index, *, json: Json = False) -> int:
     """Whether an index is this encoder's: 64 of its sentences, encoded again (else exit 3)."""
     require_places("MODEL INDEX", model, str(index))
-    from sentemb_core.evaluation.sentence_index import check_index
+    from sentemb_core.evaluation.canary import check_index
 
     check_index(index)
     from sentemb_core.evaluation.canary import compare_encoder

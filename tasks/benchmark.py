@@ -24,9 +24,9 @@ from tasks.stage import stage
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import PoolReport
     from sentemb_core.evaluation.comparison import Comparison
+    from sentemb_core.evaluation.contamination import Overlap
     from sentemb_core.evaluation.label_free import Diagnosis
-    from sentemb_core.evaluation.overlap import Overlap
-    from sentemb_core.evaluation.results import TaskResult
+    from sentemb_core.evaluation.task_result import TaskResult
 
 log = logging.getLogger("sentemb_core.run")
 
@@ -128,8 +128,8 @@ def encode_collection(
 ) -> ArtifactRef:
     """The vectors of queries and documents; `form` says how a document becomes one."""
     from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_vectors import collection_vectors, write_vectors
-    from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
@@ -144,9 +144,9 @@ def score_retrieval(
     vectors: ArtifactRef, task: RetrievalTask, digests: tuple[str, ...], folder: str
 ) -> ArtifactRef:
     """How well queries find their documents by these vectors."""
+    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import retrieval_result
     from sentemb_core.evaluation.collection_vectors import read_vectors
-    from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
@@ -158,12 +158,12 @@ def score_fixed(
     system: Fixed, task: RetrievalTask, digests: tuple[str, ...], folder: str, seed: int
 ) -> ArtifactRef:
     """What words alone, chance (drawn by the seed), and the order of the ids find."""
+    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import (
         bm25_result,
         constant_result,
         random_result,
     )
-    from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
@@ -188,8 +188,8 @@ def score_transfer(
 ) -> ArtifactRef:
     """What a linear probe reads off an encoder's frozen vectors."""
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.suite_probes import read_probe
     from sentemb_core.evaluation.transfer import transfer_result
+    from sentemb_core.evaluation.transfer_files import read_probe
 
     examples = read_probe(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)
@@ -241,8 +241,7 @@ def measure_overlap(
     A task whose files cannot be read is left out: its scores say why.
     """
     from sentemb_core.corpus.table import read_documents
-    from sentemb_core.evaluation.overlap import overlaps
-    from sentemb_core.evaluation.suite_texts import task_texts
+    from sentemb_core.evaluation.contamination import overlaps, task_texts
 
     texts: dict[str, list[str]] = {}
     for task, folder in zip(tasks, folders, strict=True):
@@ -261,7 +260,7 @@ def measure_overlap(
 def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> ArtifactRef:
     """The paired difference of two encoders on one task, or on the average of several."""
     from sentemb_core.evaluation.comparison import average_comparison, comparison
-    from sentemb_core.evaluation.results import read_result
+    from sentemb_core.evaluation.task_result import read_result
 
     results = [
         (read_result(artifact_path(one)), read_result(artifact_path(other))) for one, other in pairs
@@ -273,7 +272,7 @@ def compare_results(task: str, pairs: list[tuple[ArtifactRef, ArtifactRef]]) -> 
 def kept_result(result: "TaskResult") -> ArtifactRef:
     """result.json, units.parquet, and interval.json: the bootstrap costs seconds."""
     from sentemb_core.evaluation.comparison import interval
-    from sentemb_core.evaluation.results import write_result
+    from sentemb_core.evaluation.task_result import write_result
 
     found = interval(result)
     with new_artifact("result") as draft:
@@ -285,7 +284,7 @@ def kept_result(result: "TaskResult") -> ArtifactRef:
 
 def result_of(artifact: ArtifactRef) -> "TaskResult":
     """What a score stage wrote."""
-    from sentemb_core.evaluation.results import read_result
+    from sentemb_core.evaluation.task_result import read_result
 
     return read_result(artifact_path(artifact))
 
@@ -299,7 +298,7 @@ def diagnosis_of(artifact: ArtifactRef) -> "Diagnosis":
 
 def overlaps_of(artifact: ArtifactRef) -> "dict[str, Overlap]":
     """What `measure_overlap` wrote."""
-    from sentemb_core.evaluation.overlap import Overlap
+    from sentemb_core.evaluation.contamination import Overlap
 
     told = read_json(artifact, "overlap")
     return {name: Overlap.model_validate(one) for name, one in told.items()}

@@ -23,7 +23,7 @@ from tasks.results import Pivot, ResultRow, grouped
 from tasks.stage import stage
 
 if TYPE_CHECKING:
-    from sentemb_core.evaluation.results import TaskResult
+    from sentemb_core.evaluation.task_result import TaskResult
 
 Verdict = Literal["holds", "does not hold", "not decided", "not run"]
 
@@ -88,7 +88,7 @@ def final_loss_of(result: ArmResult) -> float:
 
 def task_result(result: ArmResult, column: Column) -> "TaskResult":
     """Return a result of the suite, or of the test split of a validation pool."""
-    from sentemb_core.evaluation.titles import title_result
+    from sentemb_core.evaluation.validation_scores import title_result
 
     if column.judge == TITLE:
         return title_result(artifact_path(reference(result)), column.measure or "R@5")
@@ -345,8 +345,8 @@ def claim_interval(contests: ArtifactRef) -> ArtifactRef:
         contests: Artifact of `save_contests`.
     """
     from sentemb_core.evaluation.comparison import seeds_interval, units_in
-    from sentemb_core.evaluation.results import TaskResult, read_result
-    from sentemb_core.evaluation.titles import title_result
+    from sentemb_core.evaluation.task_result import TaskResult, read_result
+    from sentemb_core.evaluation.validation_scores import title_result
 
     def result(ref: ArtifactRef, contest: Contest) -> TaskResult:
         if contest.judge == TITLE:

@@ -50,7 +50,7 @@ from tasks.table_notes import ONE_FIELD, bm25_note, contamination_notes, pool_no
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import PoolReport
-    from sentemb_core.evaluation.overlap import Overlap
+    from sentemb_core.evaluation.contamination import Overlap
     from sentemb_core.evaluation.paper_tables import PaperTable
     from sentemb_core.report.experiment import Mark
     from sentemb_core.report.panels import Panel

@@ -58,9 +58,9 @@ def score_fusion(
     """BM25, the encoder, BM25 + alpha x cosine, and reciprocal rank fusion on the same queries."""
     from pathlib import Path
 
+    from sentemb_core.evaluation.collection_files import read_collection
     from sentemb_core.evaluation.collection_scores import fused_results
     from sentemb_core.evaluation.collection_vectors import read_vectors
-    from sentemb_core.evaluation.suite_collections import read_collection
 
     collection = read_collection(task, Path(folder))
     require_same_bytes(files_of(task, folder), digests)

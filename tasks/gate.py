@@ -20,7 +20,7 @@ from tasks.validate import scores_of, validate_encoder
 if TYPE_CHECKING:
     import numpy as np
 
-    from sentemb_core.evaluation.gate import GateVerdict
+    from sentemb_core.evaluation.gate import GateDecision
 
 
 log = logging.getLogger("sentemb_core.run")
@@ -114,7 +114,7 @@ def registered(
 
 def gate_verdict(
     config: RunConfig, training: RunResult, champion: ModelVersion | None
-) -> "GateVerdict":
+) -> "GateDecision":
     """The gate's words on the best row, against the champion or, at first, the start encoder."""
     from sentemb_core.evaluation.gate import gate
 
@@ -188,7 +188,7 @@ def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":
 
 def gate_ranks(scores: ArtifactRef) -> "np.ndarray":
     """Rank of every gate document's counterpart."""
-    from sentemb_core.evaluation.scores import read_ranks
+    from sentemb_core.evaluation.validation_scores import read_ranks
 
     return read_ranks(artifact_path(scores), "gate")
 

@@ -99,7 +99,7 @@ def publish_encoder(
     """The same weights under their own card: what taught them, scores per round, how to load."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.evaluation.scores import read_scores
+    from sentemb_core.evaluation.validation_scores import read_scores
 
     learner = load_encoder(artifact_path(encoder))
     read = {

@@ -189,7 +189,7 @@ def check_comparable(what: Path) -> None:
     Raises:
         UsageError: It is no index of sentences, nor a folder.
     """
-    from sentemb_core.evaluation.sentence_index import check_index
+    from sentemb_core.evaluation.canary import check_index
 
     if not what.is_dir():
         check_index(what)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sentemb_core.errors import UsageError
-from sentemb_core.evaluation.gate import GateVerdict
+from sentemb_core.evaluation.gate import GateDecision
 from sentemb_core.redaction import redacted
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, canonical
@@ -133,7 +133,7 @@ def terminated(client: "MlflowClient", run_id: str) -> Generator[None, None, Non
 
 
 def promote(
-    version: ModelVersion, judge: Callable[[ModelVersion | None], GateVerdict]
+    version: ModelVersion, judge: Callable[[ModelVersion | None], GateDecision]
 ) -> Promotion:
     """Make a version the champion if the gate agrees, else the challenger.
 
@@ -192,7 +192,7 @@ def unjudged(
     return None
 
 
-def described(version: ModelVersion, verdict: GateVerdict) -> str:
+def described(version: ModelVersion, verdict: GateDecision) -> str:
     """What MLflow's page says of a version: the gate's words, and the run whose report has more."""
     run = version.tags.get("run")
     return f"{verdict.reason} Run {run}: reports/{run}/report.html." if run else verdict.reason

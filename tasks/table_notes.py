@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import PoolReport
-    from sentemb_core.evaluation.overlap import Overlap
+    from sentemb_core.evaluation.contamination import Overlap
 
 NAMED = 0.001
 """Share of a set's texts from which on the set is named."""

@@ -168,14 +168,14 @@ def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
     """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
-    from sentemb_core.evaluation.encoder import encoder_scorers
-    from sentemb_core.evaluation.retrieval import rank_benchmark
+    from sentemb_core.evaluation.validation_scores import rank_pool
+    from sentemb_core.evaluation.vectors import encoder_scorers
 
     corpus = TokenCorpus.open(sentences)
     pool = ValidationPool.open(benchmark).of_split("validation")  # other documents need no vectors
 
     def recall(encoder: "Encoder") -> float:
-        ranks = rank_benchmark(pool, encoder_scorers(encoder, corpus, pool), "validation")
+        ranks = rank_pool(pool, encoder_scorers(encoder, corpus, pool), "validation")
         return ranks.scores().document_to_counterpart.recall_at_5
 
     return recall

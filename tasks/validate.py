@@ -14,8 +14,7 @@ from tasks.stage import stage
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import Split, ValidationPool
     from sentemb_core.evaluation.masked_language import MaskedLanguage
-    from sentemb_core.evaluation.retrieval import Scorers
-    from sentemb_core.evaluation.scores import Scores
+    from sentemb_core.evaluation.validation_scores import Scorers, Scores
     from sentemb_core.pairs.documents import Documents
     from sentemb_core.retrieval.bm25 import Form
 
@@ -27,7 +26,7 @@ def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
 
     A plan goes on without it.
     """
-    from sentemb_core.evaluation.enough import few_queries, require_queries
+    from sentemb_core.evaluation.pool_size import few_queries, require_queries
 
     if not is_pending(benchmark):
         require_queries(
@@ -61,7 +60,7 @@ def validate_encoder(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.encoder import encoder_scorers
+    from sentemb_core.evaluation.vectors import encoder_scorers
 
     pool = ValidationPool.open(artifact_path(benchmark))
     stored = Embeddings(artifact_path(embeddings)) if embeddings else None
@@ -89,11 +88,10 @@ def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> Artif
 def word_scores(documents: ArtifactRef, benchmark: ArtifactRef, form: "Form") -> ArtifactRef:
     """What BM25 of this form reaches."""
     from sentemb_core.corpus.validation_pool import ValidationPool
-    from sentemb_core.evaluation.bm25_scores import bm25_scorers
-    from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 
     pool = ValidationPool.open(artifact_path(benchmark))
-    return kept_scores(pool, bm25_scorers(*benchmark_texts(artifact_path(documents), pool), form))
+    return kept_scores(pool, bm25_scorers(*pool_texts(artifact_path(documents), pool), form))
 
 
 @stage("random_scores", version=1)
@@ -120,13 +118,12 @@ def rescored_scores(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.bm25_scores import bm25_scorers
-    from sentemb_core.evaluation.encoder import encoder_scorers
+    from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
-    from sentemb_core.evaluation.texts import benchmark_texts
+    from sentemb_core.evaluation.vectors import encoder_scorers
 
     pool = ValidationPool.open(artifact_path(benchmark))
-    words = bm25_scorers(*benchmark_texts(artifact_path(documents), pool))
+    words = bm25_scorers(*pool_texts(artifact_path(documents), pool))
     corpus = TokenCorpus.open(artifact_path(sentences))
     vectors = encoder_scorers(
         load_encoder(artifact_path(encoder)), corpus, pool, similarity="cosine"
@@ -138,7 +135,7 @@ def rescored_scores(
 
 def kept_scores(pool: "ValidationPool", scorers: "Scorers") -> ArtifactRef:
     """What `scores_of` reads."""
-    from sentemb_core.evaluation.scores import write_scores
+    from sentemb_core.evaluation.validation_scores import write_scores
 
     with new_artifact("scores") as draft:
         write_scores(pool, scorers, draft.path)
@@ -190,7 +187,7 @@ def diagnose_round(
     from sentemb_core.annotation.pairs import Pairs
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.evaluation.rounds import diagnostics, write_diagnostics
+    from sentemb_core.evaluation.round_diagnostics import diagnostics, write_diagnostics
 
     corpus, annotated = (
         TokenCorpus.open(artifact_path(sentences)),
@@ -222,7 +219,7 @@ def diagnose_round(
 
 def numbers_of_annotation(row: EncoderResult) -> dict[str, float]:
     """What a round's annotation found, in numbers; nothing for rows without one."""
-    from sentemb_core.evaluation.rounds import annotation_numbers, read_diagnostics
+    from sentemb_core.evaluation.round_diagnostics import annotation_numbers, read_diagnostics
 
     if not (row.annotation and row.diagnostics):
         return {}
@@ -232,7 +229,7 @@ def numbers_of_annotation(row: EncoderResult) -> dict[str, float]:
 
 def scores_of(artifact: ArtifactRef) -> "Scores":
     """What `write_scores` wrote."""
-    from sentemb_core.evaluation.scores import read_scores
+    from sentemb_core.evaluation.validation_scores import read_scores
 
     return read_scores(artifact_path(artifact))
 

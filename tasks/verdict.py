@@ -120,13 +120,13 @@ def notes_of(training: RunResult, seed: int) -> list[str]:
 
 def doubts_of(training: RunResult) -> list[str]:
     """What to know before anything is read off the scores: whether few queries judged."""
-    from sentemb_core.evaluation.enough import few_queries
+    from sentemb_core.evaluation.pool_size import few_queries
 
     return list(filter(None, [few_queries(artifact_path(training.texts.benchmark))]))
 
 
 def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
     """1 for every test document that finds its counterpart among five, else 0."""
-    from sentemb_core.evaluation.scores import read_ranks
+    from sentemb_core.evaluation.validation_scores import read_ranks
 
     return (read_ranks(artifact_path(scores), "test") <= 5).astype("float64")

@@ -13,7 +13,7 @@ from sentemb_core.annotation.pruning import clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
 
 TITLES = (
     "LEGO Star Wars Millennium Falcon building set",

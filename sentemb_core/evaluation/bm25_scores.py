@@ -1,33 +1,34 @@
-"""BM25 in the place of an encoder: on a benchmark's pool, and on pairs of sentences.
+"""BM25 in the place of an encoder: on a validation pool, and on pairs of sentences.
 
-Apart from what scores encoders: a change of BM25 is none of a training that is validated.
+Apart from the modules that score encoders, so that a change of BM25 invalidates no cached training.
+All rows leave out English stop words (`retrieval.bm25`).
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
-from sentemb_core.evaluation.retrieval import Scorers
+from sentemb_core.corpus.table import read_documents
+from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.sts import StsPairs
+from sentemb_core.evaluation.validation_scores import Scorers
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH, LUCENE, Form
 
 
 def bm25_scorers(
     documents: Sequence[str], candidates: Sequence[str], form: Form = LUCENE
 ) -> Scorers:
-    """BM25 of whole texts: documents over an index of the candidates, and the reverse.
-
-    Without English stop words: see `retrieval.bm25`.
-    """
+    """Return BM25 of whole texts, in both directions."""
     of_candidates, of_documents = (BM25(texts, form, ENGLISH) for texts in (candidates, documents))
     return Scorers(of_candidates.score_rows(documents), of_documents.score_rows(candidates))
 
 
 def word_similarities(pairs: StsPairs) -> Float64[np.ndarray, " pairs"]:
-    """BM25 of each pair, either sentence asking the set's other ones for its partner, the mean.
+    """Return BM25 of each pair: the mean over both directions.
 
-    Without English stop words, as in every BM25 row.
+    In a direction one sentence is the query, and the other sentences of the set are the index.
     """
     ways = (pairs.first, pairs.second), (pairs.second, pairs.first)
     return np.mean([_partner_scores(*way) for way in ways], axis=0)
@@ -37,3 +38,25 @@ def _partner_scores(queries: list[str], texts: list[str]) -> Float64[np.ndarray,
     scores = BM25(texts, stop_words=ENGLISH).score_rows(queries)
     blocks = np.array_split(np.arange(len(queries)), 1 + len(queries) // 256)
     return np.concatenate([scores(rows)[np.arange(len(rows)), rows] for rows in blocks])
+
+
+def pool_texts(documents: Path, benchmark: ValidationPool) -> tuple[list[str], list[str]]:
+    """Return the texts of a pool's documents and of its candidates.
+
+    Where halves look for each other, the first half of the sentences is the query and the second
+    the candidate; an odd sentence belongs to the first.
+    """
+    wanted = {*benchmark.query_document.tolist(), *benchmark.candidate_document.tolist()}
+    sentences = {
+        row: document.sentences
+        for row, document in enumerate(read_documents(documents / "documents.parquet"))
+        if row in wanted
+    }
+    queries = [sentences[row] for row in benchmark.query_document.tolist()]
+    if benchmark.kind == "counterpart":
+        return list(map(" ".join, queries)), [text or "" for text in benchmark.candidate_text]
+    candidates = [sentences[row] for row in benchmark.candidate_document.tolist()]
+    return (
+        [" ".join(half[: (len(half) + 1) // 2]) for half in queries],
+        [" ".join(half[(len(half) + 1) // 2 :]) for half in candidates],
+    )

@@ -28,7 +28,7 @@ from sentemb_core.evaluation.metrics import (
 from sentemb_core.evaluation.random_encoder import DIM, random_vectors, text_hashes
 from sentemb_core.evaluation.ranking import ScoreRows, counted_ranks, inner_products, without
 from sentemb_core.evaluation.rescoring import ALPHAS, fused, rescored
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.retrieval.bm25 import BM25, ENGLISH
 
 Metric = Callable[[Ranks, int], Float64[np.ndarray, " queries"]]

@@ -15,8 +15,7 @@ from sentemb_core.encoder.batching import pooled_vectors
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.encoding import told_vectors
-from sentemb_core.evaluation.vectors import span_means
+from sentemb_core.evaluation.vectors import encode_texts, span_means
 from sentemb_core.progress import lines_of_progress
 
 log = logging.getLogger(__name__)
@@ -48,9 +47,9 @@ def collection_vectors(
     log.info("%s: texts are cut at %d tokens", collection.name, encoder.max_length)
     if form == "text":  # in one pass: titles that look for titles are the same texts
         texts = [*collection.queries, *collection.documents]
-        both = told_vectors(encoder, texts, f"queries and documents of {collection.name}")
+        both = encode_texts(encoder, texts, f"queries and documents of {collection.name}")
         return CollectionVectors(*np.split(both, [len(collection.queries)]))
-    queries = told_vectors(encoder, collection.queries, f"queries of {collection.name}")
+    queries = encode_texts(encoder, collection.queries, f"queries of {collection.name}")
     pairs = zip(collection.titles, collection.texts, strict=True)
     parts = [_parts(title, text) for title, text in pairs]
     means = _means(encoder, parts, collection.name, unit=form == "unit_sentence_mean")

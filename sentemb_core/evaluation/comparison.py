@@ -18,7 +18,7 @@ from sentemb_core.evaluation.bootstrap import (
     resampled_ratios,
     resampled_spearman,
 )
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.types import Value
 
 SEED = 0

@@ -30,7 +30,7 @@ NOBODY = (
 )
 
 
-class GateVerdict(Value):
+class GateDecision(Value):
     """What the gate decided and why; the difference is in Recall@5 (0.01 = one point).
 
     Without a query it is unknown: 0, anywhere from -1 to 1.
@@ -50,7 +50,7 @@ def gate(
     *,
     collapsed: bool,
     seed: int,
-) -> GateVerdict:
+) -> GateDecision:
     """Compare the candidate with the champion, or with its start encoder at the first landing.
 
     Args:
@@ -64,7 +64,7 @@ def gate(
         BadDataError: the ranks belong to different numbers of queries.
     """
     if not len(candidate):
-        return GateVerdict(promote=False, reason=NOBODY, difference=0.0, low=-1.0, high=1.0)
+        return GateDecision(promote=False, reason=NOBODY, difference=0.0, low=-1.0, high=1.0)
     rival, name = (start, "the start encoder") if champion is None else (champion, "the champion")
     hits, rival_hits = (np.asarray(ranks <= DEPTH, np.float64) for ranks in (candidate, rival))
     gain = paired_difference(hits, rival_hits, seed)
@@ -81,7 +81,7 @@ def gate(
         reason = f"Promoted: {better}. {found}."
     else:
         reason = f"Not promoted: it is not {better}. {found}."
-    return GateVerdict(
+    return GateDecision(
         promote=beats and not collapsed,
         reason=reason,
         difference=gain.mean,

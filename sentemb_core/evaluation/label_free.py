@@ -14,10 +14,18 @@ from sentemb_core.corpus.table import read_documents
 from sentemb_core.corpus.validation_pool import halves_pool, has_counterparts
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import EmptyPairsError
-from sentemb_core.evaluation.diagnostics import alignment, directed, directions, sample, shape_of
-from sentemb_core.evaluation.encoding import told_vectors
-from sentemb_core.evaluation.neighbours import duplicate_rate, hubness, positives_found
+from sentemb_core.evaluation.diagnostics import (
+    alignment,
+    directed,
+    directions,
+    duplicate_rate,
+    hubness,
+    positives_found,
+    sample,
+    shape_of,
+)
 from sentemb_core.evaluation.sts import StsPairs, spearman
+from sentemb_core.evaluation.vectors import encode_texts
 from sentemb_core.types import Value
 
 ALIKE = 4.0
@@ -119,7 +127,7 @@ def pairs_diagnosis(encoder: Encoder, pairs: StsPairs) -> Diagnosis:
         )
     texts = list(dict.fromkeys([*pairs.first, *pairs.second]))
     row = {text: place for place, text in enumerate(texts)}
-    vectors = told_vectors(encoder, texts, "the texts of pairs")
+    vectors = encode_texts(encoder, texts, "the texts of pairs")
     first, second = ([row[side[k]] for k in places] for side in (pairs.first, pairs.second))
     return diagnosis(vectors, vectors[first], vectors[second])
 
@@ -141,7 +149,7 @@ def halves_diagnosis(encoder: Encoder, documents: Path) -> Diagnosis:
     drawn, held_out = drawn_documents(documents)
     texts = list(dict.fromkeys(sentence for document in drawn for sentence in document))
     row = {text: place for place, text in enumerate(texts)}
-    vectors = told_vectors(encoder, texts, "the sentences of halves")
+    vectors = encode_texts(encoder, texts, "the sentences of halves")
     halves = [
         [[row[text] for text in half] for half in (document[:middle], document[middle:])]
         for document in drawn

@@ -9,8 +9,8 @@ from jaxtyping import Float32, Int64, UInt64
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.retrieval import Scorers, vector_scorers
-from sentemb_core.evaluation.vectors import benchmark_vectors
+from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
+from sentemb_core.evaluation.vectors import pool_vectors
 
 DIM = 256
 """As wide as an encoder from nothing."""
@@ -21,7 +21,7 @@ BLOCK = 8_192
 
 def random_scorers(corpus: TokenCorpus, benchmark: ValidationPool, seed: int) -> Scorers:
     """How an encoder scores the pool that gives every distinct text a random direction."""
-    vectors = benchmark_vectors(
+    vectors = pool_vectors(
         corpus,
         benchmark,
         rows=lambda sentences: random_vectors(corpus.text_hashes_of(sentences), DIM, seed),

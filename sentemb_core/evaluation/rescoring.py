@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 
 from sentemb_core.corpus.validation_pool import ValidationPool
 from sentemb_core.evaluation.ranking import ScoreRows
-from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
+from sentemb_core.evaluation.validation_scores import RetrievalScores, Scorers, rank_pool
 
 DEPTH = 1_000
 """Texts that BM25 hands on (product_thesis, "BM25 + rescoring")."""
@@ -61,9 +61,7 @@ def alpha_sweep(
 ) -> dict[float, RetrievalScores]:
     """Scores of every alpha on the validation split: no other may choose it (erratum E28)."""
     return {
-        alpha: rank_benchmark(
-            benchmark, rescored_scorers(words, vectors, alpha), "validation"
-        ).scores()
+        alpha: rank_pool(benchmark, rescored_scorers(words, vectors, alpha), "validation").scores()
         for alpha in alphas
     }
 

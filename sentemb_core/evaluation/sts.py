@@ -18,10 +18,10 @@ from scipy.stats import rankdata
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError, ConstantScoresError
-from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.parquet import refuse_rows, require_texts, table_of
 from sentemb_core.evaluation.random_encoder import DIM, random_vectors, text_hashes
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
+from sentemb_core.evaluation.vectors import encode_texts
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def similarities(encoder: Encoder, pairs: StsPairs) -> Float64[np.ndarray, " pai
 
     Sentences are cut at `encoder.max_length`: published numbers let it be the model's own limit.
     """
-    vectors = told_vectors(encoder, [*pairs.first, *pairs.second], "pairs of sentences")
+    vectors = encode_texts(encoder, [*pairs.first, *pairs.second], "pairs of sentences")
     return cosines(vectors[: len(pairs)], vectors[len(pairs) :])
 
 

@@ -22,7 +22,6 @@ from jaxtyping import Bool, Float32, Float64
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
-from sentemb_core.evaluation.encoding import told_vectors
 from sentemb_core.evaluation.probes import (
     FOLDS,
     Predictions,
@@ -32,9 +31,9 @@ from sentemb_core.evaluation.probes import (
     predictions_by_folds,
     score_predictions,
 )
-from sentemb_core.evaluation.results import TaskResult
 from sentemb_core.evaluation.sts import spearman
-from sentemb_core.evaluation.vectors import Embed
+from sentemb_core.evaluation.task_result import TaskResult
+from sentemb_core.evaluation.vectors import Embed, encode_texts
 
 Gold = Literal["classes", "scores"]
 
@@ -101,7 +100,7 @@ def transfer_result(encoder: Encoder, task: TransferTask) -> TaskResult:
         UsageError: scikit-learn is not installed.
     """
     what = f"texts of {task.name}"
-    features = task_features(lambda texts: told_vectors(encoder, texts, what), task)
+    features = task_features(lambda texts: encode_texts(encoder, texts, what), task)
     return probe_result(features, task)
 
 

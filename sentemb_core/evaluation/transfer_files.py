@@ -1,10 +1,11 @@
 """Transfer tasks out of files: SentEval's sets as Parquet, long reviews, probing files.
 
-Texts are taken as they stand in the file. Which reader a task of the suite has: `suite_probes`.
+Texts are used as they stand in the file.
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 from jaxtyping import Float64
 
+from sentemb_core.config.suite import DOMAINS, ProbeTask
 from sentemb_core.errors import BadDataError, UnreadableSourceError
 from sentemb_core.evaluation.parquet import (
     refuse_rows,
@@ -198,3 +200,31 @@ def _parts(paths: Sequence[Path], tables: Sequence[Any]) -> list[str] | None:
 
 def _numbered(label: Sequence[Any]) -> Float64[np.ndarray, " n"]:
     return np.unique(np.array(label), return_inverse=True)[1].astype(np.float64)
+
+
+UNDECIDED = ("-", -1)
+"""Of SNLI's pairs on which its annotators did not agree, in its own release and on the hub: no
+class, as in SentEval."""
+
+READERS: Mapping[str, Callable[..., TransferTask]] = {
+    "mrpc": partial(read_labelled, pairs=True),
+    "sst2_phrases": read_phrases,
+    "sick_entailment": partial(read_labelled, target="entailment", pairs=True),
+    "snli": partial(read_labelled, pairs=True, no_class=UNDECIDED),
+    "sick_regression": read_relatedness,
+    "stsb_regression": read_relatedness,
+    "imdb": read_reviews,
+    **{f"blitzer_{domain}": partial(read_reviews, domain=domain) for domain in DOMAINS},
+    "probing": read_probing,
+}
+"""By source; every other one is a file of classes."""
+
+
+def read_probe(task: ProbeTask, folder: Path) -> TransferTask:
+    """The examples of the task's files.
+
+    Raises:
+        BadDataError: as the reader of the set.
+    """
+    reader = READERS.get(task.source, read_labelled)
+    return reader(task.name, *(folder / file for file in task.files))

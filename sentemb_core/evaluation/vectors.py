@@ -1,40 +1,96 @@
-"""Document vectors out of sentence vectors, and the vectors of a benchmark's two sides."""
+"""Texts and the two sides of a validation pool as vectors, and an encoder's scores of the pool."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float32, Int64
 
+from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool
+from sentemb_core.encoder.batching import encode, naming_documents
+from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.types import Similarity
+from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
+from sentemb_core.progress import lines_of_progress
+from sentemb_core.types import Precision, Similarity
 
 BLOCK = 65_536
-"""Sentence vectors held at once, about."""
+"""Sentence vectors in memory at once, about."""
 
 Rows = Callable[[Int64[np.ndarray, " n"]], Float32[np.ndarray, "n dim"]]
-"""Sentence vectors by sentence index: of stored embeddings, or encoded when asked for."""
+"""Sentence vectors by sentence index, read from stored embeddings or encoded on demand."""
 
 Embed = Callable[[list[str]], Float32[np.ndarray, "n dim"]]
 """Vectors of texts that are not in the corpus."""
 
 
-def benchmark_vectors(
-    corpus: TokenCorpus, benchmark: ValidationPool, rows: Rows, embed: Embed, similarity: Similarity
-) -> tuple[Float32[np.ndarray, "documents dim"], Float32[np.ndarray, "candidates dim"]]:
-    """A benchmark's documents and candidates as vectors whose inner product is their score.
-
-    A document is the mean of its sentence vectors as the encoder gives them: for cosine of length
-    1, which mutual leaves open (erratum E3). For cosine that mean is then normalised, unless it
-    is zero: then its score with anything is 0. Where the halves of documents look for
-    each other, the first half, the longer one of an odd number, is the query and the second the
-    candidate.
+def encode_texts(
+    encoder: Encoder, texts: Sequence[str], what: str
+) -> Float32[np.ndarray, "texts dim"]:
+    """Return one vector a text, and log the progress every ten seconds.
 
     Args:
-        corpus: Where each document's sentences are.
-        benchmark: Of the same corpus.
+        encoder: It tokenises and cuts the texts.
+        texts: In any order.
+        what: Name of the texts in the log.
+
+    Raises:
+        BadEmbeddingError: as `encode`.
+    """
+    update = lines_of_progress(f"encode {what}", len(texts))
+    return encode(encoder, encoder.tokenise(texts), progress=update)
+
+
+def encoder_scorers(
+    encoder: Encoder,
+    corpus: TokenCorpus,
+    benchmark: ValidationPool,
+    embeddings: Embeddings | None = None,
+    *,
+    dtype: Precision = "float32",
+    similarity: Similarity | None = None,
+) -> Scorers:
+    """Return the encoder's scores of a validation pool, in both directions.
+
+    Args:
+        encoder: The encoder to score with.
+        corpus: Tokens of the documents.
+        benchmark: The pool.
+        embeddings: Stored vectors of all sentences; without them only the pool is encoded.
+        dtype: Precision of the encoding.
+        similarity: Default: the encoder's own.
+    """
+
+    def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
+        update = lines_of_progress("encode sentences of the pool", len(wanted))
+        with naming_documents(lambda row: corpus.place(int(wanted[row]))):
+            return encode(encoder, corpus.tokens(wanted), dtype=dtype, progress=update)
+
+    vectors = pool_vectors(
+        corpus,
+        benchmark,
+        embeddings.rows if embeddings else encoded,
+        lambda texts: encode_texts(encoder, texts, "counterparts"),
+        similarity or encoder.similarity,
+    )
+    return vector_scorers(*vectors)
+
+
+def pool_vectors(
+    corpus: TokenCorpus, benchmark: ValidationPool, rows: Rows, embed: Embed, similarity: Similarity
+) -> tuple[Float32[np.ndarray, "documents dim"], Float32[np.ndarray, "candidates dim"]]:
+    """Return vectors of a pool's documents and candidates; their inner product is the score.
+
+    A document is the mean of its sentence vectors as the encoder returns them: of length 1 for
+    cosine, which mutual leaves open (erratum E3). For cosine the mean is normalised again. A zero
+    mean stays zero, so its score with everything is 0. Where halves look for each other, the first
+    half is the query and the second the candidate; an odd sentence belongs to the first.
+
+    Args:
+        corpus: Sentences of each document.
+        benchmark: The pool, of the same corpus.
         rows: Sentence vectors by index.
         embed: Vectors of the counterparts' texts.
         similarity: The encoder's.
@@ -55,7 +111,7 @@ def benchmark_vectors(
 def span_means(
     rows: Rows, first: Int64[np.ndarray, " spans"], last: Int64[np.ndarray, " spans"]
 ) -> Float32[np.ndarray, "spans dim"]:
-    """Mean of the sentence vectors first to last - 1 of each span, in blocks of spans.
+    """Return the mean of the sentence vectors first to last - 1 of each span, in blocks of spans.
 
     Raises:
         BadDataError: a span without sentences.
@@ -63,8 +119,8 @@ def span_means(
     sizes = last - first
     if (sizes < 1).any():
         raise BadDataError(
-            f"A document needs a sentence to have a vector; {int((sizes < 1).sum())} of "
-            f"{len(sizes)} have none: leave them out of the benchmark."
+            f"A document needs a sentence to have a vector; found {int((sizes < 1).sum())} of "
+            f"{len(sizes)} without one. Leave them out of the pool."
         )
     blocks = np.array_split(np.arange(len(sizes)), 1 + int(sizes.sum()) // BLOCK)
     return np.concatenate([_block_means(rows, first[b], sizes[b]) for b in blocks if len(b)])

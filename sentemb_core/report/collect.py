@@ -16,9 +16,13 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import COUNTED, SIDES, ValidationPool
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.retrieval import DirectionScores, RetrievalScores
-from sentemb_core.evaluation.rounds import Pair, annotation_numbers
-from sentemb_core.evaluation.scores import read_ranks, read_scores
+from sentemb_core.evaluation.round_diagnostics import Pair, annotation_numbers
+from sentemb_core.evaluation.validation_scores import (
+    DirectionScores,
+    RetrievalScores,
+    read_ranks,
+    read_scores,
+)
 from sentemb_core.report.data import (
     CUTOFF,
     CUTOFFS,

@@ -15,8 +15,8 @@ from sentemb_core.corpus.table import document_batches
 from sentemb_core.corpus.tokens import AT_ONCE, TokenCorpus
 from sentemb_core.corpus.validation_pool import Split, ValidationPool
 from sentemb_core.encoder.checkpoint import load_encoder
-from sentemb_core.evaluation.encoder import encoder_scorers
-from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.evaluation.validation_scores import read_ranks
+from sentemb_core.evaluation.vectors import encoder_scorers
 from sentemb_core.report.data import READABLE, DocumentClusters, Labelling, LostQuery
 from sentemb_core.report.folders import RunFolders
 

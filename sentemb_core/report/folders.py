@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sentemb_core.annotation.embeddings import Embeddings
 from sentemb_core.config.run import AnnotationConfig
-from sentemb_core.evaluation.rounds import Diagnostics, read_diagnostics
+from sentemb_core.evaluation.round_diagnostics import Diagnostics, read_diagnostics
 from sentemb_core.report.data import Kind
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import Kind
     from sentemb_core.document_vectors import Hit
     from sentemb_core.evaluation.bootstrap import Difference
-    from sentemb_core.evaluation.retrieval import RetrievalScores
+    from sentemb_core.evaluation.validation_scores import RetrievalScores
 
 LONGEST_TITLE = 120
 """Characters of a query above its hits."""

@@ -19,7 +19,7 @@ from tasks.validate import language_of, scores_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sentemb_core.evaluation.results import TaskResult
+    from sentemb_core.evaluation.task_result import TaskResult
 
     Hits = dict[int, TaskResult]
     """Seed -> which queries found their title among five."""
@@ -287,7 +287,7 @@ def hits_of(cells: Sequence[MethodCell]) -> "dict[tuple[str, str, int], dict[str
 
 def title_hits(cells: Sequence[MethodCell]) -> "dict[Key, Hits]":
     """Row by row, of those that titles judge."""
-    from sentemb_core.evaluation.titles import title_result
+    from sentemb_core.evaluation.validation_scores import title_result
 
     found: dict[Key, Hits] = {}
     for cell in cells:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sentemb_core.config.suite import SUITE, RetrievalTask
-from sentemb_core.evaluation.collections import Collection, read_beir
+from sentemb_core.evaluation.collection_files import read_beir
+from sentemb_core.evaluation.collections import Collection
 
 Run = Mapping[str, Mapping[str, float]]
 

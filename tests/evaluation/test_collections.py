@@ -1,4 +1,4 @@
-"""Collections out of files: what is read, what is left out and counted, what is refused."""
+"""Collections out of files: what is read, what is left out, what is refused."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,16 +14,16 @@ from sentemb_core.errors import (
     UnknownLabelsError,
     UnreadableSourceError,
 )
-from sentemb_core.evaluation.collection_scores import result_of
-from sentemb_core.evaluation.collections import (
-    Collection,
+from sentemb_core.evaluation.collection_files import (
     product_clusters,
     product_pairs,
     read_beir,
+    read_collection,
     read_trec_style,
     sts_retrieval,
 )
-from sentemb_core.evaluation.suite_collections import read_collection
+from sentemb_core.evaluation.collection_scores import result_of
+from sentemb_core.evaluation.collections import Collection
 from tests.evaluation.made import beir_folder, task_of
 from tests.parquet import write
 
@@ -56,24 +56,22 @@ def append(path: Path, line: str | bytes) -> None:
         file.write(line if isinstance(line, bytes) else line.encode())
 
 
-def test_a_beir_folder_is_read_with_its_grades(folder: Path):
-    found = read_beir(folder)
-    assert (found.name, found.main) == ("tax", "nDCG@10")
-    assert answers(found) == {"q1": {"d1": 2, "d3": 1}, "q2": {"d2": 1}}
-    assert dict(zip(found.document_ids, found.texts, strict=True)) == DOCUMENTS
-    assert found.queries == ["tax", "sea", "moon"]
+def test_beir_folder_is_read_with_grades(folder: Path):
+    collection = read_beir(folder)
+    assert (collection.name, collection.main) == ("tax", "nDCG@10")
+    assert answers(collection) == {"q1": {"d1": 2, "d3": 1}, "q2": {"d2": 1}}
+    assert dict(zip(collection.document_ids, collection.texts, strict=True)) == DOCUMENTS
+    assert collection.queries == ["tax", "sea", "moon"]
 
 
-def test_judged_queries_stay_and_those_that_nobody_judged_are_left_out(folder: Path, caplog):
-    caplog.set_level("INFO")
+def test_queries_without_a_judgement_are_left_out(folder: Path):
     append(folder / "queries.jsonl", '{"_id": "q4", "text": "sun"}\n')
-    found = read_beir(folder)
-    assert (found.query_ids, found.relevant.query.tolist()) == (["q1", "q2", "q3"], [0, 1])
-    told = "3 documents, 3 queries, of which 1 have no relevant document and count 0; 1 more that"
-    assert told in caplog.text
+    collection = read_beir(folder)
+    assert collection.query_ids == ["q1", "q2", "q3"]
+    assert collection.relevant.query.tolist() == [0, 1]
 
 
-def test_a_query_whose_only_judged_document_is_not_there_counts(tmp_path: Path):
+def test_query_with_an_unknown_document_counts(tmp_path: Path):
     folder = many(tmp_path / "set", 1)
     append(folder / "queries.jsonl", '{"_id": "q2", "text": "x"}\n')
     append(folder / "qrels" / "test.tsv", "q2\td900\t1\n")
@@ -81,216 +79,191 @@ def test_a_query_whose_only_judged_document_is_not_there_counts(tmp_path: Path):
 
 
 @pytest.mark.parametrize("shared", [1, 2])
-def test_relevant_documents_with_the_id_of_their_query_are_told(
+def test_documents_with_the_id_of_their_query_are_hidden(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, shared: int
 ):
-    """A known-item test that numbers both sides alike could find nothing, without a word."""
+    """A known-item test with the same ids on both sides could find nothing, without a warning."""
     ids = [f"d{k}" if k >= shared else f"q{k}" for k in range(2)]
-    queries = dict.fromkeys(["q0", "q1"], "Asked?")
+    queries = dict.fromkeys(["q0", "q1"], "Question?")
     rows = [(f"q{k}", key, 1) for k, key in enumerate(ids)]
-    folder = beir_folder(tmp_path / "known", dict.fromkeys([*ids, "other"], "Said."), queries, rows)
+    texts = dict.fromkeys([*ids, "other"], "Answer.")
+    folder = beir_folder(tmp_path / "known", texts, queries, rows)
     if shared == 2:
-        with pytest.raises(NoQueriesError, match=r"E502 .*; 2 of 2 relevant documents of known"):
+        with pytest.raises(NoQueriesError):
             read_beir(folder)
     else:
         assert read_beir(folder).query_ids == ["q0", "q1"]
-        assert "1 of 2 relevant documents of known have the id of their query" in caplog.text
+        assert "1 of 2" in caplog.text
 
 
-def test_titles_stand_before_the_text(folder: Path):
+def test_titles_precede_the_text(folder: Path):
     append(folder / "corpus.jsonl", '{"_id": 4, "title": "The moon", "text": "is far."}\n')
     append(folder / "corpus.jsonl", '{"_id": "d5", "title": null, "text": "far"}\n')
-    found = read_beir(folder)
-    assert found.documents[-2:] == ["The moon is far.", "far"]
-    assert found.document_ids[-2:] == ["4", "d5"]
+    collection = read_beir(folder)
+    assert collection.documents[-2:] == ["The moon is far.", "far"]
+    assert collection.document_ids[-2:] == ["4", "d5"]
 
 
-def test_another_split_has_other_judgements(folder: Path):
+def test_each_split_has_its_own_judgements(folder: Path):
     (folder / "qrels" / "dev.tsv").write_text("q3\td2\t1\n")
-    found = read_beir(folder, "dev")
-    assert answers(found) == {"q3": {"d2": 1}}
-    assert found.query_ids == ["q3"]
+    collection = read_beir(folder, "dev")
+    assert answers(collection) == {"q3": {"d2": 1}}
+    assert collection.query_ids == ["q3"]
 
 
-def test_a_judgement_that_comes_again_replaces_the_first_and_is_told(folder: Path, caplog):
+def test_the_last_of_two_judgements_counts(folder: Path):
     append(folder / "qrels" / "test.tsv", "q1\td1\t0\nq2\td2\t3\n")
     assert answers(read_beir(folder)) == {"q1": {"d3": 1}, "q2": {"d2": 3}}
-    assert "tax: 2 judgements contradict an earlier one" in caplog.text
 
 
-def test_a_query_without_a_word_is_told(folder: Path, caplog):
-    append(folder / "queries.jsonl", '{"_id": "q4", "text": " "}\n')
-    append(folder / "qrels" / "test.tsv", "q4\td1\t1\n")
-    read_beir(folder)
-    assert "tax: 1 of 4 queries have no word" in caplog.text
-
-
-def test_the_document_with_the_querys_own_id_is_hidden_unless_asked_for(tmp_path: Path):
-    texts = {"a": "x", "b": "y"}
-    made = beir_folder(
-        tmp_path / "own", texts, {"b": "y", "c": "z"}, [("b", "a", 1), ("c", "a", 1)]
-    )
-    assert {k: v.tolist() for k, v in read_beir(made).hidden.items()} == {0: [1]}
-    assert read_beir(made, hide_own=False).hidden == {}
+def test_own_document_is_hidden_by_default(tmp_path: Path):
+    queries, rows = {"b": "y", "c": "z"}, [("b", "a", 1), ("c", "a", 1)]
+    folder = beir_folder(tmp_path / "own", {"a": "x", "b": "y"}, queries, rows)
+    assert {k: v.tolist() for k, v in read_beir(folder).hidden.items()} == {0: [1]}
+    assert read_beir(folder, hide_own=False).hidden == {}
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
-def test_a_file_that_is_not_there_is_named_with_the_splits_that_are(folder: Path, name: str):
-    (folder / "qrels" / "dev.tsv").write_text("q3\td2\t1\n")
+def test_missing_file_is_refused(folder: Path, name: str):
     (folder / name).unlink()
-    with pytest.raises(UnreadableSourceError, match=rf"E103 .*{name}.*Splits found: .*dev"):
+    with pytest.raises(UnreadableSourceError):
         read_beir(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "expected"),
+    ("name", "line"),
     [
-        ("corpus.jsonl", '{"_id": "d4", "text": ', "a JSON object"),
-        ("corpus.jsonl", '["d4", "text"]', "a JSON object"),
-        ("corpus.jsonl", '{"text": "no id"}', "an _id"),
-        ("corpus.jsonl", '{"_id": true, "text": "x"}', "an _id"),
-        ("corpus.jsonl", '{"_id": 4.0, "text": "x"}', "an _id that is text or a whole number"),
-        ("corpus.jsonl", '{"_id": "d4"}', "a text"),
-        ("corpus.jsonl", '{"_id": "d4", "title": 3, "text": "x"}', "a title that is text"),
-        ("corpus.jsonl", '{"_id": "d4", "text": "\\ud800"}', "lone surrogates"),
-        ("corpus.jsonl", b'{"_id": "d4", "text": "\xff"}', "UTF-8"),
-        ("queries.jsonl", '{"_id": "q4", "text": null}', "a text"),
-        ("qrels/test.tsv", "q1\td1", "between tabs"),
-        ("qrels/test.tsv", "q1 d1 1", "between tabs"),
-        ("qrels/test.tsv", "q1\td1\t0.5", "whole grade"),
-        ("qrels/test.tsv", "q1\td1\t" + "9" * 30, r"a whole grade \(of 32 bits\)"),
+        ("corpus.jsonl", '{"_id": "d4", "text": '),
+        ("corpus.jsonl", '["d4", "text"]'),
+        ("corpus.jsonl", '{"text": "no id"}'),
+        ("corpus.jsonl", '{"_id": true, "text": "x"}'),
+        ("corpus.jsonl", '{"_id": 4.0, "text": "x"}'),
+        ("corpus.jsonl", '{"_id": "d4"}'),
+        ("corpus.jsonl", '{"_id": "d4", "title": 3, "text": "x"}'),
+        ("corpus.jsonl", '{"_id": "d4", "text": "\\ud800"}'),
+        ("corpus.jsonl", b'{"_id": "d4", "text": "\xff"}'),
+        ("queries.jsonl", '{"_id": "q4", "text": null}'),
+        ("qrels/test.tsv", "q1\td1"),
+        ("qrels/test.tsv", "q1 d1 1"),
+        ("qrels/test.tsv", "q1\td1\t0.5"),
+        ("qrels/test.tsv", "q1\td1\t" + "9" * 400),
     ],
 )
-def test_a_bad_row_is_refused_with_its_line(
-    folder: Path, name: str, line: str | bytes, expected: str
-):
+def test_bad_row_is_refused_with_its_line(folder: Path, name: str, line: str | bytes):
     count = (folder / name).read_bytes().count(b"\n")
     append(folder / name, "\n")
     append(folder / name, line)
-    with pytest.raises(BadDataError, match=rf"E100 .*{expected}.*{name}, line {count + 2} has"):
+    with pytest.raises(BadDataError, match=rf"{name}, line {count + 2} "):
         read_beir(folder)
 
 
-def test_judgements_without_a_header_lose_no_row_and_line_ends_may_be_those_of_windows(
-    folder: Path,
-):
+def test_judgements_may_lack_a_header_and_end_lines_as_windows_does(folder: Path):
     (folder / "qrels" / "test.tsv").write_bytes(b"\xef\xbb\xbfq1\td1\t1\r\nq2\td2\t1\r\n")
     assert answers(read_beir(folder)) == {"q1": {"d1": 1}, "q2": {"d2": 1}}
 
 
 @pytest.mark.parametrize("grade", ["1.0", "nan", "9" * 30])
-def test_a_first_row_whose_grade_is_a_number_is_no_header(folder: Path, grade: str):
+def test_first_row_with_a_number_is_no_header(folder: Path, grade: str):
     (folder / "qrels" / "test.tsv").write_text(f"q1\td1\t{grade}\nq2\td2\t1\n")
-    with pytest.raises(BadDataError, match=rf"E100 .*test.tsv, line 1 has .*{grade}"):
+    with pytest.raises(BadDataError, match="line 1 "):
         read_beir(folder)
 
 
-@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
-def test_an_id_that_comes_again_is_refused(folder: Path, name: str):
-    key = "d2" if name == "corpus.jsonl" else "q2"
+@pytest.mark.parametrize(("name", "key"), [("corpus.jsonl", "d2"), ("queries.jsonl", "q2")])
+def test_repeated_id_is_refused(folder: Path, name: str, key: str):
     append(folder / name, f'{{"_id": "{key}", "text": "again"}}\n')
-    with pytest.raises(DuplicateIdError, match=rf"E105 .*'{key}' is number 2 and number 4"):
+    with pytest.raises(DuplicateIdError):
         read_beir(folder)
 
 
 def many(folder: Path, unknown: int) -> Path:
-    """200 judgements, of which some name a document or a query that is not there."""
+    """200 judgements, of which some name a document or a query that does not exist."""
     known = [("q1", f"d{k}", 1) for k in range(200 - unknown)]
     strange = [("q1", f"x{k}", 1) if k % 2 else (f"x{k}", "d1", 1) for k in range(unknown)]
     texts = {f"d{k}": "text" for k in range(200)}
     return beir_folder(folder, texts, {"q1": "text"}, [*known, *strange])
 
 
-def test_one_in_a_hundred_judgements_may_name_unknown_ids_and_is_counted(tmp_path: Path, caplog):
-    found = read_beir(many(tmp_path / "set", 2))
-    assert (len(found.relevant.item), len(found.query_ids)) == (199, 1)
-    assert "2 of 200 judgements name unknown ids" in caplog.text
-    best_first = result_of(found, lambda rows: -np.tile(np.arange(200.0), (len(rows), 1)))
-    assert best_first.measures["R@100"] == 100 / 199, "what is not there is not found, as trec_eval"
+def test_one_unknown_id_in_a_hundred_counts_as_not_found(tmp_path: Path):
+    collection = read_beir(many(tmp_path / "set", 2))
+    assert (len(collection.relevant.item), len(collection.query_ids)) == (199, 1)
+    best_first = result_of(collection, lambda rows: -np.tile(np.arange(200.0), (len(rows), 1)))
+    assert best_first.measures["R@100"] == 100 / 199, "as in trec_eval"
 
 
-def test_more_unknown_ids_mean_another_corpus(tmp_path: Path):
-    with pytest.raises(UnknownLabelsError, match=r"E501 .*3 of 200 of set .*\('x0', 'd1'\)"):
+def test_more_unknown_ids_are_refused(tmp_path: Path):
+    with pytest.raises(UnknownLabelsError):
         read_beir(many(tmp_path / "set", 3))
 
 
-def test_a_split_in_which_nobody_finds_anything_is_refused(folder: Path):
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t0\n")
-    with pytest.raises(NoQueriesError, match=r"E502 .*none of 3 queries of tax"):
-        read_beir(folder)
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n")
-    with pytest.raises(NoQueriesError, match="E502"):
+@pytest.mark.parametrize("rows", ["q1\td1\t0\n", ""])
+def test_split_without_a_relevant_document_is_refused(folder: Path, rows: str):
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}")
+    with pytest.raises(NoQueriesError):
         read_beir(folder)
 
 
 def test_trec_style_ids_are_numbers_that_hide_nothing(tmp_path: Path):
-    found = read_trec_style(
+    collection = read_trec_style(
         write(tmp_path / "docs.parquet", doc_id=["1", "2"], text=["a", None]),
         write(tmp_path / "queries.parquet", query_id=["1", "2"], text=["b", "c"]),
         write(tmp_path / "qrels.parquet", query_id=["1"], doc_id=["1"], rel=[1]),
     )
-    assert (found.main, found.hidden) == ("nDCG@10", {})
-    assert (found.documents, found.queries) == (["a", ""], ["b"])
+    assert (collection.main, collection.hidden) == ("nDCG@10", {})
+    assert (collection.documents, collection.queries) == (["a", ""], ["b"])
 
 
-def test_pairs_of_products_ask_from_the_left_and_find_on_the_right(tmp_path: Path):
+def test_left_titles_of_product_pairs_look_for_right_titles(tmp_path: Path):
     path = write(
         tmp_path / "product_abt_buy.parquet",
         title1=["a", "a", "b", "c"],
         title2=["A", "B", "A", "C"],
         label=[1, 1, 0, 0],
     )
-    found = product_pairs(path)
-    assert (found.main, found.queries, found.texts) == ("R_cap@10", ["a"], ["A", "B", "C"])
-    assert answers(found) == {"000000": {"000000": 1, "000001": 1}}
-    assert found.hidden == {}
+    pairs = product_pairs(path)
+    assert (pairs.main, pairs.queries, pairs.texts) == ("R_cap@10", ["a"], ["A", "B", "C"])
+    assert answers(pairs) == {"000000": {"000000": 1, "000001": 1}}
+    assert pairs.hidden == {}
 
 
-def test_a_title_of_a_cluster_asks_for_the_others_and_equal_titles_are_one(tmp_path: Path):
-    """The title b stands in two clusters; d is alone."""
-    path = write(
-        tmp_path / "product_wdc_clusters.parquet",
-        cluster_id=[0, 0, 1, 1, 2],
-        title=["a", "b", "b", "c", "d"],
-    )
-    found = product_clusters(path)
-    assert found.texts == ["a", "b", "c", "d"]
-    titled = dict(zip(found.document_ids, found.texts, strict=True))
-    named = {titled[q]: {titled[d] for d in own} for q, own in answers(found).items()}
-    assert named == {"a": {"b"}, "b": {"a", "c"}, "c": {"b"}}
-    assert {k: v.tolist() for k, v in found.hidden.items()} == {0: [0], 1: [1], 2: [2]}
-
-
-def test_titles_that_answer_each_other_are_tied_and_so_are_those_of_linked_products(tmp_path: Path):
+def test_titles_of_a_cluster_look_for_each_other(tmp_path: Path):
+    """The title b stands in two clusters; d is alone; e and f are a cluster of their own."""
     path = write(
         tmp_path / "product_wdc_clusters.parquet",
         cluster_id=[0, 0, 1, 1, 2, 3, 3],
         title=["a", "b", "b", "c", "d", "e", "f"],
     )
-    found = product_clusters(path)
-    tied = dict(zip(found.queries, found.tied.tolist(), strict=True))
+    clusters = product_clusters(path)
+    assert clusters.texts == ["a", "b", "c", "d", "e", "f"]
+    title = dict(zip(clusters.document_ids, clusters.texts, strict=True))
+    named = {title[q]: {title[d] for d in own} for q, own in answers(clusters).items()}
+    assert named == {"a": {"b"}, "b": {"a", "c"}, "c": {"b"}, "e": {"f"}, "f": {"e"}}
+    hidden = {
+        clusters.queries[k]: title[clusters.document_ids[v[0]]] for k, v in clusters.hidden.items()
+    }
+    assert hidden == {query: query for query in "abcef"}
+    tied = dict(zip(clusters.queries, clusters.tied.tolist(), strict=True))
     assert tied["a"] == tied["b"] == tied["c"] != tied["e"] == tied["f"]
-    assert "d" not in tied
 
 
-def test_a_paraphrase_is_sought_without_copies_of_either_side(tmp_path: Path):
+def test_paraphrase_is_sought_without_copies_of_either_side(tmp_path: Path):
     path = write(
         tmp_path / "pairs.parquet",
         sentence1=["a", "a", "x", "b"],
         sentence2=["b", "y", "a", "z"],
         score=[5.0, 4.8, 0.0, None],
     )
-    found = sts_retrieval(path)
-    assert (found.main, found.queries) == ("R@5", ["a"])
-    assert answers(found) == {"00000-1": {"00000-2": 1}}
-    hidden = [found.document_ids[k] for k in found.hidden[0].tolist()]
+    collection = sts_retrieval(path)
+    assert (collection.main, collection.queries) == ("R@5", ["a"])
+    assert answers(collection) == {"00000-1": {"00000-2": 1}}
+    hidden = [collection.document_ids[k] for k in collection.hidden[0].tolist()]
     assert sorted(hidden) == ["00000-1", "00001-1", "00002-2", "00003-1"]
 
 
-def test_parquet_files_that_cannot_be_used_are_told_apart(tmp_path: Path):
-    with pytest.raises(UnreadableSourceError, match="E103"):
+def test_unreadable_parquet_and_missing_columns_differ_in_code(tmp_path: Path):
+    with pytest.raises(UnreadableSourceError):
         sts_retrieval(tmp_path / "absent.parquet")
-    with pytest.raises(MissingColumnError, match=r"E104 .*lacks score.*has sentence1, sentence2"):
+    with pytest.raises(MissingColumnError):
         sts_retrieval(write(tmp_path / "narrow.parquet", sentence1=["a"], sentence2=["b"]))
 
 
@@ -302,12 +275,11 @@ def test_parquet_files_that_cannot_be_used_are_told_apart(tmp_path: Path):
         ("npl", "ir_npl_qrels", {"rel": [1.0, 0.5]}),
         ("npl", "ir_npl_qrels", {"rel": [1.0, 1e30]}),
         ("abt_buy", "product_abt_buy", {"title2": ["A", None]}),
-        ("wdc_clusters", "product_wdc_clusters", {"title": ["a", None]}),
         ("wdc_clusters", "product_wdc_clusters", {"cluster_id": [0, None]}),
         ("stsb", "stsb_test", {"sentence2": ["A", None]}),
     ],
 )
-def test_rows_without_a_value_are_told_by_their_numbers(
+def test_row_without_a_value_is_named(
     tmp_path: Path, source: str, name: str, wrong: dict[str, list]
 ):
     files: dict[str, dict[str, list]] = {
@@ -321,39 +293,34 @@ def test_rows_without_a_value_are_told_by_their_numbers(
     for file, columns in files.items():
         write(tmp_path / f"{file}.parquet", **columns | (wrong if file == name else {}))
     (column,) = wrong
-    told = (
-        rf"E100 Column {column} holds .*1 row of .*{name}\.parquet \(first: row 1, counted from 0"
-    )
-    with pytest.raises(BadDataError, match=told):
+    with pytest.raises(BadDataError, match=rf"{column}.*row 1\b"):
         read_collection(task_of(source), tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "documents", "queries", "judgements"),
-    [("cranfield", 1400, 225, 1612), ("cacm", 3204, 52, 796), ("npl", 11426, 93, 2083)],
+    ("source", "documents", "queries", "judgements"),
+    [
+        ("cranfield", 1400, 225, 1612),
+        ("cacm", 3204, 52, 796),
+        ("npl", 11426, 93, 2083),
+        ("wdc_clusters", 9500, 8618, None),
+        ("amazon_google", 2043, 990, None),
+        ("abt_buy", 1034, 1016, None),
+    ],
 )
-def test_the_trec_style_sets_have_their_counts(
-    larger_sets: Path, name: str, documents: int, queries: int, judgements: int
+def test_open_sets_have_their_published_sizes(
+    larger_sets: Path, source: str, documents: int, queries: int, judgements: int | None
 ):
-    found = read_collection(task_of(name), larger_sets)
-    assert (len(found.texts), len(found.queries)) == (documents, queries)
-    assert len(found.relevant.item) == judgements
-    assert len(found.relevant.query) == queries, "none is judged without a relevant document"
+    collection = read_collection(task_of(source), larger_sets)
+    assert (len(collection.texts), len(collection.queries)) == (documents, queries)
+    assert len(collection.relevant.query) == queries, "each has a relevant document"
+    if judgements is None:
+        assert len(set(collection.texts)) == documents
+    else:
+        assert len(collection.relevant.item) == judgements
 
 
-@pytest.mark.parametrize(
-    ("name", "documents", "queries"),
-    [("wdc_clusters", 9500, 8618), ("amazon_google", 2043, 990), ("abt_buy", 1034, 1016)],
-)
-def test_the_product_sets_have_their_counts(
-    larger_sets: Path, name: str, documents: int, queries: int
-):
-    found = read_collection(task_of(name), larger_sets)
-    assert (len(found.texts), len(found.queries)) == (documents, queries)
-    assert len(set(found.texts)) == documents
-
-
-def test_the_sentences_of_infocse_are_97_queries_in_a_pool_of_2758(larger_sets: Path):
+def test_infocse_has_97_queries_in_a_pool_of_2758(larger_sets: Path):
     found = sts_retrieval(larger_sets / "stsb_test.parquet")
     assert (len(found.queries), len(found.texts), len(set(found.texts))) == (97, 2758, 2551)
     assert np.diff(found.relevant.offsets).tolist() == [1] * 97

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentemb_core.evaluation.rounds import Pair, distinct
+from sentemb_core.evaluation.round_diagnostics import Pair, distinct
 
 PAIRS = st.lists(
     st.builds(

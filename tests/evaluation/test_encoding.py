@@ -1,6 +1,7 @@
-"""Whoever scores a model for minutes says in the log how far it is."""
+"""Long encodings log their progress."""
 
 import logging
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,62 +9,57 @@ from types import SimpleNamespace
 import pytest
 
 from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.evaluation.collection_files import read_beir
 from sentemb_core.evaluation.collection_vectors import collection_vectors
-from sentemb_core.evaluation.collections import read_beir
 from sentemb_core.evaluation.label_free import halves_diagnosis
 from sentemb_core.progress import lines_of_progress
 from tests import tiny
 from tests.evaluation.made import beir_folder
 
 
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """A clock that goes on by a minute whenever someone looks."""
+@pytest.fixture(autouse=True)
+def _slow_clock(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A clock that advances by a minute at each reading."""
     caplog.set_level(logging.INFO, "sentemb_core")
     minutes = count(0, 60)
     clock = SimpleNamespace(monotonic=lambda: float(next(minutes)))
     monkeypatch.setattr("sentemb_core.progress.time", clock)
 
 
-def written(folder: Path) -> Path:
+def encode_collection(folder: Path, form: str = "text") -> None:
     texts = {f"d{k}": f"w{k + 4} w{k + 5}" for k in range(6)}
-    return beir_folder(folder / "beir", texts, {"q0": "w4", "q1": "w6"}, [("q0", "d0", 1)])
+    judgements = [("q0", "d0", 1)]
+    beir = read_beir(beir_folder(folder / "beir", texts, {"q0": "w4", "q1": "w6"}, judgements))
+    collection_vectors(tiny.static(), beir, form)
 
 
-@pytest.mark.usefixtures("slow")
-def test_a_retrieval_task_is_told_text_by_text(tmp_path: Path, caplog):
-    collection = read_beir(written(tmp_path))
-    collection_vectors(tiny.static(), collection)
-    all_of = len(collection.documents) + len(collection.queries)
-    told = f"encode queries and documents of {collection.name}: {all_of} of {all_of} (100 %)"
-    assert told in " ".join(caplog.messages)
+def encode_sentences(folder: Path) -> None:
+    encode_collection(folder, "sentence_mean")
 
 
-@pytest.mark.usefixtures("slow")
-@pytest.mark.parametrize("form", ["sentence_mean", "unit_sentence_mean"])
-def test_documents_read_by_sentences_are_told_too(tmp_path: Path, caplog, form):
-    collection_vectors(tiny.static(), read_beir(written(tmp_path)), form)
-    assert "encode queries of " in caplog.text
-    assert "encode sentences of " in caplog.text
-
-
-@pytest.mark.usefixtures("slow")
-def test_a_diagnosis_is_told(tmp_path: Path, caplog):
-    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+def encode_halves(folder: Path) -> None:
+    with DocumentWriter(folder / "documents.parquet") as writer:
         for row in range(9):
             writer.write(Document(f"d{row}", [f"w{row + 4}", f"w{row + 5} w9"], None, row))
-    halves_diagnosis(tiny.static(), tmp_path)
-    assert "encode the sentences of halves: " in caplog.text
+    halves_diagnosis(tiny.static(), folder)
 
 
-@pytest.mark.usefixtures("slow")
-def test_what_is_left_to_wait_is_told_from_the_second_line_on(caplog):
+@pytest.mark.parametrize(
+    ("encode", "progress"),
+    [(encode_collection, "7 of 7"), (encode_sentences, "6 of 6"), (encode_halves, "18 of 18")],
+)
+def test_progress_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, encode: Callable[[Path], None], progress: str
+):
+    encode(tmp_path)
+    assert progress in caplog.text
+
+
+def test_remaining_time_ignores_steps_before_an_interruption(caplog: pytest.LogCaptureFixture):
     update = lines_of_progress("train", 110)
-    for done in (50, 60, 70, 110):  # goes on after an interruption: 50 steps cost it nothing
+    for done in (50, 60, 70, 110):  # resumed at step 50
         update(done)
-    assert [line.partition("(")[2] for line in caplog.messages] == [
-        "45 %)",
-        "55 %, about 5 min 00 s left)",
-        "64 %, about 4 min 00 s left)",
-        "100 %)",
-    ]
+    expected = ["45 %", "5 min 00 s", "4 min 00 s", "100 %"]
+    assert [value in line for value, line in zip(expected, caplog.messages, strict=True)] == [
+        True
+    ] * 4

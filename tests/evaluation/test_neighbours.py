@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from sentemb_core.evaluation.diagnostics import directions
-from sentemb_core.evaluation.neighbours import duplicate_rate, hubness, nearest, positives_found
+from sentemb_core.evaluation.diagnostics import (
+    directions,
+    duplicate_rate,
+    hubness,
+    nearest,
+    positives_found,
+)
 
 
 def unit(*angles: float) -> np.ndarray:

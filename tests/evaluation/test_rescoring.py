@@ -16,7 +16,7 @@ from sentemb_core.evaluation.rescoring import (
     rescored,
     rescored_scorers,
 )
-from sentemb_core.evaluation.retrieval import Scorers, rank_benchmark
+from sentemb_core.evaluation.validation_scores import Scorers, rank_pool
 from tests.evaluation.benchmarks import benchmark
 
 
@@ -113,5 +113,5 @@ def fused_both_ways(words: Scorers, vectors: Scorers) -> Scorers:
 def test_a_system_put_together_with_itself_keeps_every_rank_in_both_directions(together):
     scorers = both_ways(np.random.default_rng(0).normal(size=(12, 12)))
     one_to_one = benchmark(list(range(12)), ["test"] * 12)
-    alone = rank_benchmark(one_to_one, scorers, "test").scores()
-    assert rank_benchmark(one_to_one, together(scorers, scorers), "test").scores() == alone
+    alone = rank_pool(one_to_one, scorers, "test").scores()
+    assert rank_pool(one_to_one, together(scorers, scorers), "test").scores() == alone

@@ -89,5 +89,5 @@ def test_what_does_not_vary_correlates_with_nothing_in_any_resample():
     ("columns", "gold"), [(np.zeros((0, 1)), np.zeros(0)), (np.full((3, 1), np.nan), np.ones(3))]
 )
 def test_nothing_and_nan_are_refused(columns: np.ndarray, gold: np.ndarray):
-    with pytest.raises(BadDataError, match="at least one pair and finite values"):
+    with pytest.raises(BadDataError):
         resampled_spearman(columns, gold, seed=0)

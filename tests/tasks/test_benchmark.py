@@ -2,7 +2,7 @@
 
 import pytest
 
-from sentemb_core.evaluation.overlap import Overlap
+from sentemb_core.evaluation.contamination import Overlap
 from tasks.artifact_files import save_json
 from tasks.benchmark import largest_overlaps
 

@@ -21,7 +21,7 @@ from sentemb_core.config.experiments import (
     Experiment,
 )
 from sentemb_core.evaluation import bootstrap
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record
 from sentemb_core.types import ArtifactRef

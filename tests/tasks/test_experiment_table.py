@@ -14,9 +14,9 @@ from sentemb_core.config.experiments import CASE, SMALL, Arm, Base, Claim, Colum
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.evaluation import bootstrap
 from sentemb_core.evaluation.appendix_d import LAST, case_result
-from sentemb_core.evaluation.overlap import Overlap
+from sentemb_core.evaluation.contamination import Overlap
 from sentemb_core.evaluation.paper_tables import PaperTable
-from sentemb_core.evaluation.results import TaskResult
+from sentemb_core.evaluation.task_result import TaskResult
 from sentemb_core.store.objects import Store
 from tasks import paper_numbers
 from tasks.benchmark import kept_result

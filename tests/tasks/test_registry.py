@@ -20,7 +20,7 @@ from sentemb_core.errors import (
     UnsafeModelError,
     UsageError,
 )
-from sentemb_core.evaluation.gate import GateVerdict, gate
+from sentemb_core.evaluation.gate import GateDecision, gate
 from sentemb_core.store.objects import Store
 from tasks import registered_encoders
 from tasks.mlflow_client import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
@@ -62,7 +62,9 @@ def folder(tmp_path):
 
 
 def verdict(promote):
-    return GateVerdict(promote=promote, reason=f"said {promote}", difference=0.0, low=0.0, high=0.0)
+    return GateDecision(
+        promote=promote, reason=f"said {promote}", difference=0.0, low=0.0, high=0.0
+    )
 
 
 def says(promote):

@@ -11,7 +11,7 @@ from sentemb_core.config.run import CorpusConfig
 from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import UnsafeModelError
-from sentemb_core.evaluation.gate import GateVerdict
+from sentemb_core.evaluation.gate import GateDecision
 from tasks.mlflow_client import mlflow_client
 from tasks.registry import promote, register
 from tests.repository import ROOT
@@ -43,7 +43,7 @@ def made(home, tmp_path):
 
 def judged(version, better=True):
     """What becomes of a version that is, or is not, better than the champion."""
-    told = GateVerdict(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
+    told = GateDecision(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
     return promote(version, lambda _: told)
 
 
@@ -171,7 +171,7 @@ def test_who_goes_back_while_the_gate_is_asked_is_not_overruled(home, made, type
             typed(GOES_BACK)
         asked.append(rival.version)
         better = rival.version == second.version
-        return GateVerdict(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
+        return GateDecision(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
 
     told = promote(third, judge)
     assert asked == [second.version, first.version]
@@ -186,7 +186,7 @@ def test_a_candidate_that_a_person_sets_while_the_gate_is_asked_is_the_champion(
 
     def judge(_):
         client.set_registered_model_alias("news", "champion", str(second.version))
-        return GateVerdict(promote=False, reason="judged", difference=0.0, low=0.0, high=0.0)
+        return GateDecision(promote=False, reason="judged", difference=0.0, low=0.0, high=0.0)
 
     assert promote(second, judge).alias == "champion"
     assert champion(home) == second.version

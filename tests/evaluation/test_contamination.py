@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.evaluation.overlap import Overlap, overlaps
+from sentemb_core.evaluation.contamination import Overlap, overlaps
 
 EIGHT = "one two three four five six seven eight"
 SENTENCES = st.lists(st.sampled_from("abc"), max_size=14).map(" ".join)

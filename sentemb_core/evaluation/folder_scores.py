@@ -11,13 +11,12 @@ from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import Kind, ValidationPool, write_validation_pool
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.evaluation.bm25_scores import bm25_scorers
+from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 from sentemb_core.evaluation.bootstrap import Difference, paired_difference
-from sentemb_core.evaluation.encoder import encoder_scorers
 from sentemb_core.evaluation.metrics import recall
 from sentemb_core.evaluation.random_encoder import random_scorers
-from sentemb_core.evaluation.retrieval import RetrievalScores, Scorers, rank_benchmark
-from sentemb_core.evaluation.texts import benchmark_texts
+from sentemb_core.evaluation.validation_scores import RetrievalScores, Scorers, rank_pool
+from sentemb_core.evaluation.vectors import encoder_scorers
 
 OWN, WORDS, CHANCE = "this encoder", "BM25", "random encoder"
 
@@ -62,12 +61,10 @@ def scores_of_folder(encoder: Encoder, documents: Path, config: ValidationConfig
         benchmark, corpus = undivided(ValidationPool.open(folder)), TokenCorpus.open(folder)
         systems: dict[str, Scorers] = {
             OWN: encoder_scorers(encoder, corpus, benchmark),
-            WORDS: bm25_scorers(*benchmark_texts(documents, benchmark)),
+            WORDS: bm25_scorers(*pool_texts(documents, benchmark)),
             CHANCE: random_scorers(corpus, benchmark, seed=0),
         }
-        ranks = {
-            label: rank_benchmark(benchmark, scorers, "test") for label, scorers in systems.items()
-        }
+        ranks = {label: rank_pool(benchmark, scorers, "test") for label, scorers in systems.items()}
         hits = (recall(ranks[label].document_to_counterpart, 5) for label in (OWN, WORDS))
         return FolderScores(
             kind=benchmark.kind,

@@ -8,7 +8,7 @@ import pytest
 from sentemb_core.annotation.clusters import Clusters, write_labels
 from sentemb_core.annotation.embeddings import Embeddings, save_vectors
 from sentemb_core.annotation.pairs import Pairs, write_pairs
-from sentemb_core.evaluation.rounds import diagnostics
+from sentemb_core.evaluation.round_diagnostics import diagnostics
 from tests.evaluation.conftest import Prepared
 
 

@@ -9,10 +9,15 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
+from sentemb_core.config.suite import ProbeTask, RetrievalTask, StsTask, Task
+from sentemb_core.evaluation.collection_files import beir_judgements, beir_texts, read_collection
+from sentemb_core.evaluation.sts import read_sts
+from sentemb_core.evaluation.transfer_files import read_probe
 from sentemb_core.tokenize import words
 from sentemb_core.types import Value
 
@@ -146,3 +151,36 @@ def _share(
     met: Bool[np.ndarray, " wanted"],
 ) -> float | None:
     return float(met[_places(own, wanted)].mean()) if len(own) else None
+
+
+def task_texts(task: Task, folder: Path, *, beir_documents: bool = True) -> dict[str, list[str]]:
+    """Texts by what they are; queries and documents apart, for only queries need be unseen.
+
+    Args:
+        task: One of the suite, or a BEIR folder's.
+        folder: Of its files.
+        beir_documents: Those of a BEIR folder, too, which may be millions; else they stay unread.
+
+    Raises:
+        UnreadableSourceError, BadDataError: as the reader of the task.
+    """
+    match task:
+        case StsTask():
+            pairs = read_sts(*(folder / file for file in task.files))
+            return {task.name: [*pairs.first, *pairs.second]}
+        case RetrievalTask(source="beir") if not beir_documents:
+            return {f"{task.name} queries": _judged_queries(task, folder)}
+        case RetrievalTask():
+            collection = read_collection(task, folder)
+            return {
+                f"{task.name} queries": collection.queries,
+                f"{task.name} documents": collection.documents,
+            }
+        case ProbeTask():
+            probe = read_probe(task, folder)
+            return {task.name: [*probe.first, *(probe.second or ())]}
+
+
+def _judged_queries(task: RetrievalTask, folder: Path) -> list[str]:
+    judged = {one.query for one in beir_judgements(folder, Path(task.files[-1]).stem)}
+    return [query.text for query in beir_texts(folder, "queries.jsonl") if query.key in judged]

@@ -1,4 +1,4 @@
-"""What an encoder reached on one task, and what of it a bootstrap may resample."""
+"""An encoder's measures on one task, with the units that a bootstrap resamples."""
 
 import json
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from jaxtyping import Float64
 from sentemb_core.types import Json
 
 Statistic = Literal["mean", "ratio", "spearman"]
-"""How the main measure comes out of the units: the mean of their one column, the sum of their first
-over that of their second, or Spearman's correlation of the two."""
+"""How the main measure follows from the units: the mean of their one column, the sum of the first
+column over the sum of the second, or Spearman's correlation of the two columns."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class TaskResult:
         main: The measure that stands for the task.
         measures: Every measure, by name; shares and correlations, not percentages.
         units: One row a query, pair or example, in the task's own fixed order: its value of the
-            main measure, or its cosine and gold score. Where queries answer each other, one row for
-            all of them: the sum of their values, and how many they are.
-        statistic: How `measures[main]` comes out of `units`.
+            main measure, or its cosine and gold score. Queries that answer each other share one
+            row: the sum of their values, and their number.
+        statistic: How `measures[main]` follows from `units`.
     """
 
     task: str
@@ -44,26 +44,26 @@ class TaskResult:
 
     @property
     def counted(self) -> int:
-        """Queries, pairs or examples, also where several make one unit."""
+        """Number of queries, pairs or examples, also where several share one unit."""
         return int(self.units[:, 1].sum()) if self.statistic == "ratio" else len(self.units)
 
 
 def write_result(result: TaskResult, folder: Path) -> None:
-    """result.json and units.parquet."""
+    """Write result.json and units.parquet."""
     columns = {f"{k}": result.units[:, k] for k in range(result.units.shape[1])}
     pq.write_table(pa.table(columns), folder / "units.parquet", compression="zstd")
-    told = {
+    fields = {
         "task": result.task,
         "main": result.main,
         "measures": dict(result.measures),
         "statistic": result.statistic,
     }
-    (folder / "result.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    (folder / "result.json").write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
 
 def read_result(folder: Path) -> TaskResult:
-    """What `write_result` wrote."""
-    told: Json = json.loads((folder / "result.json").read_text("utf-8"))
+    """Read what `write_result` wrote."""
+    fields: Json = json.loads((folder / "result.json").read_text("utf-8"))
     table = pq.read_table(folder / "units.parquet")
     columns = [column.to_numpy() for column in table.columns]
-    return TaskResult(**told, units=np.stack(columns, axis=1).astype(np.float64))
+    return TaskResult(**fields, units=np.stack(columns, axis=1).astype(np.float64))

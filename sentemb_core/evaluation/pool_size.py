@@ -1,0 +1,82 @@
+"""Whether a drawn pool has enough queries to judge a run: checked before any training."""
+
+import math
+from pathlib import Path
+
+from sentemb_core.config.run import ValidationConfig
+from sentemb_core.corpus.validation_pool import HELD_OUT_SHARE, PoolReport, Split
+from sentemb_core.errors import NoQueriesError
+from sentemb_core.evaluation.gate import FEW
+from sentemb_core.formats import counted
+
+
+def require_queries(
+    pool: Path, config: ValidationConfig, *, gated: bool, unlabelled: str = ""
+) -> None:
+    """Refuse a pool whose validation, test or (if needed) gate split has no query.
+
+    Args:
+        pool: A folder that `write_validation_pool` filled.
+        config: The settings of the pool.
+        gated: Whether the run registers its encoder, so that the gate compares it.
+        unlabelled: What would be validated without the file of labels; empty if there is none.
+
+    Raises:
+        NoQueriesError: E502, with the number of documents that are enough.
+    """
+    report = _report(pool)
+    needed: list[Split] = ["validation", "gate", "test"] if gated else ["validation", "test"]
+    empty = [split for split in needed if not report.n_queries[split]]
+    if not empty:
+        return
+    ungated = "switch the gate off with --set register_model=false"
+    if gated and not config.gate_share:
+        raise NoQueriesError(
+            f"The gate needs queries; found validation.gate_share = 0. Raise it, or {ungated}."
+        )
+    enough = (
+        f"{documents_enough(config, gated)} documents of two sentences"
+        if report.kind == "halves"
+        else f"{pool_enough(config, gated)} documents of the pool with a counterpart or label (if "
+        "labels are learned, half of the labelled documents are outside the pool)"
+    )
+    ways: list[str] = []
+    if unlabelled and report.kind == "counterpart":
+        ways.append(f", or leave --labels out to validate on {unlabelled}")
+    if gated:
+        ways.append(f", or {ungated}")
+    raise NoQueriesError(
+        f"Every split needs a query; found none for {' and '.join(empty)} in a pool of "
+        f"{counted(sum(report.n_queries.values()), 'document')} (validation.candidates allows "
+        f"{config.candidates}). Enough are {enough}{''.join(ways)}."
+    )
+
+
+def few_queries(pool: Path) -> str:
+    """Return a warning if the test split has fewer than `FEW` queries, else the empty text.
+
+    Args:
+        pool: A folder that `write_validation_pool` filled.
+    """
+    queries = _report(pool).n_queries["test"]
+    if not 0 < queries < FEW:
+        return ""
+    return (
+        f"The test split has few queries ({queries}): one query is {100 / queries:.3g} % of it, so "
+        "only a large gain is significant. More documents give more queries."
+    )
+
+
+def pool_enough(config: ValidationConfig, gated: bool) -> int:
+    """Return the pool size that fills every split, whatever the ids: one query in the smallest."""
+    shares = [config.validation_share, 1 - config.validation_share - config.gate_share]
+    return math.ceil(1 / min([*shares, config.gate_share] if gated else shares))
+
+
+def documents_enough(config: ValidationConfig, gated: bool) -> int:
+    """Return the corpus size that fills every split without counterparts: a share is held out."""
+    return math.ceil(pool_enough(config, gated) / HELD_OUT_SHARE)
+
+
+def _report(pool: Path) -> PoolReport:
+    return PoolReport.model_validate_json((pool / "pool.json").read_bytes())

@@ -1,0 +1,74 @@
+"""A pool too small to judge is refused; the number of documents that is asked for suffices."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sentemb_core.config.run import ValidationConfig
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.validation_pool import query_splits, write_validation_pool
+from sentemb_core.errors import NoQueriesError
+from sentemb_core.evaluation.pool_size import (
+    documents_enough,
+    few_queries,
+    pool_enough,
+    require_queries,
+)
+
+
+def drawn(folder: Path, count: int, config: ValidationConfig, *, titled: bool) -> Path:
+    """The pool of a corpus of this many documents."""
+    with DocumentWriter(folder / "documents.parquet") as writer:
+        for k in range(count):
+            writer.write(Document(f"d{k}", ["One.", "Two."], f"Title {k}" if titled else None, k))
+    write_validation_pool(folder / "documents.parquet", config, folder)
+    return folder
+
+
+@pytest.mark.parametrize(("count", "titled"), [(5, False), (2, True)])
+def test_pool_without_gate_queries_is_refused(tmp_path: Path, count: int, titled: bool):
+    config = ValidationConfig()
+    folder = drawn(tmp_path, count, config, titled=titled)
+    enough = pool_enough(config, True) if titled else documents_enough(config, True)
+    for fallback in ("", "the texts of column 'subject'"):
+        with pytest.raises(NoQueriesError) as refused:
+            require_queries(folder, config, gated=True, unlabelled=fallback)
+        assert f" {enough} " in str(refused.value)
+        assert ("'subject'" in str(refused.value)) == (titled and bool(fallback))
+
+
+def test_an_ungated_run_needs_no_gate_queries(tmp_path: Path):
+    config = ValidationConfig()
+    require_queries(drawn(tmp_path, 5, config, titled=False), config, gated=False)
+
+
+@pytest.mark.parametrize(("count", "titled"), [(20, False), (4, True)])
+def test_as_many_documents_as_asked_for_are_enough(tmp_path: Path, count: int, titled: bool):
+    config = ValidationConfig()
+    require_queries(drawn(tmp_path, count, config, titled=titled), config, gated=True)
+
+
+@pytest.mark.parametrize(("count", "queries"), [(3, "1"), (100, "35"), (200, "")])
+def test_fewer_than_fifty_test_queries_are_reported(tmp_path: Path, count: int, queries: str):
+    text = few_queries(drawn(tmp_path, count, ValidationConfig(), titled=True))
+    assert queries in text
+    assert bool(text) == bool(queries)
+
+
+def test_gate_share_of_0_is_refused_only_for_a_gated_run(tmp_path: Path):
+    config = ValidationConfig(gate_share=0)
+    folder = drawn(tmp_path, 40, config, titled=True)
+    with pytest.raises(NoQueriesError, match=r"gate_share"):
+        require_queries(folder, config, gated=True)
+    require_queries(folder, config, gated=False)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0.05, 0.45), st.floats(0.05, 0.45), st.integers(0, 99))
+@example(0.45, 0.45, 0)  # the test split's share is the smallest
+def test_a_pool_large_enough_fills_every_split(validation: float, gate: float, salt: int):
+    config = ValidationConfig(validation_share=validation, gate_share=gate)
+    ids = [f"{salt} {k}" for k in range(pool_enough(config, gated=True))]
+    assert set(query_splits(ids, config)) == {"validation", "gate", "test"}
