@@ -1,4 +1,4 @@
-# Every verb sets itself up: it needs Python 3.11, make and the package registry, nothing else.
+# Every target installs what it needs: Python 3.11, make and the package registry suffice.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,22 +13,24 @@ export PREFECT_SERVER_ANALYTICS_ENABLED := false
 export MLFLOW_DISABLE_TELEMETRY := true
 export SENTEMB_HOME ?= $(CURDIR)/$(HOME_FOLDER)
 
-WHOLE_RUNS := tests/deployments tests/faults tests/flows
+PYTEST := $(BIN)/python -m pytest --numprocesses=2
 
-.PHONY: demo test test-runs test-parts check fix ui bench lock audit clean
+.PHONY: demo test test-all soak check fix ui bench results lock audit clean
 
-demo: $(READY)           ## documents in, a better encoder out, on the shipped corpus
+demo: $(READY)           ## train two encoders on the shipped corpus; print a table; write two reports
 	$(BIN)/python -m flows demo
 
-test: test-runs test-parts ## the whole test suite; its halves go side by side with --jobs=2
+test: $(READY)           ## unit, property, golden and parity tests, and one flow: at most 5 minutes
+	$(PYTEST) -m "smoke or not (slow or server)"
 
-test-runs: $(READY)      ## flows, services and kills, which wait for processes as much as they compute
-	$(BIN)/python -m pytest $(WHOLE_RUNS)
+test-all: $(READY)       ## everything that CI runs: also flows, services and kills
+	$(PYTEST) --dist=loadfile
 
-test-parts: $(READY)     ## all other tests
-	$(BIN)/python -m pytest $(WHOLE_RUNS:%=--ignore=%)
+soak: $(READY)           ## hundreds of kills, and 10,000 examples a property test; hours
+	$(BIN)/python -m benchmarks.reliability --homes 20
+	$(PYTEST) -m hypothesis --hypothesis-profile=soak
 
-check: $(READY)          ## lint, types, floors
+check: $(READY)          ## lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -39,20 +41,23 @@ fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-ui: $(READY)             ## Prefect server, worker and nightly schedule on loopback
+ui: $(READY)             ## Prefect server, worker and nightly schedule, on loopback
 	$(BIN)/python -m flows serve
 
-bench: $(READY)          ## ratios side by side, in CPU-seconds of this machine
+bench: $(READY)          ## speed ratios, in CPU-seconds of this machine
 	$(BIN)/python -m benchmarks
 
-lock: $(READY)           ## rewrite requirements.lock from the environment that just passed
+results: $(READY)        ## write docs/results/ from results/*.json
+	$(BIN)/python -m benchmarks.results_pages
+
+lock: $(READY)           ## write requirements.lock from the environment that just passed
 	$(BIN)/pip freeze --exclude-editable --exclude setuptools | sed 's/+cpu//' > requirements.lock
 
-audit: $(READY)          ## known vulnerabilities of the locked versions; asks PyPI for its advisories
+audit: $(READY)          ## known vulnerabilities of the locked versions; asks PyPI
 	test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/pip install --quiet pip-audit; }
 	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps -r requirements.lock
 
-clean:                   ## the environment, .sentemb (store, reports, registry) and all caches
+clean:                   ## delete the environment, .sentemb (store, reports, registry) and all caches
 	rm -rf $(VENV) $(HOME_FOLDER) dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
