@@ -12,7 +12,7 @@ from tasks.annotate import (
     prune_graph,
 )
 from tasks.encode import encode_sentences
-from tasks.rows import Annotation
+from tasks.run_result import Annotation
 
 
 def annotation_of(

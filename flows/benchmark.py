@@ -11,9 +11,9 @@ from prefect import flow
 from flows.benchmark_settings import BenchmarkSettings
 from flows.contamination import overlap_with
 from flows.isolate_errors import attempted
+from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, reads_vectors, result_on
 from flows.short_names import labelled
-from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.cli_arguments import is_checkpoint
 from sentemb_core.config.run import EncoderConfig

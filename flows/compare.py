@@ -6,9 +6,9 @@ from prefect import flow
 
 from flows.benchmark import encoder_of, is_of_one_measure, overlap, refused, scored
 from flows.benchmark_settings import BenchmarkSettings
+from flows.pipeline import documents_of
 from flows.scoring import System, reads_vectors
 from flows.short_names import labelled
-from flows.steps import documents_of
 from sentemb_core.config.suite import GROUPS
 from sentemb_core.errors import UsageError
 from sentemb_core.types import ArtifactRef

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from flows.isolate_errors import attempted
-from flows.steps import documents_of
+from flows.pipeline import documents_of
 from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, measure_overlap

@@ -2,8 +2,13 @@
 
 from prefect import flow
 
-from flows.pipeline import run_pipeline
-from flows.steps import OnRow, run_before_training, validated_row, verdict_on_rounds
+from flows.pipeline import (
+    OnRow,
+    run_before_training,
+    run_pipeline,
+    validated_row,
+    verdict_on_rounds,
+)
 from flows.subflow import sub_flow
 from sentemb_core.config.run import (
     FineTuneRun,
@@ -13,10 +18,9 @@ from sentemb_core.config.run import (
     TrainingConfig,
 )
 from sentemb_core.types import ArtifactRef
-from tasks.corpus import tokenise_sentences
-from tasks.labels import draw_labels
+from tasks.corpus import draw_labels, tokenise_sentences
 from tasks.publish import Outcome
-from tasks.rows import EncoderResult, Labelled, RunResult, Texts, Trained
+from tasks.run_result import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.train import train_encoder
 
 

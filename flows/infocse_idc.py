@@ -5,12 +5,12 @@ import logging
 from prefect import flow
 
 from flows.annotation import annotation_of
-from flows.pipeline import run_pipeline
-from flows.steps import (
+from flows.pipeline import (
     OnRow,
     encoder_from,
     row_after_training,
     run_before_training,
+    run_pipeline,
     validated_row,
     verdict_on_rounds,
 )
@@ -22,7 +22,7 @@ from sentemb_core.stopping import Verdict
 from tasks.corpus import tokenise_sentences
 from tasks.execution import in_plan
 from tasks.publish import Outcome
-from tasks.rows import EncoderResult, RunResult, Texts
+from tasks.run_result import EncoderResult, RunResult, Texts
 from tasks.train import steps_of, train_encoder
 from tasks.validate import diagnose_round, recall_at_5
 

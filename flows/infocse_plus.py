@@ -4,13 +4,12 @@ from prefect import flow
 
 from flows.fine_tune import fine_tuned_row, labels_of
 from flows.infocse_idc import first_annotator, self_train, self_trained, tell
-from flows.pipeline import run_pipeline
-from flows.steps import OnRow, run_before_training, verdict_on_rounds
+from flows.pipeline import OnRow, run_before_training, run_pipeline, verdict_on_rounds
 from flows.subflow import sub_flow
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
 from tasks.publish import Outcome
-from tasks.rows import EncoderResult, Labelled, RunResult, Texts
+from tasks.run_result import EncoderResult, Labelled, RunResult, Texts
 from tasks.validate import recall_at_5
 
 

@@ -21,9 +21,9 @@ from flows.method_table import (
     MethodTable,
     Start,
 )
+from flows.pipeline import documents_of, encoder_from
 from flows.row_steps import RowTexts, Rules, encoder_after
 from flows.scoring import System, result_on
-from flows.steps import documents_of, encoder_from
 from flows.subflow import sub_flow
 from sentemb_core.config.experiments import Corpus
 from sentemb_core.config.run import CorpusConfig
@@ -35,8 +35,8 @@ from tasks.checks import entry_of
 from tasks.corpus import draw_benchmark, require_multi_sentence, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.run_monitor import recorded
-from tasks.segments import tell_segmented
 from tasks.tables.cells import CellsTable, MethodCell
+from tasks.train import tell_segmented
 from tasks.validate import (
     bm25_scores,
     literal_bm25_scores,

@@ -5,16 +5,15 @@ from typing import NamedTuple
 
 from flows.annotation import annotation_of
 from flows.fine_tune import training_on_labels
+from flows.pipeline import encoder_from
 from flows.presets import SMALL_EPOCHS
-from flows.steps import encoder_from
 from sentemb_core.config.experiments import Finish, Label, SelfTrain, Step, Train
 from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
 from sentemb_core.stopping import verdict
 from sentemb_core.types import ArtifactRef, Value
-from tasks.corpus import tokenise_sentences
+from tasks.corpus import draw_labels, tokenise_sentences
 from tasks.encode import finished_encoder
-from tasks.labels import draw_labels
-from tasks.rows import Annotation, Labelled
+from tasks.run_result import Annotation, Labelled
 from tasks.train import train_encoder
 from tasks.validate import recall_at_5, validate_encoder
 

@@ -2,17 +2,17 @@
 
 from prefect import flow
 
-from flows.pipeline import run_pipeline
-from flows.steps import (
+from flows.pipeline import (
     OnRow,
     row_after_training,
     run_before_training,
+    run_pipeline,
     verdict_on_rounds,
 )
 from sentemb_core.config.methods import Condenser
 from sentemb_core.config.run import MethodRun, RoundsConfig
 from tasks.publish import Outcome
-from tasks.rows import RunResult
+from tasks.run_result import RunResult
 
 
 @flow(name="train-method", flow_run_name="{config.name}")

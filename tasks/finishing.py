@@ -4,12 +4,12 @@ import logging
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.errors import SentembError
-from tasks.artifacts import link, markdown
 from tasks.gate import landed
+from tasks.prefect_pages import link, markdown
 from tasks.publish import Outcome, best_encoder, stored_outcome
-from tasks.rows import RunResult
 from tasks.run_monitor import RunMonitor, metrics_of
 from tasks.run_report import report_folder, write_report_of
+from tasks.run_result import RunResult
 from tasks.verdict import verdict_of
 
 log = logging.getLogger("sentemb_core.run")

@@ -14,7 +14,7 @@ from tasks.mlflow_model import model_ref
 from tasks.model_versions import ModelVersion, versions
 from tasks.registered_encoders import encoder_at, resolve
 from tasks.registry import Promotion, fingerprint_of, promote, register
-from tasks.rows import EncoderResult, RunResult, Texts
+from tasks.run_result import EncoderResult, RunResult, Texts
 from tasks.validate import scores_of, validate_encoder
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from sentemb_core import progress as words
-from tasks import artifacts
+from tasks import prefect_pages as artifacts
 
 
 @contextmanager

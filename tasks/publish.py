@@ -11,7 +11,7 @@ from sentemb_core.store.objects import canonical
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.artifact_files import artifact_path, new_artifact
 from tasks.gate import GateOutcome
-from tasks.rows import EncoderResult, RunResult
+from tasks.run_result import EncoderResult, RunResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from sentemb_core.report.data import StageTiming
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import RunLog, recording
 from sentemb_core.types import Json
-from tasks.artifacts import rounds_table
 from tasks.checks import check_run
-from tasks.rows import EncoderResult
+from tasks.prefect_pages import rounds_table
+from tasks.run_result import EncoderResult
 from tasks.tables.run_table import seconds_behind
 from tasks.tracking import TrackedRun, tracked_run
 from tasks.validate import numbers_of_annotation, scores_of

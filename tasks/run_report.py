@@ -22,7 +22,7 @@ from sentemb_core.store.status import differences
 from sentemb_core.types import Json
 from tasks.artifact_files import artifact_path
 from tasks.publish import Outcome
-from tasks.rows import EncoderResult
+from tasks.run_result import EncoderResult
 from tasks.tables.evaluations import evaluation_of
 from tasks.tables.run_table import seconds_behind
 from tasks.verdict import doubts_of, gain_of, notes_of

@@ -1,19 +1,20 @@
 """Contrastive training of one encoder by one method."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from sentemb_core.config.methods import Condenser, MethodSettings
+from sentemb_core.config.methods import Condenser, HiCL, MethodSettings
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
 from tasks.artifact_files import artifact_path, new_artifact
 from tasks.checks import headless, silent
 from tasks.execution import in_plan
-from tasks.rows import Trained
+from tasks.run_result import Trained
 from tasks.stage import stage, working_folder
 
 if TYPE_CHECKING:
@@ -179,3 +180,39 @@ def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
         return ranks.scores().document_to_counterpart.recall_at_5
 
     return recall
+
+
+if TYPE_CHECKING:
+    from sentemb_core.pairs.documents import Documents
+
+log = logging.getLogger("sentemb_core.run")
+
+
+def tell_segmented(
+    method: MethodSettings, sentences: ArtifactRef, encoder: ArtifactRef
+) -> float | None:
+    """Log the share of the texts to learn from that HiCL cuts into several segments.
+
+    Of a corpus larger than memory it is that of some shards.
+
+    Returns:
+        It; None for other methods, in a plan, and where nothing may be learnt from.
+    """
+    if not isinstance(method, HiCL) or in_plan():
+        return None
+
+    from sentemb_core.corpus.tokens import TokenCorpus
+    from sentemb_core.encoder.checkpoint import load_encoder
+    from sentemb_core.methods.hicl import several_segments
+    from sentemb_core.training.batches import some
+
+    start, corpus = (
+        load_encoder(artifact_path(encoder)),
+        some(TokenCorpus.open(artifact_path(sentences)), 0),
+    )
+    several = several_segments(method, start, cast("Documents", corpus))
+    if not len(several):
+        return None
+    share = float(several.mean())
+    log.info("hicl: %.1f %% of %d texts have more than one segment", 100 * share, len(several))
+    return share

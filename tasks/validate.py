@@ -8,7 +8,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
 from tasks.checks import learns_from_labels
 from tasks.execution import in_plan, is_pending
-from tasks.rows import Annotation, EncoderResult
+from tasks.run_result import Annotation, EncoderResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from sentemb_core.formats import counted, sure_change
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
 from tasks.publish import Outcome, compared
-from tasks.rows import RunResult
+from tasks.run_result import RunResult
 from tasks.validate import recall_at_5
 
 if TYPE_CHECKING:

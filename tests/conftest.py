@@ -44,7 +44,8 @@ settings.load_profile("any machine")
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> Iterator[None]:
     """A machine that stalls is no dead server: what tests look for on its pages is not given up."""
-    from tasks import artifacts, delivery
+    from tasks import delivery
+    from tasks import prefect_pages as artifacts
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(artifacts, "PATIENCE", LONG)

@@ -8,8 +8,8 @@ from flows.contamination import overlap_with, pools_of_titles
 from flows.experiments.index import Reproduction, folder_of, task_of
 from flows.experiments.learning import texts_of
 from flows.isolate_errors import attempted
+from flows.pipeline import documents_of
 from flows.scoring import System, result_on
-from flows.steps import documents_of
 from sentemb_core.config.experiments import CASE, TITLE, WITHOUT_FILES, Arm, Column, Corpus
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import placed, score_case

@@ -3,8 +3,8 @@
 from functools import partial
 
 from flows.experiments.index import Reproduction
+from flows.pipeline import documents_of, encoder_from
 from flows.row_steps import RowTexts, Rules, encoder_after, labels_of
-from flows.steps import documents_of, encoder_from
 from sentemb_core.config.experiments import Arm, Corpus, Label, Train
 from sentemb_core.config.methods import Condenser
 from sentemb_core.config.run import CorpusConfig, EncoderConfig
@@ -14,8 +14,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
 from tasks.encode import pooled_as
-from tasks.segments import tell_segmented
-from tasks.train import train_encoder
+from tasks.train import tell_segmented, train_encoder
 
 
 def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> ArtifactRef:

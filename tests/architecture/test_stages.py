@@ -28,8 +28,8 @@ UNSEEN = {
     "tasks.checks.silent": "what a log leaves out changes no result",
     "tasks.run_monitor.step_logger": "MLflow is told, and nothing comes back",
     "tasks.progress.progress": "how far a stage is changes nothing of it",
-    "tasks.rows.Labelled": "a record of another shape is no hit",
-    "tasks.rows.Trained": "a record of another shape is no hit",
+    "tasks.run_result.Labelled": "a record of another shape is no hit",
+    "tasks.run_result.Trained": "a record of another shape is no hit",
     **dict.fromkeys(
         (
             "tasks.sources.require_same_bytes",

@@ -11,7 +11,7 @@ import pytest
 
 from sentemb_core.config.run import InfoCSEIDC
 from tasks.publish import Outcome
-from tasks.rows import RunResult
+from tasks.run_result import RunResult
 
 TOPICS = (
     "river flood water rain dam",

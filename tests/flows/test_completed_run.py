@@ -33,13 +33,13 @@ from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, last_runs
-from tasks.artifacts import artifact_key
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.model_versions import find_version
+from tasks.prefect_pages import artifact_key
 from tasks.publish import Outcome
 from tasks.publish import compared as compared_rows
 from tasks.registered_encoders import canaries_of, located, resolve
-from tasks.rows import EncoderResult
+from tasks.run_result import EncoderResult
 from tasks.stage import STAGES
 from tasks.tracking import plain
 from tasks.validate import scores_of

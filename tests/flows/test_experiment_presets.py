@@ -27,7 +27,7 @@ from sentemb_core.store.objects import Store
 from tasks.benchmark import largest_overlaps
 from tasks.corpus import document_count
 from tasks.execution import without_prefect
-from tasks.rows import Trained
+from tasks.run_result import Trained
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")

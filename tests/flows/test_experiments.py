@@ -75,7 +75,7 @@ from tasks.artifact_files import artifact_path
 from tasks.claims import ArmResult, cells_of, value_of
 from tasks.execution import making_plan, without_prefect
 from tasks.experiment_table import ExperimentTable, training_budget, write_experiment
-from tasks.rows import Trained
+from tasks.run_result import Trained
 from tests.flows.corpora import write_data_folder
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -9,7 +9,7 @@ import pytest
 
 from flows.experiments import declutr, infocse
 from flows.experiments.index import EXPERIMENTS
-from flows.steps import documents_of
+from flows.pipeline import documents_of
 from sentemb_core.config.experiments import Arm, Experiment, Train
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.encoder.batching import embed_texts

@@ -11,7 +11,7 @@ from flows.cli.settings import checked, settings
 from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
 from flows.infocse_idc import self_train
 from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, verdict_on_tuned
-from flows.steps import run_before_training, run_with_maps
+from flows.pipeline import run_before_training, run_with_maps
 from sentemb_core.config.run import (
     CyclesConfig,
     FineTuneRun,
@@ -28,8 +28,8 @@ from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from tasks.artifact_files import artifact_path
 from tasks.execution import making_plan, without_prefect
-from tasks.rows import RunResult
 from tasks.run_report import full_report
+from tasks.run_result import RunResult
 from tasks.verdict import notes_of
 from tests.flows.corpora import outcome_of, tiny_run, told_starts
 from tests.waiting import soon
@@ -140,7 +140,7 @@ def test_cycles_return_a_fine_tuned_encoder_behind_a_map_or_without_never_the_st
         return next(order.get(row.before, 0.4) for row in found if row.scores == scores)
 
     found = [plain.rows[plain.best]]
-    monkeypatch.setattr("flows.steps.recall_at_5", judged)
+    monkeypatch.setattr("flows.pipeline.recall_at_5", judged)
     with without_prefect(Store.default()):
         mapped = run_with_maps(plain, config, found.append)
     assert [row.kind for row in mapped.rows[-2:]] == ["mapped", "mapped"]

@@ -26,7 +26,7 @@ from tasks.delivery import sync
 from tasks.execution import without_prefect
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.publish import Outcome
-from tasks.rows import RunResult
+from tasks.run_result import RunResult
 from tasks.servers import answers
 from tests.flows.corpora import tiny_run
 from tests.waiting import soon

@@ -13,8 +13,8 @@ from flows.annotation import annotation_of
 from flows.cli.commands import walk
 from flows.cli.settings import settings
 from flows.infocse_idc import neighbours_only, self_train
+from flows.pipeline import run_before_training, run_with_maps
 from flows.presets import FAST
-from flows.steps import run_before_training, run_with_maps
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
 from sentemb_core.errors import EmptyCorpusError, NoQueriesError, RecipeError
@@ -25,7 +25,7 @@ from sentemb_core.store.runs import recording
 from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
 from tasks.execution import making_plan, without_prefect
-from tasks.rows import RunResult
+from tasks.run_result import RunResult
 from tasks.train import steps_of
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
 from tests.flows.corpora import tiny_run, told_starts, write_corpus

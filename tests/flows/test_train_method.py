@@ -26,8 +26,8 @@ from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
 from tasks.execution import making_plan, without_prefect
 from tasks.gate import collapsed
-from tasks.rows import RunResult
 from tasks.run_report import full_report, write_report_of
+from tasks.run_result import RunResult
 from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tasks.verdict import doubts_of

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks import artifacts
-from tasks.artifacts import artifact_key, link, markdown, progress, rounds_table
+from tasks import prefect_pages as artifacts
+from tasks.prefect_pages import artifact_key, link, markdown, progress, rounds_table
 from tests.waiting import awake
 
 

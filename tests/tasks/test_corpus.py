@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.steps import as_read, by_digest, documents_of
+from flows.pipeline import as_read, by_digest, documents_of
 from sentemb_core.config.run import CorpusConfig, LabelsConfig
 from sentemb_core.corpus import documents, label_files
 from sentemb_core.errors import UnreadableSourceError
@@ -15,9 +15,8 @@ from sentemb_core.store import objects
 from sentemb_core.store.objects import Store
 from sentemb_core.types import Json
 from tasks.checks import check_corpus
-from tasks.corpus import document_count
+from tasks.corpus import document_count, read_labels
 from tasks.execution import without_prefect
-from tasks.labels import read_labels
 
 
 @pytest.mark.usefixtures("home")

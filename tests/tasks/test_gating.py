@@ -15,7 +15,7 @@ from tasks import gate as gating
 from tasks.mlflow_model import model_ref
 from tasks.model_versions import ModelVersion
 from tasks.registry import Alias, Promotion
-from tasks.rows import RowKind
+from tasks.run_result import RowKind
 
 CORPUS = CorpusConfig(source="d.jsonl")
 

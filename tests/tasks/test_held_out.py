@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.steps import documents_of, encoder_from
+from flows.pipeline import documents_of, encoder_from
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool

@@ -1,6 +1,6 @@
 """Rows of a run: which of them led to an encoder."""
 
-from tasks.rows import EncoderResult, RowKind
+from tasks.run_result import EncoderResult, RowKind
 from tests.tasks.made import row, training
 
 

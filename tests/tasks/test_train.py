@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.steps import documents_of, encoder_from
+from flows.pipeline import documents_of, encoder_from
 from sentemb_core.config.methods import CONPONO
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, TrainingConfig
 from sentemb_core.store.fingerprint import closure, core_file, definitions, imported, parsed

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from flows.cli.settings import settings
-from flows.steps import documents_of, encoder_from
+from flows.pipeline import documents_of, encoder_from
 from sentemb_core.config.run import CorpusConfig, EncoderConfig, ValidationConfig
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.store.objects import Store

@@ -6,7 +6,7 @@ import pytest
 from sentemb_core.types import ArtifactRef
 from tasks import verdict
 from tasks.publish import Outcome
-from tasks.rows import EncoderResult
+from tasks.run_result import EncoderResult
 from tasks.verdict import notes_of, verdict_of
 from tests.tasks.made import ROWS, ref, row, training
 

@@ -22,7 +22,7 @@ from flows.cli.run_options import RunOptions
 from flows.cli.setting_paths import PATHS
 from flows.cli.settings import settings
 from flows.infocse_idc import self_train
-from flows.steps import documents_of
+from flows.pipeline import documents_of
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import (
     BadDataError,
