@@ -8,7 +8,7 @@ from flows.pipeline import documents_of
 from sentemb_core.config.run import CorpusConfig, ValidationConfig
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, measure_overlap
-from tasks.corpus import draw_benchmark
+from tasks.corpus import draw_validation_pool
 
 
 def overlap_with(
@@ -30,7 +30,7 @@ def pools_of_titles(
     """Name -> the pool drawn from its corpus; one that is refused has none: its cells say why."""
 
     def drawn(corpus: CorpusConfig) -> ArtifactRef:
-        return draw_benchmark(documents_of(corpus), pool)
+        return draw_validation_pool(documents_of(corpus), pool)
 
     found = {
         name: attempted(f"pool of {name}", partial(drawn, corpus))[0]

@@ -71,4 +71,4 @@ def demo_table(outcomes: Mapping[Way, Outcome]) -> "Table":
     first = next(iter(outcomes.values()))
     prefixes: dict[Way, str] = {"nothing": "from nothing: ", "minilm": "from MiniLM: "}
     runs = [row for way, outcome in outcomes.items() for row in run_rows(outcome, prefixes[way])]
-    return scores_table(first.training.texts.benchmark, [*fixed_rows(first), *runs])
+    return scores_table(first.training.texts.validation_pool, [*fixed_rows(first), *runs])

@@ -145,6 +145,6 @@ def system_of(
             return minilm()
         case "word vectors":
             texts = texts_of(asked, base, corpus, arm)
-            return word_vectors(texts.documents, texts.benchmark, seed)
+            return word_vectors(texts.documents, texts.validation_pool, seed)
         case fixed:
             return fixed

@@ -48,7 +48,7 @@ def fine_tuned_once(config: FineTuneRun, watch: OnRow) -> RunResult:
 def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:
     """The labelled documents outside the pool that a run may learn from."""
     share = config.validation.label_share
-    return draw_labels(texts.documents, texts.benchmark, share, config.labels.count)
+    return draw_labels(texts.documents, texts.validation_pool, share, config.labels.count)
 
 
 @sub_flow(name="fine-tuning", flow_run_name="{label}")
@@ -62,7 +62,7 @@ def fine_tuned_row(
 ) -> EncoderResult:
     """The encoder of the best epoch on validation."""
     made = training_on_labels(
-        labels, before.encoder, training, config.labels, texts.benchmark, texts.sentences
+        labels, before.encoder, training, config.labels, texts.validation_pool, texts.sentences
     )
     row = validated_row("fine-tuned", label, made.model, texts, config.annotation)
     return row.model_copy(update={"before": before.label, "log": made.log})
@@ -73,18 +73,18 @@ def training_on_labels(
     encoder: ArtifactRef,
     training: TrainingConfig,
     limits: LabelsConfig,
-    benchmark: ArtifactRef,
+    validation_pool: ArtifactRef,
     sentences: ArtifactRef,
 ) -> Trained:
     """What passes over the labels make of an encoder: its best epoch on validation.
 
-    The benchmark's documents are judged by `sentences`, the corpus in the encoder's tokens.
+    Documents of the validation pool are judged by `sentences`, the corpus in the encoder's tokens.
     """
     return train_encoder(
         encoder,
         tokenise_sentences(labels.documents, None, encoder),
         by_epochs(training, labels.count, limits),
-        benchmark=benchmark,
+        validation_pool=validation_pool,
         judged=sentences,
     )
 

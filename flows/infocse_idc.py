@@ -104,7 +104,7 @@ def training_round(
         config.training,
         clusters=found.clusters,
         pairs=found.pairs,
-        benchmark=texts.benchmark if config.training.evaluate_every else None,
+        validation_pool=texts.validation_pool if config.training.evaluate_every else None,
     )
     row = validated_row("round", label, made.model, texts, config.annotation)
     diagnostics = diagnose_round(
@@ -125,7 +125,7 @@ def first_annotator(config: InfoCSEIDC, texts: Texts) -> EncoderResult | None:
     if config.annotator is None:
         return None
     encoder = encoder_from(config.annotator, texts.documents)
-    sentences = tokenise_sentences(texts.documents, texts.benchmark, encoder)
+    sentences = tokenise_sentences(texts.documents, texts.validation_pool, encoder)
     own = texts.model_copy(update={"sentences": sentences})
     return validated_row("annotator", "annotator of round 1", encoder, own, config.annotation)
 

@@ -32,7 +32,7 @@ from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import Placed, placed
 from tasks.checks import entry_of
-from tasks.corpus import draw_benchmark, require_multi_sentence, tokenise_sentences
+from tasks.corpus import draw_validation_pool, require_multi_sentence, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.run_monitor import recorded
 from tasks.tables.cells import CellsTable, MethodCell
@@ -140,13 +140,13 @@ def block_of(
     """
     titled = looked_for(corpus)
     documents = documents_of(table.corpus(corpus))
-    benchmark = draw_benchmark(documents, table.pool) if titled else None
+    validation_pool = draw_validation_pool(documents, table.pool) if titled else None
     encoder = encoder_from(table.start(start, seed, method), documents)
     return Block(
         start=encoder,
         documents=documents,
-        sentences=tokenise_sentences(documents, benchmark, encoder),
-        benchmark=benchmark,
+        sentences=tokenise_sentences(documents, validation_pool, encoder),
+        validation_pool=validation_pool,
         unseen=table.unseen(corpus),
         sts={} if titled else judges_of(table),
     )
@@ -198,15 +198,15 @@ def fixed_cells(tried: Tried, blank: MethodCell) -> Iterator[MethodCell]:
 
 
 def random_cell(cell: MethodCell, block: Block) -> MethodCell:
-    if block.benchmark:
-        scores = random_scores(block.sentences, block.benchmark, cell.seed)
+    if block.validation_pool:
+        scores = random_scores(block.sentences, block.validation_pool, cell.seed)
         return cell.model_copy(update={"scores": scores})
     return on_pairs("random", block, cell)
 
 
 def bm25_cell(cell: MethodCell, block: Block) -> MethodCell:
-    if block.benchmark:
-        scores = bm25_scores(block.documents, block.benchmark)
+    if block.validation_pool:
+        scores = bm25_scores(block.documents, block.validation_pool)
         return cell.model_copy(update={"scores": scores})
     return on_pairs("BM25", block, cell)
 
@@ -230,8 +230,8 @@ def cell_or_error(
 def untrained_cell(label: str, cell: MethodCell, block: Block) -> MethodCell:
     """Judge what takes no gradient; word vectors have a vocabulary of their own."""
     if cell.method == WORDS:
-        words = word_vectors(block.documents, block.benchmark, cell.seed)
-        sentences = tokenise_sentences(block.documents, block.benchmark, words)
+        words = word_vectors(block.documents, block.validation_pool, cell.seed)
+        sentences = tokenise_sentences(block.documents, block.validation_pool, words)
         return scored_cell(words, block.model_copy(update={"sentences": sentences}), cell)
     if cell.method in OF_TITLES:
         return retrieved_cell(cell, block)
@@ -264,23 +264,23 @@ def trained_cell(
 
 def retrieved_cell(cell: MethodCell, block: Block) -> MethodCell:
     """Words otherwise weighted, or rescored by the start encoder: validation chooses alpha."""
-    if not block.benchmark:
+    if not block.validation_pool:
         raise NoQueriesError(
             f"{cell.method} is of what titles find, and {cell.corpus} has none: leave it out."
         )
     if cell.method == LITERAL_BM25:
-        found = literal_bm25_scores(block.documents, block.benchmark)
+        found = literal_bm25_scores(block.documents, block.validation_pool)
     else:
         found = rescored_scores(
-            block.start, block.sentences, block.documents, block.benchmark, None
+            block.start, block.sentences, block.documents, block.validation_pool, None
         )
     return cell.model_copy(update={"scores": found})
 
 
 def scored_cell(encoder: ArtifactRef, block: Block, cell: MethodCell) -> MethodCell:
     """The cell with the scores of its encoder."""
-    if block.benchmark:
-        scores = validate_encoder(encoder, block.sentences, block.benchmark)
+    if block.validation_pool:
+        scores = validate_encoder(encoder, block.sentences, block.validation_pool)
         return cell.model_copy(update={"scores": scores})
     return on_pairs(encoder, block, cell)
 

@@ -23,7 +23,7 @@ from sentemb_core.types import ArtifactRef, Map
 from tasks.checks import trainings
 from tasks.corpus import (
     check_drawn,
-    draw_benchmark,
+    draw_validation_pool,
     read_corpus,
     read_labels,
     require_multi_sentence,
@@ -39,7 +39,7 @@ from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision
 from tasks.train import check_documents, tell_segmented, train_encoder
 from tasks.validate import (
     bm25_scores,
-    check_benchmark,
+    check_validation_pool,
     random_scores,
     recall_at_5,
     validate_encoder,
@@ -62,8 +62,8 @@ def run_before_training(config: RunConfig, watch: OnRow) -> RunResult:
     texts, encoder = texts_and_start(config)
     if config.initialiser and isinstance(config, MethodRun):
         check_documents(config.training, encoder, texts.sentences)
-    bm25 = bm25_scores(texts.documents, texts.benchmark)
-    random = random_scores(texts.sentences, texts.benchmark, config.encoder.seed)
+    bm25 = bm25_scores(texts.documents, texts.validation_pool)
+    random = random_scores(texts.sentences, texts.validation_pool, config.encoder.seed)
 
     rows = [validated_row("start", "start", encoder, texts, config.annotation)]
     watch(rows[0])
@@ -121,18 +121,18 @@ def verdict_on_rounds(rows: Sequence[EncoderResult], rule: RoundsConfig) -> Verd
 
 
 def texts_and_start(config: RunConfig) -> tuple[Texts, ArtifactRef]:
-    """The corpus as sentences and tokens, its benchmark, and the start encoder."""
+    """The corpus as sentences and tokens, its validation pool, and the start encoder."""
     documents = documents_of(config.corpus)
     learning = (config.training, *trainings(config))  # who was named, first
     require_multi_sentence(documents, [one.method for one in learning])
     if config.labels.source:
         documents = labelled_documents(documents, config.corpus, config.labels)
-    benchmark = draw_benchmark(documents, config.validation)
-    check_benchmark(benchmark, config)
-    check_drawn(documents, benchmark, config)
+    validation_pool = draw_validation_pool(documents, config.validation)
+    check_validation_pool(validation_pool, config)
+    check_drawn(documents, validation_pool, config)
     start = encoder_from(config.encoder, documents)
-    sentences = tokenise_sentences(documents, benchmark, start)
-    return Texts(documents=documents, benchmark=benchmark, sentences=sentences), start
+    sentences = tokenise_sentences(documents, validation_pool, start)
+    return Texts(documents=documents, validation_pool=validation_pool, sentences=sentences), start
 
 
 def documents_of(corpus: CorpusConfig) -> ArtifactRef:
@@ -186,7 +186,7 @@ def validated_row(
         if config.keep_embeddings
         else None
     )
-    scores = validate_encoder(encoder, texts.sentences, texts.benchmark, embeddings)
+    scores = validate_encoder(encoder, texts.sentences, texts.validation_pool, embeddings)
     return EncoderResult(
         kind=kind,
         label=label,
@@ -212,7 +212,7 @@ def row_after_training(
         before.encoder,
         texts.sentences,
         training,
-        benchmark=texts.benchmark if training.evaluate_every else None,
+        validation_pool=texts.validation_pool if training.evaluate_every else None,
     )
     row = validated_row(kind, label, made.model, texts, config.annotation)
     return row.model_copy(update={"before": before.label, "log": made.log})

@@ -23,7 +23,7 @@ class RowTexts(Value):
 
     documents: ArtifactRef
     sentences: ArtifactRef
-    benchmark: ArtifactRef | None
+    validation_pool: ArtifactRef | None
 
 
 class Rules(NamedTuple):
@@ -62,7 +62,7 @@ def after_step(
         case Train():
             training = rules.training_of(step)
             judge = judges(texts, training)
-            return train_encoder(before, texts.sentences, training, benchmark=judge).model
+            return train_encoder(before, texts.sentences, training, validation_pool=judge).model
         case SelfTrain():
             found = annotated(step, before, texts)
             training = rules.training_of(step)
@@ -72,7 +72,7 @@ def after_step(
                 training,
                 clusters=found.clusters,
                 pairs=found.pairs,
-                benchmark=judges(texts, training),
+                validation_pool=judges(texts, training),
             ).model
         case Label():
             return labelled_encoder(step, before, texts, rules)
@@ -82,7 +82,7 @@ def after_step(
 
 def judges(texts: RowTexts, training: TrainingConfig) -> ArtifactRef | None:
     """The pool that a training stops by, if it is validated at all."""
-    return texts.benchmark if training.evaluate_every else None
+    return texts.validation_pool if training.evaluate_every else None
 
 
 def annotated(step: SelfTrain, student: ArtifactRef, texts: RowTexts) -> Annotation:
@@ -90,7 +90,7 @@ def annotated(step: SelfTrain, student: ArtifactRef, texts: RowTexts) -> Annotat
     annotator, sentences = student, texts.sentences
     if step.annotator == "minilm":
         annotator = minilm()
-        sentences = tokenise_sentences(texts.documents, texts.benchmark, annotator)
+        sentences = tokenise_sentences(texts.documents, texts.validation_pool, annotator)
     return annotation_of(annotator, sentences, step.annotation)
 
 
@@ -103,21 +103,21 @@ def labelled_encoder(
     step: Label, encoder: ArtifactRef, texts: RowTexts, rules: Rules
 ) -> ArtifactRef:
     """The encoder of the best epoch on the labels outside the pool."""
-    assert texts.benchmark is not None, "labels are counterparts"
+    assert texts.validation_pool is not None, "labels are counterparts"
     return training_on_labels(
         labels_of(texts, rules.label_share, step.count),
         encoder,
         rules.training_of(step),
         rules.limits,
-        texts.benchmark,
+        texts.validation_pool,
         texts.sentences,
     ).model
 
 
 def labels_of(texts: RowTexts, share: float, count: int | None) -> Labelled:
     """The first labels by hash."""
-    assert texts.benchmark is not None, "labels are counterparts"
-    return draw_labels(texts.documents, texts.benchmark, share, count)
+    assert texts.validation_pool is not None, "labels are counterparts"
+    return draw_labels(texts.documents, texts.validation_pool, share, count)
 
 
 def best_of(tuned: Sequence[ArtifactRef], texts: RowTexts) -> ArtifactRef:
@@ -127,6 +127,6 @@ def best_of(tuned: Sequence[ArtifactRef], texts: RowTexts) -> ArtifactRef:
     """
     if len(tuned) == 1:
         return tuned[0]
-    assert texts.benchmark is not None, "labels are counterparts"
-    scores = [validate_encoder(one, texts.sentences, texts.benchmark) for one in tuned]
+    assert texts.validation_pool is not None, "labels are counterparts"
+    scores = [validate_encoder(one, texts.sentences, texts.validation_pool) for one in tuned]
     return tuned[verdict([recall_at_5(one) for one in scores]).best]

@@ -1,4 +1,4 @@
-"""Documents, the benchmark drawn from them, and their tokens: each read once, cached for all."""
+"""Documents, labels, the validation pool and tokens: each read once, cached for all."""
 
 import logging
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ def corpus_report(documents: ArtifactRef) -> "CorpusReport":
 def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> None:
     """Refuse (E102) documents of one sentence for a method that pairs two of them.
 
-    Before the benchmark is drawn, which refuses them too where nothing else can judge: a person
+    Before the pool is drawn, which refuses them too where nothing else can judge: a person
     should not look for counterparts for what no method learns from. A plan goes on without it.
     """
     if is_pending(documents):
@@ -85,21 +85,21 @@ def document_count(documents: ArtifactRef) -> int:
     return pq.read_metadata(artifact_path(documents) / "documents.parquet").num_rows
 
 
-@stage("draw_benchmark", version="2")
-def draw_benchmark(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
+@stage("draw_validation_pool", version="2")
+def draw_validation_pool(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
     """The fixed pool of candidates and the three frozen splits of queries."""
     from sentemb_core.corpus.validation_pool import write_validation_pool
 
-    with new_artifact("benchmark") as draft:
+    with new_artifact("validation_pool") as draft:
         write_validation_pool(artifact_path(documents) / "documents.parquet", config, draft.path)
     return draft.ref
 
 
 @stage("tokenise_sentences", version="3")
 def tokenise_sentences(
-    documents: ArtifactRef, benchmark: ArtifactRef | None, encoder: ArtifactRef
+    documents: ArtifactRef, validation_pool: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:
-    """The token cache that every round and method reuses; no benchmark holds nothing out."""
+    """The token cache that every round and method reuses; no validation pool holds nothing out."""
     from sentemb_core.corpus.tokenise import write_tokens
     from sentemb_core.encoder.checkpoint import load_encoder
 
@@ -107,7 +107,7 @@ def tokenise_sentences(
     with new_artifact("sentences") as draft:
         write_tokens(
             artifact_path(documents) / "documents.parquet",
-            artifact_path(benchmark) if benchmark else None,
+            artifact_path(validation_pool) if validation_pool else None,
             artifact_path(encoder) / "tokenizer.json",
             reader.max_length,
             draft.path,
@@ -146,27 +146,27 @@ def read_labels(
     return draft.ref
 
 
-def check_drawn(documents: ArtifactRef, benchmark: ArtifactRef, config: RunConfig) -> None:
+def check_drawn(documents: ArtifactRef, validation_pool: ArtifactRef, config: RunConfig) -> None:
     """Refuse labels that have nothing to contrast with (E102) before anything is trained.
 
     A plan goes on without it.
     """
     from sentemb_core.corpus.labels import drawn_labels
 
-    if learns_from_labels(config) and not is_pending(benchmark):
+    if learns_from_labels(config) and not is_pending(validation_pool):
         share, count = config.validation.label_share, config.labels.count
-        drawn_labels(artifact_path(documents), artifact_path(benchmark), share, count)
+        drawn_labels(artifact_path(documents), artifact_path(validation_pool), share, count)
 
 
 @stage("draw_labels", version=2)
 def draw_labels(
-    documents: ArtifactRef, benchmark: ArtifactRef, share: float, count: int | None
+    documents: ArtifactRef, validation_pool: ArtifactRef, share: float, count: int | None
 ) -> Labelled:
     """Labels to train on, the first by hash; none of them is judged by."""
     from sentemb_core.corpus.labels import write_labelled
 
     with new_artifact("documents") as draft:
         report = write_labelled(
-            artifact_path(documents), artifact_path(benchmark), share, count, draft.path
+            artifact_path(documents), artifact_path(validation_pool), share, count, draft.path
         )
     return Labelled(documents=draft.ref, count=report.labels)

@@ -34,7 +34,9 @@ def start_encoder(
 
 
 @stage("word_vectors", version=2, libraries=("gensim",))
-def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: int) -> ArtifactRef:
+def word_vectors(
+    documents: ArtifactRef, validation_pool: ArtifactRef | None, seed: int
+) -> ArtifactRef:
     """The encoder that averages word vectors trained on the corpus, but for held-out documents."""
     from sentemb_core.corpus.table import read_documents
     from sentemb_core.corpus.validation_pool import ValidationPool
@@ -45,8 +47,10 @@ def word_vectors(documents: ArtifactRef, benchmark: ArtifactRef | None, seed: in
     from tasks.progress import progress
 
     held_out = set[int]()
-    if benchmark:
-        held_out.update(ValidationPool.open(artifact_path(benchmark)).held_out_documents.tolist())
+    if validation_pool:
+        held_out.update(
+            ValidationPool.open(artifact_path(validation_pool)).held_out_documents.tolist()
+        )
     texts = [
         sentence
         for number, document in enumerate(

@@ -37,7 +37,7 @@ def published(training: RunResult, run: RunMonitor) -> Outcome:
         {
             "encoder": outcome.encoder.digest,
             "documents": training.texts.documents.digest,
-            "benchmark": training.texts.benchmark.digest,
+            "benchmark": training.texts.validation_pool.digest,
             "verdict": verdict,
         }
     )

@@ -175,15 +175,17 @@ def never_learnt(share: float, texts: Texts) -> "np.ndarray":
     from sentemb_core.corpus.validation_pool import ValidationPool
 
     return (
-        ValidationPool.open(artifact_path(texts.benchmark)).of_split("gate").outside_labels(share)
+        ValidationPool.open(artifact_path(texts.validation_pool))
+        .of_split("gate")
+        .outside_labels(share)
     )
 
 
 def champion_ranks(champion: ModelVersion, texts: Texts) -> "np.ndarray":
     """Of the present champion on this run's benchmark, read with its own tokens."""
     resolve(champion.uri)  # brings it into the store if it is not there
-    sentences = tokenise_sentences(texts.documents, texts.benchmark, champion.artifact)
-    return gate_ranks(validate_encoder(champion.artifact, sentences, texts.benchmark))
+    sentences = tokenise_sentences(texts.documents, texts.validation_pool, champion.artifact)
+    return gate_ranks(validate_encoder(champion.artifact, sentences, texts.validation_pool))
 
 
 def gate_ranks(scores: ArtifactRef) -> "np.ndarray":

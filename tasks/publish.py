@@ -54,7 +54,7 @@ def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
     )
     scored = ScoreCard(
-        benchmark=training.texts.benchmark,
+        benchmark=training.texts.validation_pool,
         counterpart=None if config.labels.source else config.corpus.counterpart_column,
         rows={row.label: row.scores for row in before}
         | {f"{best.label} (this encoder)": best.scores}

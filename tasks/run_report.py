@@ -64,7 +64,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
     fixed = {"BM25": training.bm25, "random encoder": training.random}
     folders = RunFolders(
         documents=artifact_path(texts.documents),
-        benchmark=artifact_path(texts.benchmark),
+        benchmark=artifact_path(texts.validation_pool),
         sentences=artifact_path(texts.sentences),
         rounds=[
             folders_of(row, seconds_behind(outcome.timings, row.label))
@@ -108,7 +108,7 @@ def since_the_last(run: str, settings: Json, documents: str) -> list[str]:
     read = {
         ref.digest
         for used in before.stages
-        if used.stage == "draw_benchmark"
+        if used.stage == "draw_validation_pool"
         for ref in used.inputs
     }
     changed = [
@@ -181,7 +181,7 @@ def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
         "run": outcome.run,
         "encoder": outcome.encoder.digest,
         "documents": texts.documents.digest,
-        "benchmark": texts.benchmark.digest,
+        "benchmark": texts.validation_pool.digest,
         "seed": str(config.training.seed),
         "commit": commit(),
         "versions": ", ".join(

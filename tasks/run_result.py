@@ -11,7 +11,7 @@ class Texts(Value):
     """The corpus of a run and how it is judged."""
 
     documents: ArtifactRef
-    benchmark: ArtifactRef
+    validation_pool: ArtifactRef
     sentences: ArtifactRef
 
 

@@ -12,7 +12,7 @@ from sentemb_core.store.status import OTHER_INPUTS
 TABLES = {
     "read_corpus": "corpus",
     "read_labels": "labels",
-    "draw_benchmark": "validation",
+    "draw_validation_pool": "validation",
     "start_encoder": "encoder",
     "train_encoder": "training",
     "diagnose_round": "annotation",

@@ -40,12 +40,12 @@ def train_encoder(
     config: TrainingConfig,
     clusters: ArtifactRef | None = None,
     pairs: ArtifactRef | None = None,
-    benchmark: ArtifactRef | None = None,
+    validation_pool: ArtifactRef | None = None,
     judged: ArtifactRef | None = None,
 ) -> Trained:
     """The next encoder. A killed training goes on from its last checkpoint, bit for bit.
 
-    Clusters and pairs are self-annotation (infocse_idc); a benchmark validates during training,
+    Clusters and pairs are self-annotation (infocse_idc); a pool validates during training,
     on the sentences `judged` where it is not those that are learnt from.
     """
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -67,8 +67,8 @@ def train_encoder(
     method = method_for(config.method, start, head_in(artifact_path(encoder)))
     learner = learner_of(method, start, config.seed)
     judge = (
-        validator(artifact_path(judged or sentences), artifact_path(benchmark))
-        if benchmark
+        validator(artifact_path(judged or sentences), artifact_path(validation_pool))
+        if validation_pool
         else None
     )
     steps = StepLog()
@@ -165,7 +165,7 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
     return model.ref
 
 
-def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
+def validator(sentences: Path, validation_pool: Path) -> "Callable[[Encoder], float]":
     """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
@@ -173,7 +173,7 @@ def validator(sentences: Path, benchmark: Path) -> "Callable[[Encoder], float]":
     from sentemb_core.evaluation.vectors import encoder_scorers
 
     corpus = TokenCorpus.open(sentences)
-    pool = ValidationPool.open(benchmark).of_split("validation")  # other documents need no vectors
+    pool = ValidationPool.open(validation_pool).of_split("validation")
 
     def recall(encoder: "Encoder") -> float:
         ranks = rank_pool(pool, encoder_scorers(encoder, corpus, pool), "validation")

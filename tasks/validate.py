@@ -1,4 +1,4 @@
-"""Validation: what an encoder reaches on the benchmark, the fixed rows, and diagnostics."""
+"""Validation: what an encoder reaches on the validation pool, the fixed rows, and diagnostics."""
 
 import logging
 from typing import TYPE_CHECKING, cast
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
-def check_benchmark(benchmark: ArtifactRef, config: RunConfig) -> None:
-    """Refuse a benchmark that cannot judge the run (E502), and tell of one that hardly can.
+def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> None:
+    """Refuse a validation pool that cannot judge the run (E502), and tell of one that hardly can.
 
     A plan goes on without it.
     """
     from sentemb_core.evaluation.pool_size import few_queries, require_queries
 
-    if not is_pending(benchmark):
+    if not is_pending(validation_pool):
         require_queries(
-            artifact_path(benchmark),
+            artifact_path(validation_pool),
             config.validation,
             gated=config.register_model,
             unlabelled=judging_unlabelled(config),
         )
-        few = few_queries(artifact_path(benchmark))
+        few = few_queries(artifact_path(validation_pool))
         if few and not in_plan():
             log.warning("%s", few)
 
@@ -52,7 +52,7 @@ def judging_unlabelled(config: RunConfig) -> str:
 def validate_encoder(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
-    benchmark: ArtifactRef,
+    validation_pool: ArtifactRef,
     embeddings: ArtifactRef | None = None,
 ) -> ArtifactRef:
     """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
@@ -62,7 +62,7 @@ def validate_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.vectors import encoder_scorers
 
-    pool = ValidationPool.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(validation_pool))
     stored = Embeddings(artifact_path(embeddings)) if embeddings else None
     corpus = TokenCorpus.open(artifact_path(sentences))
     scorers = encoder_scorers(load_encoder(artifact_path(encoder)), corpus, pool, stored)
@@ -70,38 +70,38 @@ def validate_encoder(
 
 
 @stage("bm25_scores", version=2, libraries=("bm25s",))
-def bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
+def bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> ArtifactRef:
     """The row that words alone reach."""
     from sentemb_core.retrieval.bm25 import LUCENE
 
-    return word_scores(documents, benchmark, LUCENE)
+    return word_scores(documents, validation_pool, LUCENE)
 
 
 @stage("literal_bm25_scores", version=1, libraries=("bm25s",))
-def literal_bm25_scores(documents: ArtifactRef, benchmark: ArtifactRef) -> ArtifactRef:
+def literal_bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> ArtifactRef:
     """The row of BM25 by the formula that product_thesis prints, without the same stop words."""
     from sentemb_core.retrieval.bm25 import PRODUCT_THESIS
 
-    return word_scores(documents, benchmark, PRODUCT_THESIS)
+    return word_scores(documents, validation_pool, PRODUCT_THESIS)
 
 
-def word_scores(documents: ArtifactRef, benchmark: ArtifactRef, form: "Form") -> ArtifactRef:
+def word_scores(documents: ArtifactRef, validation_pool: ArtifactRef, form: "Form") -> ArtifactRef:
     """What BM25 of this form reaches."""
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 
-    pool = ValidationPool.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(validation_pool))
     return kept_scores(pool, bm25_scorers(*pool_texts(artifact_path(documents), pool), form))
 
 
 @stage("random_scores", version=1)
-def random_scores(sentences: ArtifactRef, benchmark: ArtifactRef, seed: int) -> ArtifactRef:
+def random_scores(sentences: ArtifactRef, validation_pool: ArtifactRef, seed: int) -> ArtifactRef:
     """The row that chance reaches: a random direction for every text."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.random_encoder import random_scorers
 
-    pool = ValidationPool.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(validation_pool))
     corpus = TokenCorpus.open(artifact_path(sentences))
     return kept_scores(pool, random_scorers(corpus, pool, seed))
 
@@ -111,7 +111,7 @@ def rescored_scores(
     encoder: ArtifactRef,
     sentences: ArtifactRef,
     documents: ArtifactRef,
-    benchmark: ArtifactRef,
+    validation_pool: ArtifactRef,
     alpha: float | None,
 ) -> ArtifactRef:
     """BM25's first 1,000 by BM25 + alpha x cosine; where alpha is None, validation chooses it."""
@@ -122,7 +122,7 @@ def rescored_scores(
     from sentemb_core.evaluation.rescoring import alpha_sweep, best_alpha, rescored_scorers
     from sentemb_core.evaluation.vectors import encoder_scorers
 
-    pool = ValidationPool.open(artifact_path(benchmark))
+    pool = ValidationPool.open(artifact_path(validation_pool))
     words = bm25_scorers(*pool_texts(artifact_path(documents), pool))
     corpus = TokenCorpus.open(artifact_path(sentences))
     vectors = encoder_scorers(

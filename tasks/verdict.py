@@ -122,7 +122,7 @@ def doubts_of(training: RunResult) -> list[str]:
     """What to know before anything is read off the scores: whether few queries judged."""
     from sentemb_core.evaluation.pool_size import few_queries
 
-    return list(filter(None, [few_queries(artifact_path(training.texts.benchmark))]))
+    return list(filter(None, [few_queries(artifact_path(training.texts.validation_pool))]))
 
 
 def hits_at_5(scores: ArtifactRef) -> "np.ndarray":

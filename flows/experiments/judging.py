@@ -36,18 +36,18 @@ def column_result(
         place = placed(task_of(column), Path(asked.data, folder_of(column)))
         return result_on(place, system, seed=seed)
     texts = texts_of(asked, base, column.corpus)
-    assert texts.benchmark is not None, "titles are counterparts"
+    assert texts.validation_pool is not None, "titles are counterparts"
     if system == "BM25":
-        return bm25_scores(texts.documents, texts.benchmark)
+        return bm25_scores(texts.documents, texts.validation_pool)
     if not isinstance(system, ArtifactRef):
-        return random_scores(texts.sentences, texts.benchmark, seed)
+        return random_scores(texts.sentences, texts.validation_pool, seed)
     sentences = texts.sentences
     if arm.system != "encoder":  # another vocabulary
-        sentences = tokenise_sentences(texts.documents, texts.benchmark, system)
+        sentences = tokenise_sentences(texts.documents, texts.validation_pool, system)
     if arm.alpha is not None:
         alpha = None if arm.alpha == "chosen" else arm.alpha
-        return rescored_scores(system, sentences, texts.documents, texts.benchmark, alpha)
-    return validate_encoder(system, sentences, texts.benchmark)
+        return rescored_scores(system, sentences, texts.documents, texts.validation_pool, alpha)
+    return validate_encoder(system, sentences, texts.validation_pool)
 
 
 def overlaps_with(asked: Reproduction) -> list[CorpusOverlap]:

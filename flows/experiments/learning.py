@@ -12,7 +12,7 @@ from sentemb_core.errors import RecipeError
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 from tasks.checks import begins_with_head, folder_with_head
-from tasks.corpus import document_count, draw_benchmark, tokenise_sentences
+from tasks.corpus import document_count, draw_validation_pool, tokenise_sentences
 from tasks.encode import pooled_as
 from tasks.train import tell_segmented, train_encoder
 
@@ -48,9 +48,10 @@ def texts_of(
     if arm:
         config = asked.corpus(corpus, sample_of(arm, config), distinct=arm.distinct)
     documents = documents_of(config)
-    benchmark = draw_benchmark(documents, asked.pool) if config.counterpart_column else None
-    sentences = tokenise_sentences(documents, benchmark, base)
-    return RowTexts(documents=documents, sentences=sentences, benchmark=benchmark)
+    titled = bool(config.counterpart_column)
+    pool = draw_validation_pool(documents, asked.pool) if titled else None
+    sentences = tokenise_sentences(documents, pool, base)
+    return RowTexts(documents=documents, sentences=sentences, validation_pool=pool)
 
 
 def sample_of(arm: Arm, config: CorpusConfig) -> int | None:

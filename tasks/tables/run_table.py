@@ -83,4 +83,4 @@ def seconds_behind(timings: Iterable[StageTiming], label: str) -> float:
 def outcome_table(outcome: "Outcome") -> "Table":
     """One run between its fixed rows."""
     rows = [*fixed_rows(outcome), *run_rows(outcome)]
-    return scores_table(outcome.training.texts.benchmark, rows)
+    return scores_table(outcome.training.texts.validation_pool, rows)

@@ -33,7 +33,7 @@ from tests.flows.corpora import tiny_run
 CHECKPOINT = "past a checkpoint"
 TARGETS = [
     "read_corpus",
-    "draw_benchmark",
+    "draw_validation_pool",
     "start_encoder",
     "tokenise_sentences",
     "bm25_scores",

@@ -355,7 +355,9 @@ def test_of_several_fine_tuned_encoders_the_best_on_validation_is_the_arms(
         return made[made.index(before) + 1]
 
     monkeypatch.setattr(learning, "read_by", lambda *_: made[0])
-    monkeypatch.setattr(learning, "texts_of", lambda *_: SimpleNamespace(sentences=1, benchmark=1))
+    monkeypatch.setattr(
+        learning, "texts_of", lambda *_: SimpleNamespace(sentences=1, validation_pool=1)
+    )
     monkeypatch.setattr(row_steps, "after_step", next_one)
     monkeypatch.setattr(row_steps, "validate_encoder", lambda *_: next(told))
     monkeypatch.setattr(row_steps, "recall_at_5", lambda score: score)
@@ -851,8 +853,8 @@ def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, mon
     monkeypatch.setattr(index, "EXPERIMENTS", {WHOLE.id: what})
     given: list[object] = []
 
-    def watched(encoder, sentences, config, benchmark=None, **annotation):
-        given.append(benchmark)
+    def watched(encoder, sentences, config, validation_pool=None, **annotation):
+        given.append(validation_pool)
         return Trained(model=encoder, log=encoder)
 
     with without_prefect(Store.default()):
@@ -861,8 +863,8 @@ def test_a_training_that_is_validated_stops_by_the_pool(asked: Reproduction, mon
         monkeypatch.setattr(row_steps, "train_encoder", watched)
         arm = Arm(label="a", steps=(Train(method=CONPONO()), SelfTrain()))
         learning.arm_encoder(asked, base, arm, "blog_usgov", 1)
-    assert texts.benchmark is not None
-    assert given == [texts.benchmark if stated else None] * 2
+    assert texts.validation_pool is not None
+    assert given == [texts.validation_pool if stated else None] * 2
 
 
 @pytest.mark.parametrize(

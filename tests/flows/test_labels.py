@@ -182,7 +182,7 @@ def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
             artifact_path(labels_of(found.texts, config).documents) / "documents.parquet"
         )
     taught = [document.sentences[-1] for document in learnt]
-    judging = ValidationPool.open(artifact_path(found.texts.benchmark)).candidate_text
+    judging = ValidationPool.open(artifact_path(found.texts.validation_pool)).candidate_text
     assert {*taught, *judging} == {f"query of {row['title']}" for row in rows}
     assert len(taught) == found.labels
     strange = tmp_path / "strange.jsonl"
@@ -223,7 +223,7 @@ def test_labels_of_one_document_are_refused_before_anything_is_made(
     with pytest.raises(EmptyPairsError, match=r"found those of 1.*of 1;.*label_share"):
         walked(kind(file))
     made = {record.stage for record in records.every(Store.default())}
-    assert made == {"read_corpus", "draw_benchmark"}
+    assert made == {"read_corpus", "draw_validation_pool"}
 
 
 def test_a_plan_ends_where_the_number_of_labels_is_not_known(corpus_file: Path):

@@ -159,7 +159,7 @@ def test_a_corpus_of_many_shards_is_learnt_from_a_part_at_a_time(
 ):
     monkeypatch.setattr("sentemb_core.corpus.tokenise.SHARD_SENTENCES", 40)
     monkeypatch.setattr("sentemb_core.corpus.table.READ_ROWS", 4)
-    for module in ("corpus.tokens", "training.parts"):
+    for module in ("corpus.tokens", "training.batches"):
         monkeypatch.setattr(f"sentemb_core.{module}.AT_ONCE", 4)
     with caplog.at_level("INFO"):
         found = trained(tiny_run(corpus_file))
@@ -374,7 +374,7 @@ def test_without_counterparts_held_out_halves_validate(tmp_path: Path):
     source = write_corpus(tmp_path / "plain.jsonl", documents=80)
     columns = {"source": str(source), "id_column": "id", "sentences_column": "sentences"}
     found = trained(tiny_run(source, corpus=columns))
-    report = json.loads((artifact_path(found.texts.benchmark) / "pool.json").read_text())
+    report = json.loads((artifact_path(found.texts.validation_pool) / "pool.json").read_text())
     assert report["kind"] == "halves"
     assert report["n_candidates"] == 16  # a fifth of the documents, never trained on
     pairs = json.loads((artifact_path(found.rows[-1].annotation.pairs) / "report.json").read_text())
@@ -451,4 +451,4 @@ def test_a_corpus_too_small_for_the_gate_is_refused_before_any_training(tmp_path
     store = Store.default()
     with pytest.raises(NoQueriesError, match="E502"), recording(store, "probe", [], {}) as log:
         trained(config)
-    assert [used.stage for used in log.run.stages] == ["read_corpus", "draw_benchmark"]
+    assert [used.stage for used in log.run.stages] == ["read_corpus", "draw_validation_pool"]

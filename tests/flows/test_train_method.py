@@ -107,7 +107,7 @@ def test_word_vectors_of_a_wrong_width_are_refused_before_anything_trains(
         pytest.raises(BadDataError, match=told),
     ):
         trained(config)
-    assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_benchmark"}
+    assert {used.stage for used in log.run.stages} == {"read_corpus", "draw_validation_pool"}
 
 
 def test_a_start_encoder_elsewhere_is_the_same_one(corpus_file: Path, tmp_path: Path):

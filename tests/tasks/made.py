@@ -22,7 +22,7 @@ def row(kind: RowKind, label: str, encoder: str = "model", before: str = "") -> 
 def training(
     rows: list[EncoderResult], best: int, *, controls: tuple[EncoderResult, ...] = ()
 ) -> RunResult:
-    texts = Texts(documents=ref("d"), benchmark=ref("b"), sentences=ref("s"))
+    texts = Texts(documents=ref("d"), validation_pool=ref("b"), sentences=ref("s"))
     return RunResult(
         texts=texts,
         rows=rows,

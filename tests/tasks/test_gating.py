@@ -42,7 +42,7 @@ def champion(number: int = 1, **tags: str) -> ModelVersion:
 
 
 def kept(share: float) -> list[bool]:
-    texts = cast(Any, SimpleNamespace(benchmark=REF))
+    texts = cast(Any, SimpleNamespace(validation_pool=REF))
     return gating.never_learnt(share, texts).tolist()
 
 
@@ -126,7 +126,7 @@ def test_a_champion_is_read_with_its_own_tokens(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(gating, "tokenise_sentences", lambda *told: told)
     monkeypatch.setattr(gating, "validate_encoder", lambda *told: told)
     monkeypatch.setattr(gating, "gate_ranks", lambda scores: scores)
-    texts = cast(Any, SimpleNamespace(documents="d", benchmark="b", sentences="the run's"))
+    texts = cast(Any, SimpleNamespace(documents="d", validation_pool="b", sentences="the run's"))
     assert gating.champion_ranks(champion(), texts) == (REF, ("d", "b", REF), "b")
 
 

@@ -15,7 +15,7 @@ from sentemb_core.postprocess.finished import whitened
 from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
-from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.corpus import draw_validation_pool, tokenise_sentences
 from tasks.encode import finished_encoder, word_vectors
 from tasks.execution import without_prefect
 from tests.flows.corpora import write_corpus
@@ -28,7 +28,7 @@ def halved(home: Path, tmp_path: Path) -> tuple[ArtifactRef, ArtifactRef]:
     corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
     with without_prefect(Store.default()):
         documents = documents_of(corpus)
-        return documents, draw_benchmark(documents, ValidationConfig(candidates=20))
+        return documents, draw_validation_pool(documents, ValidationConfig(candidates=20))
 
 
 def test_word_vectors_know_no_word_of_held_out_documents_alone(halved):

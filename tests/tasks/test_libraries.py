@@ -25,13 +25,13 @@ SCORED = {"encoder": REF, "digests": (), "folder": ""}
 @pytest.mark.parametrize(
     ("stage", "arguments", "more"),
     [
-        (word_vectors, {"documents": REF, "benchmark": None, "seed": 1}, {"gensim"}),
+        (word_vectors, {"documents": REF, "validation_pool": None, "seed": 1}, {"gensim"}),
         (
             read_corpus,
             {"place": "x", "config": CorpusConfig(source="s")},
             {"syntok", "markdown-it-py"},
         ),
-        (bm25_scores, {"documents": REF, "benchmark": REF}, {"bm25s"}),
+        (bm25_scores, {"documents": REF, "validation_pool": REF}, {"bm25s"}),
         (score_transfer, SCORED | {"task": PROBE}, {"scikit-learn"}),
         (encode_collection, SCORED | {"task": COLLECTION, "form": "text"}, {"syntok"}),
     ],

@@ -35,7 +35,9 @@ DOCUMENTS = "d" * 64
 def file_run(id: str, started: float, documents: str = DOCUMENTS, **changed: object) -> None:
     """A finished run of the name, as its record says."""
     read = ArtifactRef(kind="documents", digest=documents, size=1)
-    drawn = Used(stage="draw_benchmark", key="0", hit=False, seconds=1.0, inputs=[read], outputs=[])
+    drawn = Used(
+        stage="draw_validation_pool", key="0", hit=False, seconds=1.0, inputs=[read], outputs=[]
+    )
     told = {"state": "completed", "config": SETTINGS} | changed
     write_run(Store.default(), Run(id=id, command=[], started=started, stages=[drawn], **told))
 

@@ -14,7 +14,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.types import ArtifactRef
 from tasks import validate
 from tasks.artifact_files import artifact_path, new_artifact
-from tasks.corpus import draw_benchmark, tokenise_sentences
+from tasks.corpus import draw_validation_pool, tokenise_sentences
 from tasks.execution import without_prefect
 from tests.flows.corpora import write_corpus
 
@@ -71,7 +71,7 @@ def test_words_are_rescored_by_cosines_of_an_encoder_of_inner_products_too(
     corpus = CorpusConfig(source=str(source), id_column="id", sentences_column="sentences")
     with without_prefect(Store.default()):
         documents = documents_of(corpus)
-        benchmark = draw_benchmark(documents, ValidationConfig(candidates=20))
+        benchmark = draw_validation_pool(documents, ValidationConfig(candidates=20))
         start = EncoderConfig(dim=8, vocabulary=300, similarity="dot")
         encoder = encoder_from(start, documents)
         sentences = tokenise_sentences(documents, benchmark, encoder)

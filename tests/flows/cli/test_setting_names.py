@@ -50,7 +50,11 @@ def test_a_plan_names_every_setting_as_it_is_set(corpus_file: Path, tmp_path: Pa
             3,
             "round 1: export_pairs: MISS (annotation.max_partners None -> 3)",
         ),
-        ("validation.gate_share", 0.2, ": draw_benchmark: MISS (validation.gate_share 0.3 -> 0.2)"),
+        (
+            "validation.gate_share",
+            0.2,
+            ": draw_validation_pool: MISS (validation.gate_share 0.3 -> 0.2)",
+        ),
         ("encoder.dim", 8, ": start_encoder: MISS (encoder.dim 16 -> 8)"),
         ("corpus.max_sentences", 3, ": read_corpus: MISS (corpus.max_sentences None -> 3)"),
     ):
