@@ -87,7 +87,8 @@ def change(file: Path, way: Way, rng: random.Random) -> None:
 def artifacts_by_kind(store: Store) -> dict[str, list[ArtifactRef]]:
     """Return the outputs of all stages, by kind."""
     kinds = dict[str, list[ArtifactRef]]()
-    for ref in dict.fromkeys(ref for record in records.every(store) for ref in record.outputs):
+    outputs = (ref for record in records.all_records(store) for ref in record.outputs)
+    for ref in dict.fromkeys(outputs):
         kinds.setdefault(ref.kind, []).append(ref)
     return kinds
 

@@ -1,4 +1,4 @@
-"""Arrow files of one record batch each, read by a map: what is looked at alone is loaded."""
+"""Tables in shards: memory-mapped Arrow files of one record batch each, and their row ranges."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +11,13 @@ from jaxtyping import Int64
 
 
 def write_arrow(path: Path, batch: Any) -> None:
-    """A file of one record batch."""
+    """Write a file of one record batch."""
     with ipc.new_file(path, batch.schema) as file:
         file.write_batch(batch)
 
 
 def read_arrow(path: Path) -> Any:
-    """The one record batch of a file; its buffers keep the map alive, the file is closed."""
+    """Return the only record batch of a file, memory-mapped. The file itself is closed."""
     with pa.memory_map(str(path)) as file:
         return ipc.open_file(file).get_batch(0)
 
@@ -25,15 +25,15 @@ def read_arrow(path: Path) -> Any:
 def by_shard(
     wanted: Int64[np.ndarray, " n"], ends: Int64[np.ndarray, " shards"], what: str
 ) -> Iterator[tuple[int, Int64[np.ndarray, " places"]]]:
-    """For each shard that holds wanted rows, their places in `wanted`.
+    """Yield each shard that holds wanted rows, and the positions of these rows in `wanted`.
 
     Args:
         wanted: Indices of rows, in any order.
-        ends: Where the rows of each shard end.
+        ends: End of each shard's rows.
         what: Name of a row, for the error.
 
     Raises:
-        IndexError: a row that is in no shard.
+        IndexError: a row outside all shards.
     """
     count = int(ends[-1]) if len(ends) else 0
     if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):

@@ -13,7 +13,7 @@ from sentemb_core.config.run import RunConfig
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Record, refs_in
 from sentemb_core.store.stages import Stage, StageKey
-from sentemb_core.store.status import Earlier, Status, status_of
+from sentemb_core.store.status import RecordedKeys, Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
@@ -39,7 +39,7 @@ class DryRun:
     def __init__(self, store: Store, config: RunConfig | None = None) -> None:
         self.store = store
         self.config = config
-        self.earlier = Earlier(store)
+        self.earlier = RecordedKeys(store)
         self.told: list[Status] = []
         self.undecided = False
         self.next_key = ""

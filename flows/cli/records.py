@@ -110,7 +110,7 @@ def require_its_documents(run: "Run", config: RunConfig) -> None:
     keys = {used.key for used in run.stages if used.stage == "read_corpus"}
     read = {
         record.parts["arguments.config.source"]
-        for record in records.every(Store.default(), "read_corpus")
+        for record in records.all_records(Store.default(), "read_corpus")
         if record.key in keys
     }
     if read and digest_of_corpus(config.corpus) not in read:

@@ -1,1 +1,1 @@
-"""Artifacts named by what they contain, stages that never run twice, and the way back."""
+"""Content-addressed artifacts, cached stages, records, lineage, runs and maintenance."""

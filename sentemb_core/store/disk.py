@@ -1,4 +1,4 @@
-"""The file-system operations of the store: durable, and failing with their name and their path."""
+"""File-system operations of the store: durable, with errors that name operation and path."""
 
 import errno
 import hashlib
@@ -19,18 +19,18 @@ R = TypeVar("R")
 ABSENCE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE}
-"""What a disk says when it will not take more."""
+"""Error numbers of a disk that accepts no more data."""
 
 
 def perform(operation: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Carry out one operation. Fault tests replace this function to fail or to kill at the n-th."""
+    """Carry out one operation. Fault tests replace this function to fail or kill the n-th call."""
     return operation(*args, **kwargs)
 
 
 def operation(function: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:
-    """A file-system operation on a path; a failure becomes a `StorageError` that names both.
+    """Wrap a file-system operation: a failure becomes a `StorageError` with operation and path.
 
-    Absence is an answer, not a failure: `FileNotFoundError` and its kin pass through.
+    Errors of absence (`ABSENCE`) pass through unchanged.
     """
 
     @wraps(function)
@@ -46,12 +46,12 @@ def operation(function: Callable[Concatenate[Path, P], R]) -> Callable[Concatena
 
 
 def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
-    """What a person reads when the disk refuses."""
+    """Return the `StorageError` for a failed operation on `path`."""
     what = operation.strip("_").replace("_", " ")
     failure = StorageError(
-        f"The store could not {what} {path}: {error.strerror or error}. "
-        "Nothing incomplete was left in place. Free space, permissions or open files (or move the "
-        "home to a larger disk and set SENTEMB_HOME to it) and run again: finished stages are kept."
+        f"The store could not {what} {path}: {error.strerror or error}. No incomplete file is in "
+        "place and finished stages are kept. Check free space, permissions and the limit of open "
+        "files, or move the home to a larger disk and set SENTEMB_HOME to it. Then run again."
     )
     failure.errno = error.errno
     return failure
@@ -59,7 +59,7 @@ def storage_error(operation: str, path: Path, error: OSError) -> StorageError:
 
 @contextmanager
 def storage_errors(path: Path) -> Generator[None, None, None]:
-    """Turn what a disk refuses to any writer below `path` (`REFUSALS`) into a `StorageError`."""
+    """Turn any writer's error of a full disk (`REFUSALS`) below `path` into a `StorageError`."""
     try:
         yield
     except Exception as error:
@@ -70,16 +70,16 @@ def storage_errors(path: Path) -> Generator[None, None, None]:
 
 
 def _error_number(error: Exception) -> int:
-    """The errno behind an exception; Rust libraries (safetensors) put it into their text alone."""
+    """Return the errno of an exception. Rust libraries (safetensors) write it in the text only."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    told = re.search(r"(?:os error|[Ee]rrno) (\d+)", str(error))
-    return int(told[1]) if told else 0
+    match = re.search(r"(?:os error|[Ee]rrno) (\d+)", str(error))
+    return int(match[1]) if match else 0
 
 
 @operation
 def size(path: Path) -> int:
-    """Bytes of a file."""
+    """Return the bytes of a file."""
     return path.stat().st_size
 
 
@@ -90,7 +90,7 @@ def make_folder(path: Path) -> None:
 
 @operation
 def write(path: Path, content: bytes) -> None:
-    """A new file with this content, on the disk itself when this returns."""
+    """Create a file and sync it to the disk. An existing file is an error."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -99,14 +99,14 @@ def write(path: Path, content: bytes) -> None:
 
 @operation
 def append(path: Path, content: bytes) -> None:
-    """More at the end of a file, made if absent: it outlives the process, a power cut if synced."""
+    """Append to a file, created if absent. Only `sync` makes it survive a power cut."""
     with path.open("ab") as file:
         file.write(content)
 
 
 @operation
 def sync(path: Path) -> None:
-    """Bring a file's bytes, or a folder's entries, to the disk itself."""
+    """Sync a file's bytes, or a folder's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -136,14 +136,14 @@ def read(path: Path) -> bytes:
 
 @operation
 def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's bytes."""
+    """Return the hexadecimal SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @operation
 def remove(path: Path) -> None:
-    """A file or a folder with all in it; what is already gone, or just goes, is fine."""
+    """Remove a file or a whole folder. A path that is already absent is no error."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, onerror=_raise_unless_gone)
     else:
@@ -151,7 +151,7 @@ def remove(path: Path) -> None:
 
 
 def _raise_unless_gone(
-    operation: Callable[..., object], name: str, info: tuple[object, BaseException, object]
+    operation: Callable[..., object], name: object, info: tuple[object, BaseException, object]
 ) -> None:
     if not isinstance(info[1], FileNotFoundError):
         raise info[1]
@@ -159,7 +159,7 @@ def _raise_unless_gone(
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path, None, None]:
-    """A scratch name beside `path`, whose place it takes when the block ends well, and else goes.
+    """Yield a draft path; it replaces `path` when the block succeeds and is removed otherwise.
 
     Raises:
         StorageError: disk full, no permission, no such folder.
@@ -168,12 +168,12 @@ def replacing(path: Path) -> Generator[Path, None, None]:
     try:
         yield draft
         replace(draft, path)
-    except SentembError:  # some are kinds of OSError, and say more
+    except SentembError:  # some are OSErrors with a better message
         raise
     except OSError as error:
         raise StorageError(
-            f"{path} could not be written: {error.strerror or error}. Nothing incomplete was left "
-            "there. Free space or permissions, or name another file."
+            f"{path} could not be written: {error.strerror or error}. No incomplete file is there. "
+            "Check free space and permissions, or name another file."
         ) from error
     finally:
         draft.unlink(missing_ok=True)
@@ -181,10 +181,10 @@ def replacing(path: Path) -> Generator[Path, None, None]:
 
 @contextmanager
 def replacing_in(folder: Path) -> Generator[Path, None, None]:
-    """A scratch folder in `folder`, whose files take their places there if the block ends well.
+    """Yield a draft folder in `folder`; its files move into place when the block succeeds.
 
     Raises:
-        StorageError: the disk refuses; whole files are there, of before or new.
+        StorageError: the disk refuses. Every file in place is then whole, old or new.
     """
     draft = folder / unique(".new")
     make_folder(draft)
@@ -192,15 +192,15 @@ def replacing_in(folder: Path) -> Generator[Path, None, None]:
         with storage_errors(folder):
             yield draft
         for file in sorted(path for path in draft.rglob("*") if path.is_file()):
-            place = folder / file.relative_to(draft)
-            make_folder(place.parent)
-            replace(file, place)
+            target = folder / file.relative_to(draft)
+            make_folder(target.parent)
+            replace(file, target)
     finally:
         remove(draft)
 
 
 def require_free(folder: Path, size: int, what: str) -> None:
-    """Refuse before the work what the disk could not hold after it.
+    """Check before the work that the disk can hold its result.
 
     Raises:
         StorageError: fewer than `size` bytes are free below `folder`.
@@ -208,18 +208,18 @@ def require_free(folder: Path, size: int, what: str) -> None:
     free = shutil.disk_usage(folder).free
     if free < size:
         raise StorageError(
-            f"{what} take {size / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free at {folder}. Free "
+            f"{what} need {size / 1e9:,.1f} GB; {free / 1e9:,.1f} GB are free at {folder}. Free "
             "space, or move the home to a larger disk and set SENTEMB_HOME to it."
         )
 
 
 def unique(name: str) -> str:
-    """`name` with a suffix that no other process has."""
+    """Return `name` with a unique suffix."""
     return f"{name}-{uuid.uuid4().hex}"
 
 
 def write_atomically(path: Path, content: bytes, scratch: Path) -> None:
-    """Old or new content at `path`, never a mixture, whatever dies in between.
+    """Replace the content of `path`: after a kill it is the old or the new content, never a mix.
 
     `scratch` is a folder on the same file system.
     """

@@ -1,7 +1,7 @@
-"""A fingerprint of the code that a stage can reach: it changes when the code does, not its prose.
+"""Fingerprint of the code that a stage can reach. Comments and docstrings do not change it.
 
-The closure is computed statically from absolute imports, so nothing is imported to ask. What is
-hashed are syntax trees without comments, docstrings and line numbers.
+The reachable modules follow statically from absolute imports; nothing is imported. The hash covers
+syntax trees without comments, docstrings and line numbers.
 """
 
 import ast
@@ -17,37 +17,38 @@ import sentemb_core
 from sentemb_core.errors import UsageError
 
 NEUTRAL = {
-    "sentemb_core.config.run": "the values a stage reads enter its key by themselves",
-    "sentemb_core.encoder.card": "words about an encoder; `publish_encoder` names it among its own",
+    "sentemb_core.config.run": "the values a stage reads enter its key as arguments",
+    "sentemb_core.config.suite": "the task that a stage scores enters its key as an argument",
+    "sentemb_core.encoder.card": "text about an encoder; `publish_encoder` names it in `modules`",
     "sentemb_core.errors": "a message changes no result, and a failure is never recorded",
-    "sentemb_core.progress": "how far a stage is changes nothing of it",
-    "sentemb_core.report": "pages and figures are read by people alone",
-    "sentemb_core.store": "where results are kept does not change them",
-    "sentemb_core.config.suite": "the task that a stage scores enters its key by itself",
+    "sentemb_core.progress": "a progress bar changes no result",
+    "sentemb_core.report": "only people read pages and figures",
+    "sentemb_core.store": "the place of results does not change them",
     "sentemb_core.types": "names for values without behaviour",
 }
-"""Modules (with all below them) that do not enter, and why."""
+"""Modules, with all modules below them, that do not enter the fingerprint, and why."""
 
 
-@cache  # a plan asks for each stage dozens of times, and no process sees its own code change
+@cache  # a dry run asks for each stage dozens of times; a process does not see its code change
 def code_fingerprint(function: Callable[..., Any], modules: tuple[str, ...] = ()) -> str:
-    """SHA-256 over a function, what it uses of its own module, and all core modules they reach.
+    """Return the SHA-256 of a function, the definitions it uses, and all core modules they reach.
 
-    Decorators do not enter: how often a stage is tried again does not change its result.
+    Decorators do not enter: the number of retries does not change a result.
 
     Args:
         function: A stage's body.
-        modules: Modules of the core that enter besides: those imported by a computed name, and
-            NEUTRAL ones that do change this stage's result.
+        modules: Further core modules that enter: modules imported by a computed name, and NEUTRAL
+            modules that do change this stage's result.
 
     Raises:
-        UsageError: the function closes over variables, whose values no source text shows.
+        UsageError: the function closes over variables, whose values the source does not show.
     """
     function = inspect.unwrap(function)
     if function.__closure__:
         raise UsageError(
-            f"A stage sees its arguments and its module alone, {function.__qualname__} closes over "
-            f"{', '.join(function.__code__.co_freevars)}: pass them as arguments."
+            "A stage uses only its arguments and its module. Found a closure: "
+            f"{function.__qualname__} uses {', '.join(function.__code__.co_freevars)}. Pass them "
+            "as arguments."
         )
     nodes = definitions(parsed(Path(inspect.getfile(function))), function.__code__.co_firstlineno)
     roots = {name for node in nodes for name in imported(node)} | set(modules)
@@ -59,9 +60,9 @@ def code_fingerprint(function: Callable[..., Any], modules: tuple[str, ...] = ()
 
 
 def closure(roots: Iterable[str], file_of: Callable[[str], Path | None]) -> list[str]:
-    """Names of the package's modules that these import, directly or not, sorted.
+    """Return the sorted names of all package modules that `roots` import, directly or not.
 
-    `file_of` gives a module's file, or none for what is not a module of the package.
+    `file_of` returns a module's file, or None for a name outside the package.
     """
     reached: set[str] = set()
     todo = list(roots)
@@ -77,7 +78,7 @@ def closure(roots: Iterable[str], file_of: Callable[[str], Path | None]) -> list
 
 
 def parents(name: str) -> list[str]:
-    """The packages whose `__init__` runs when a module is imported."""
+    """Return the packages whose `__init__` runs when a module is imported."""
     pieces = name.split(".")
     return [".".join(pieces[:count]) for count in range(1, len(pieces))]
 
@@ -87,7 +88,7 @@ def is_neutral(name: str) -> bool:
 
 
 def imported(node: ast.AST) -> list[str]:
-    """Dotted names that a piece of code may import: for `from a import b`, both `a` and `a.b`."""
+    """Return the dotted names that code may import: for `from a import b`, `a` and `a.b`."""
     names: list[str] = []
     for part in ast.walk(node):
         if isinstance(part, ast.Import):
@@ -103,7 +104,7 @@ def imported_by(file: Path) -> list[str]:
 
 
 def definitions(tree: ast.Module, line: int) -> list[ast.stmt]:
-    """The function that begins on a line, then what it uses of its module's top, and so on."""
+    """Return the function that begins on a line and all top-level definitions that it reaches."""
     function = function_at(tree, line)
     by_name = {bound: node for node in tree.body for bound in bound_names(node)}
     reached: dict[str, ast.stmt] = {}
@@ -118,7 +119,7 @@ def definitions(tree: ast.Module, line: int) -> list[ast.stmt]:
 
 
 def function_at(tree: ast.Module, line: int) -> ast.FunctionDef:
-    """The function whose source begins on this line, without its decorators."""
+    """Return the function whose source begins on this line, without its decorators."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             first = node.decorator_list[0] if node.decorator_list else node
@@ -126,11 +127,11 @@ def function_at(tree: ast.Module, line: int) -> ast.FunctionDef:
                 bare = copy.copy(node)
                 bare.decorator_list = []
                 return bare
-    raise UsageError(f"The body of a stage is a `def` in a file; none begins on line {line}.")
+    raise UsageError(f"The body of a stage is a `def` in a file; no `def` begins on line {line}.")
 
 
 def bound_names(node: ast.stmt) -> Iterator[str]:
-    """Names that a statement at the top of a module defines."""
+    """Yield the names that a top-level statement defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -148,7 +149,7 @@ def used_names(node: ast.AST) -> list[str]:
 
 @cache
 def parsed(file: Path) -> ast.Module:
-    """The syntax tree of a file without docstrings, lone strings and `Field(description=...)`."""
+    """Return a file's syntax tree without docstrings, lone strings and `Field(description=...)`."""
     return _Bare().visit(ast.parse(file.read_bytes()))
 
 
@@ -165,7 +166,7 @@ class _Bare(ast.NodeTransformer):
 
 @cache
 def core_file(name: str) -> Path | None:
-    """The file of a core module, found without importing it; none for any other name."""
+    """Return the file of a core module without importing it; None for any other name."""
     head, *rest = name.split(".")
     if head != sentemb_core.__name__:
         return None

@@ -1,4 +1,4 @@
-"""Advisory locks that save double work; nothing breaks where they do not."""
+"""Advisory file locks that prevent double work. Results stay correct where nothing locks."""
 
 import fcntl
 import logging
@@ -15,15 +15,15 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def file_lock(path: Path) -> Generator[None, None, None]:
-    """Hold `path` (a file, created if absent, or a folder) for this thread alone.
+    """Hold an exclusive lock on `path`: a file, created if absent, or a folder.
 
-    The kernel lets go when the process dies, however it dies. Some network file systems do not
-    lock at all: then two writers do the same work twice and publish the same bytes.
+    The kernel releases the lock when the process dies. Some network file systems do not lock:
+    then two writers may do the same work and publish the same bytes.
     """
-    descriptor = _waited_for(path)
-    while _was_removed(path, descriptor):  # while it was waited for
+    descriptor = _wait_for(path)
+    while _was_removed(path, descriptor):  # during the wait
         os.close(descriptor)
-        descriptor = _waited_for(path)
+        descriptor = _wait_for(path)
     try:
         yield
     finally:
@@ -31,11 +31,11 @@ def file_lock(path: Path) -> Generator[None, None, None]:
 
 
 def shared_lock(path: Path) -> int | None:
-    """Hold `path` together with others, once nobody has it alone; None where nothing locks.
+    """Return a descriptor that holds a shared lock on `path`; None where nothing locks.
 
-    Returns the descriptor that holds it; the end of the process closes it, too.
+    Waits for an exclusive holder. Closing the descriptor, or the end of the process, releases it.
     """
-    descriptor = _made(path)
+    descriptor = _open_or_create(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
     except OSError:
@@ -45,14 +45,14 @@ def shared_lock(path: Path) -> int | None:
 
 
 def held_note(path: Path, text: str) -> int:
-    """Put a note in place that is locked from its first moment, whoever holds the one before.
+    """Replace `path` by a file with this text that is locked from its first moment.
 
-    Returns the descriptor that holds it, which another process may inherit.
+    Returns the descriptor that holds the lock. Another process may inherit it.
     """
     draft = path.with_name(disk.unique(path.name))
     descriptor = _open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
-        _locked(descriptor)
+        _try_lock(descriptor)
         os.write(descriptor, text.encode())
         disk.replace(draft, path)
     except BaseException:
@@ -63,70 +63,70 @@ def held_note(path: Path, text: str) -> int:
 
 @contextmanager
 def lock_if_free(path: Path) -> Generator[bool, None, None]:
-    """Whether nobody else holds `path`; if so, it is held as by `file_lock`, without a wait."""
-    descriptor = _made(path)
+    """Yield whether the lock on `path` is free; if so, hold it during the block. Never waits."""
+    descriptor = _open_or_create(path)
     try:
-        yield _locked(descriptor) and not _was_removed(path, descriptor)
+        yield _try_lock(descriptor) and not _was_removed(path, descriptor)
     finally:
         os.close(descriptor)
 
 
-def _made(path: Path) -> int:
+def remove_unheld(path: Path) -> bool:
+    """Remove the lock file unless a process holds it. A waiting process creates a new file."""
+    with _existing(path, os.O_RDWR) as descriptor:
+        if descriptor is None or not _try_lock(descriptor) or _was_removed(path, descriptor):
+            return False
+        path.unlink()
+        return True
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether `path` is, or may be, held exclusively. Where nothing locks: True.
+
+    Processes that ask at the same time do not disturb each other. No file is created.
+    """
+    with _existing(path, os.O_RDONLY) as descriptor:  # a home may be read-only
+        return descriptor is not None and not _try_lock(descriptor, fcntl.LOCK_SH, unknown=False)
+
+
+def is_shared(path: Path) -> bool:
+    """Return whether `path` is held, by `shared_lock` or exclusively."""
+    with _existing(path, os.O_RDONLY) as descriptor:
+        return descriptor is not None and not _try_lock(descriptor)
+
+
+def _open_or_create(path: Path) -> int:
     if not path.is_dir():
         disk.make_folder(path.parent)
     return _open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
 
 
-def _waited_for(path: Path) -> int:
-    descriptor = _made(path)
+def _wait_for(path: Path) -> int:
+    descriptor = _open_or_create(path)
     try:
-        if not _locked(descriptor):
+        if not _try_lock(descriptor):
             log.info("Waiting for another process that holds %s.", path)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except BaseException:  # a person may end the waiting
+    except BaseException:  # Ctrl-C may end the wait
         os.close(descriptor)
         raise
     return descriptor
 
 
 def _was_removed(path: Path, descriptor: int) -> bool:
-    """Whether the open file is no more the one of this name: nobody else would meet its lock."""
-    found = os.fstat(descriptor)
+    """Return whether `path` no longer names the open file: then no other process meets its lock."""
+    status = os.fstat(descriptor)
     try:
-        return not (stat.S_ISDIR(found.st_mode) or os.path.samestat(path.stat(), found))
+        return not (stat.S_ISDIR(status.st_mode) or os.path.samestat(path.stat(), status))
     except FileNotFoundError:
         return True
 
 
-def remove_unheld(path: Path) -> bool:
-    """Remove the file of a lock that nobody holds; who waits for it just now makes a new one."""
-    with _existing(path, os.O_RDWR) as descriptor:
-        free = descriptor is not None and _locked(descriptor) and not _was_removed(path, descriptor)
-        if free:
-            path.unlink()
-        return free
-
-
-def is_locked(path: Path) -> bool:
-    """Whether somebody holds `path` now, or may: where nothing locks, nobody can tell.
-
-    Who else asks at the same time does not hold it.
-    """
-    with _existing(path, os.O_RDONLY) as descriptor:  # a home may be read-only
-        return descriptor is not None and not _locked(descriptor, fcntl.LOCK_SH, unknown=False)
-
-
-def is_shared(path: Path) -> bool:
-    """Whether somebody holds `path` as by `shared_lock`, or alone."""
-    with _existing(path, os.O_RDONLY) as descriptor:
-        return descriptor is not None and not _locked(descriptor)
-
-
 @contextmanager
-def _existing(path: Path, how: int) -> Generator[int | None, None, None]:
-    """Open while the block lasts; nothing where there is no such file."""
+def _existing(path: Path, flags: int) -> Generator[int | None, None, None]:
+    """Yield a descriptor of the file, closed after the block; None if there is no file."""
     try:
-        descriptor = _open(path, how)
+        descriptor = _open(path, flags)
     except FileNotFoundError:
         descriptor = None
     try:
@@ -137,12 +137,12 @@ def _existing(path: Path, how: int) -> Generator[int | None, None, None]:
 
 
 @disk.operation
-def _open(path: Path, how: int) -> int:
-    return os.open(path, how, 0o644)
+def _open(path: Path, flags: int) -> int:
+    return os.open(path, flags, 0o644)
 
 
-def _locked(descriptor: int, kind: int = fcntl.LOCK_EX, *, unknown: bool = True) -> bool:
-    """Try to lock; `unknown` where the file system knows no locks."""
+def _try_lock(descriptor: int, kind: int = fcntl.LOCK_EX, *, unknown: bool = True) -> bool:
+    """Return whether the lock was taken; `unknown` where the file system does not lock."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Removal of what no registered model and none of the last runs reaches."""
+"""Maintenance of a store: `collect` removes garbage, `fsck` verifies every byte."""
 
 import logging
 import os
@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 ARTIFACTS = "??/*"
 LOCK = ".lock"
-"""Ending of files that are nothing but locks: of a stage, of a run, of a run's spool."""
+"""Suffix of lock files: of a stage, of a run, of a run's spool."""
 
 SECOND = 1.0
-"""More than a file's time may lag behind the clock."""
+"""Seconds that a file's time may lag behind the clock."""
 
 HOUR = 3600.0
 WEEK = 7 * 24 * HOUR
@@ -29,7 +29,7 @@ WEEK = 7 * 24 * HOUR
 
 
 class Garbage(Value):
-    """What was removed, or would be: how many of each kind, bytes of all, and what stays."""
+    """Removed (or removable) paths by kind, their bytes, and the number of artifacts that stay."""
 
     counts: dict[str, int]
     bytes: int
@@ -39,117 +39,101 @@ class Garbage(Value):
 def collect(
     store: Store, roots: Iterable[ArtifactRef], keep_runs: int, *, dry_run: bool = False
 ) -> Garbage:
-    """Remove what neither the roots (registered models) nor the last runs reach.
+    """Remove artifacts that neither the roots (registered models) nor the last runs reach.
 
-    All that a kept run read or made is kept, which is the whole way back to its sources, and so is
-    a record all of whose artifacts are. A record goes whose results are gone, or in quarantine.
-    What may be in use stays: a draft that is locked or younger than an hour, an artifact younger
-    than an hour or than the oldest run that goes on, and what a run begins to use meanwhile.
+    All inputs and outputs of a kept run stay, so its lineage stays complete. A record stays as long
+    as all its artifacts do. These stay as well, since they may be in use:
+
+    - a draft that is locked or younger than an hour,
+    - an artifact younger than an hour or than the oldest active run,
+    - an artifact that a run begins to use during the collection.
 
     Raises:
-        StorageError: a record or a run cannot be read, so what it names is not known.
+        StorageError: a record or a run cannot be read, so its artifacts are unknown.
     """
     began = time.time()
-    found = unreached(store, roots, keep_runs)
+    garbage = _unreachable(store, roots, keep_runs)
     total = sum(1 for _ in store.objects.glob(ARTIFACTS))
-    sizes = {path: size(path) for paths in found.values() for path in paths}
-    gone = found
+    sizes = {path: _size(path) for paths in garbage.values() for path in paths}
+    removed = garbage
     if not dry_run:
-        unused = list(still_unused(store, found.pop("objects"), began))
+        unused = list(_still_unused(store, garbage.pop("objects"), began))
         digests = {path.name for path in unused}
-        named = (path for path in found.pop("records") if is_useless(store, path, digests))
-        gone = {"records": removed(store, named)}  # no run finds what they name now
-        gone["objects"] = removed(store, still_unused(store, unused, began))
-        gone["work"] = [path for path in found.pop("work") if remove_work(store, path)]
-        gone |= {kind: removed(store, paths) for kind, paths in found.items()}
-    garbage = Garbage(
-        counts={kind: len(paths) for kind, paths in gone.items()},
-        bytes=sum(sizes[path] for paths in gone.values() for path in paths),
-        kept_objects=total - len(gone["objects"]),
+        useless = (path for path in garbage.pop("records") if _is_useless(store, path, digests))
+        removed = {"records": _remove_all(store, useless)}  # first: no run finds the artifacts now
+        removed["objects"] = _remove_all(store, _still_unused(store, unused, began))
+        removed["work"] = [path for path in garbage.pop("work") if _remove_work(store, path)]
+        removed |= {kind: _remove_all(store, paths) for kind, paths in garbage.items()}
+    report = Garbage(
+        counts={kind: len(paths) for kind, paths in removed.items()},
+        bytes=sum(sizes[path] for paths in removed.values() for path in paths),
+        kept_objects=total - len(removed["objects"]),
     )
     if not dry_run:
-        log.info("gc removed %s: %d bytes.", garbage.counts, garbage.bytes)
-    return garbage
+        log.info("gc removed %s: %d bytes.", report.counts, report.bytes)
+    return report
 
 
-def removed(store: Store, paths: Iterable[Path]) -> list[Path]:
-    """Those that went: another process may be quicker, or hold a lock by now."""
-    return [
-        path
-        for path in paths
-        if (remove_unheld(path) if path.suffix == LOCK else remove(store, path))
-    ]
-
-
-def still_unused(store: Store, folders: Iterable[Path], since: float) -> Iterator[Path]:
-    """Those of these artifacts that no run took up since then, nor, when it is asked, made anew."""
+def _unreachable(
+    store: Store, roots: Iterable[ArtifactRef], keep_runs: int
+) -> dict[str, list[Path]]:
+    """Return the paths to remove by kind; records come before the artifacts that they name."""
     known = runs.last_runs(store)
-    later = [run for run in known if run.finished and run.finished >= since]
-    taken = {ref.digest for run in (*going_on(known), *later) for ref in run.refs}
-    for path in folders:
-        if path.name not in taken and changed(path) < since - SECOND:
-            yield path
-
-
-def unreached(store: Store, roots: Iterable[ArtifactRef], keep_runs: int) -> dict[str, list[Path]]:
-    """Paths to remove, by kind; records before the artifacts they name."""
-    recent = runs.last_runs(store)
-    running = going_on(recent)
-    since = min([time.time() - HOUR, *(run.started for run in running)])
-    kept = reached(store, roots, [*recent[:keep_runs], *running], recent)
+    active = _active(known)
+    since = min([time.time() - HOUR, *(run.started for run in active)])
+    kept = _reachable(store, roots, [*known[:keep_runs], *active], known)
     objects = [
         folder
         for folder in store.objects.glob(ARTIFACTS)
-        if folder.name not in kept and changed(folder) < since
+        if folder.name not in kept and _last_change(folder) < since
     ]
     digests = {folder.name for folder in objects}
     return {
         "records": [
-            path for path in store.root.glob("records/*/*") if is_useless(store, path, digests)
+            path for path in store.root.glob("records/*/*") if _is_useless(store, path, digests)
         ],
         "objects": objects,
-        "drafts": [draft for draft in children(store.tmp) if is_abandoned(draft, HOUR)],
+        "drafts": [draft for draft in _children(store.tmp) if _is_abandoned(draft, HOUR)],
         "work": [
             folder
-            for folder in children(store.root / "work")
+            for folder in _children(store.root / "work")
             if NAME.fullmatch(folder.name)
-            and is_abandoned(folder, WEEK)
+            and _is_abandoned(folder, WEEK)
             and not is_locked(store.lock(folder.name))
         ],
-        "quarantined": [path for path in children(store.quarantine) if is_abandoned(path, WEEK)],
+        "quarantined": [path for path in _children(store.quarantine) if _is_abandoned(path, WEEK)],
         "locks": [
             path
             for folder in ("locks", "spool")
-            for path in children(store.root / folder)
-            if path.suffix == LOCK and is_abandoned(path, WEEK)
+            for path in _children(store.root / folder)
+            if path.suffix == LOCK and _is_abandoned(path, WEEK)
         ],
     }
 
 
-def going_on(known: Iterable[Run]) -> list[Run]:
-    """Those of these runs that somebody is at."""
+def _active(known: Iterable[Run]) -> list[Run]:
     return [run for run in known if run.state == "running"]
 
 
-def reached(
+def _reachable(
     store: Store, roots: Iterable[ArtifactRef], kept: Sequence[Run], known: Sequence[Run]
 ) -> set[str]:
-    """Digests of all that these runs used, and of all on the way to the roots.
+    """Return the digests that the kept runs used, and the digests on the way to the roots.
 
-    That way is the run's that put a root out: equal artifacts, which small ones often are, have
-    several makers, and the others' sources are not on it. Without such a run all are followed.
+    The last run with a root as its output gives the way: a small artifact often has equal copies
+    in other runs, whose sources are not on the way. Without such a run all makers are followed.
     """
     made_by = {ref.digest: run for run in reversed(known) for ref in run.outputs}
     roots = list(roots)
-    behind = [made_by[root.digest] for root in roots if root.digest in made_by]
-    used = {ref.digest for run in (*kept, *behind) for ref in run.refs}
-    return used | ancestors(store, [root for root in roots if root.digest not in made_by])
+    makers = [made_by[root.digest] for root in roots if root.digest in made_by]
+    used = {ref.digest for run in (*kept, *makers) for ref in run.refs}
+    return used | _ancestors(store, [root for root in roots if root.digest not in made_by])
 
 
-def ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
-    """Digests of the roots and of all artifacts on the way back to their sources."""
+def _ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
+    """Return the digests of the roots and of all artifacts on the way back to their sources."""
     makers: dict[str, list[records.Record]] = {}
-    for record in records.every(store):
+    for record in records.all_records(store):
         for ref in record.outputs:
             makers.setdefault(ref.digest, []).append(record)
     reached: set[str] = set()
@@ -164,62 +148,81 @@ def ancestors(store: Store, roots: Iterable[ArtifactRef]) -> set[str]:
     return reached
 
 
-def is_useless(store: Store, path: Path, going: set[str]) -> bool:
-    """Whether a record names one of these artifacts, or a result that is gone, or is none."""
+def _still_unused(store: Store, folders: Iterable[Path], since: float) -> Iterator[Path]:
+    """Yield the artifacts that no run has used, and no writer has refreshed, since then."""
+    known = runs.last_runs(store)
+    later = [run for run in known if run.finished and run.finished >= since]
+    used = {ref.digest for run in (*_active(known), *later) for ref in run.refs}
+    for path in folders:
+        if path.name not in used and _last_change(path) < since - SECOND:
+            yield path
+
+
+def _is_useless(store: Store, path: Path, removed: set[str]) -> bool:
+    """Return whether a record is unreadable, or names an absent or removed artifact."""
     try:
         record = records.read(path)
     except (*disk.ABSENCE, ValueError):
         return True
-    gone = any(not store.folder(ref.digest).exists() for ref in record.outputs)
-    return gone or any(ref.digest in going for ref in (*record.inputs, *record.outputs))
+    absent = any(not store.folder(ref.digest).exists() for ref in record.outputs)
+    return absent or any(ref.digest in removed for ref in (*record.inputs, *record.outputs))
 
 
-def is_abandoned(path: Path, age: float) -> bool:
-    """Nobody holds it, and nothing in it has changed for so many seconds."""
-    return not is_locked(path) and changed(path) < time.time() - age
+def _is_abandoned(path: Path, age: float) -> bool:
+    """Return whether no process holds the path and nothing in it changed for `age` seconds."""
+    return not is_locked(path) and _last_change(path) < time.time() - age
 
 
-def changed(path: Path) -> float:
-    """When a file, or anything in a folder, was last modified; now, if it is just going away."""
+def _last_change(path: Path) -> float:
+    """Return the last modification of a path or of anything in it; now if it just disappears."""
     try:
         return max(entry.stat().st_mtime for entry in (path, *path.rglob("*")))
     except FileNotFoundError:
         return time.time()
 
 
-def size(path: Path) -> int:
-    """Bytes of a file, or of all in a folder; 0, if it is just going away."""
+def _size(path: Path) -> int:
+    """Return the bytes of a file or of a whole folder; 0 if it just disappears."""
     try:
         return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
     except FileNotFoundError:
         return 0
 
 
-def children(folder: Path) -> list[Path]:
+def _children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def remove_work(store: Store, folder: Path) -> bool:
-    """Remove a working folder unless its stage goes on, or went on since the folder was found."""
+def _remove_all(store: Store, paths: Iterable[Path]) -> list[Path]:
+    """Remove these paths and return the removed ones: another process may hold or remove some."""
+    return [
+        path
+        for path in paths
+        if (remove_unheld(path) if path.suffix == LOCK else _remove(store, path))
+    ]
+
+
+def _remove_work(store: Store, folder: Path) -> bool:
+    """Remove a working folder unless its stage is running, or has run since it was listed."""
     with lock_if_free(store.lock(folder.name)) as free:
-        return free and is_abandoned(folder, WEEK) and remove(store, folder)
+        return free and _is_abandoned(folder, WEEK) and _remove(store, folder)
 
 
-def remove(store: Store, path: Path) -> bool:
-    """Out of sight in one step, then gone: no reader meets half an artifact."""
+def _remove(store: Store, path: Path) -> bool:
+    """Move a path out of sight, then remove it: no reader meets half an artifact."""
     disk.make_folder(store.tmp)
     grave = store.tmp / disk.unique("removed")
     try:
-        disk.touch(path)  # another gc takes an old grave for an abandoned draft
+        disk.touch(path)  # otherwise another gc takes the grave for an abandoned draft
         disk.rename_to(path, grave)
     except FileNotFoundError:
-        return False  # another process was quicker
+        return False  # another process removed it first
     disk.remove(grave)
     return True
 
 
 class Health(Value):
-    """What was found. Corrupt artifacts are in quarantine now; their stages rebuild them."""
+    """Result of `fsck`. Corrupt artifacts are now in quarantine; their stages rebuild them."""
 
     ok: int
     bytes: int
@@ -233,13 +236,13 @@ class Health(Value):
 
 
 def fsck(store: Store) -> Health:
-    """Hash all artifacts again, set the broken ones aside, list what is missing or out of place.
+    """Hash all artifacts again, set the broken ones aside, list missing and stray paths.
 
-    Missing are artifacts that a record returned; stray is what has no business where it lies:
-    files that are no artifact, and records that cannot be read.
+    Missing are absent artifacts that a record returned. Stray are files in `objects/` that are no
+    artifact, and unreadable records.
     """
     corrupt: list[str] = []
-    stray = [str(path) for path in stray_records(store)]
+    stray = [str(path) for path in _unreadable_records(store)]
     sizes: list[int] = []
     for folder in sorted(store.objects.glob("*/*")):
         if not re.fullmatch(r"[0-9a-f]{64}", folder.name) or folder != store.folder(folder.name):
@@ -248,29 +251,26 @@ def fsck(store: Store) -> Health:
         try:
             sizes.append(verified(folder, deep=True).ref.size)
         except CorruptArtifactError as error:
-            if not os.path.lexists(folder):  # `gc` was quicker
+            if not os.path.lexists(folder):  # gc removed it meanwhile
                 continue
             store.set_aside(folder, str(error))
             corrupt.append(str(error))
-        except StorageError as error:  # of the disk, perhaps of this moment: left where it is
+        except StorageError as error:  # of the disk, perhaps only now: the artifact stays
             corrupt.append(str(error))
-    return Health(
-        ok=len(sizes), bytes=sum(sizes), corrupt=corrupt, missing=missing(store), stray=stray
-    )
+    missing = [ref for ref in _recorded_outputs(store) if not store.folder(ref.digest).exists()]
+    return Health(ok=len(sizes), bytes=sum(sizes), corrupt=corrupt, missing=missing, stray=stray)
 
 
-def stray_records(store: Store) -> list[Path]:
-    """Files among the records that are none."""
-    found: list[Path] = []
+def _unreadable_records(store: Store) -> list[Path]:
+    unreadable: list[Path] = []
     for path in sorted((store.root / "records").glob("*/*")):
         try:
             records.read(path)
         except (OSError, ValueError):
-            found.append(path)
-    return found
+            unreadable.append(path)
+    return unreadable
 
 
-def missing(store: Store) -> list[ArtifactRef]:
-    """Artifacts that a record returned and that are not here (gone, or in quarantine)."""
-    named = dict.fromkeys(ref for record in records.every(store) for ref in record.outputs)
-    return [ref for ref in named if not store.folder(ref.digest).exists()]
+def _recorded_outputs(store: Store) -> list[ArtifactRef]:
+    outputs = (ref for record in records.all_records(store) for ref in record.outputs)
+    return list(dict.fromkeys(outputs))

@@ -1,14 +1,14 @@
-"""The content-addressed store: an artifact is a folder named by the SHA-256 of what is in it.
+"""Content-addressed store: an artifact is a folder named by the SHA-256 of its content.
 
     objects/sha256/ab/<digest>/{manifest.json, data/...}   complete and never changed
-    records/<stage>/<key>.json                             what a stage returned (records.py)
-    runs/<run>.json, <run>.jsonl                           what a run used (runs.py)
-    work/<stage>-<key>/                                    checkpoints of a stage that is not done
-    tmp/ locks/ quarantine/                                drafts, flocks, broken artifacts
+    records/<stage>/<key>.json                             result of a stage (records.py)
+    runs/<run>.json, <run>.jsonl                           artifacts that a run used (runs.py)
+    work/<stage>-<key>/                                    checkpoints of an unfinished stage
+    tmp/ locks/ quarantine/                                drafts, lock files, broken artifacts
 
-Writers never share a draft and the last act is one rename, so a crash, a full disk or a second
-writer leaves an artifact whole or absent. No reader trusts what it finds: sizes and SHA-256 are
-compared with the manifest, and the manifest with the folder's name.
+Writers never share a draft, and a single rename publishes it. So a crash, a full disk or a second
+writer leaves an artifact whole or absent. Readers compare sizes and SHA-256 with the manifest, and
+the manifest with the folder's name.
 """
 
 import errno
@@ -34,11 +34,11 @@ from sentemb_core.types import ArtifactRef, Value
 log = logging.getLogger(__name__)
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-"""A file or folder name inside an artifact: portable, visible, and never a way out of it."""
+"""A name inside an artifact: portable, visible, and unable to lead outside the artifact."""
 
 
 def canonical(value: Any) -> bytes:
-    """The one JSON text of a value: sorted keys, no spaces, ASCII, no NaN (ValueError)."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII, no NaN (ValueError)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -53,7 +53,7 @@ class File(Value):
 
 
 class Manifest(Value):
-    """What an artifact contains. Who made it is not in here: equal bytes have one name."""
+    """The content of an artifact. Its maker is not included: equal bytes have one name."""
 
     model_config = ConfigDict(strict=True)
 
@@ -63,7 +63,7 @@ class Manifest(Value):
 
     @property
     def ref(self) -> ArtifactRef:
-        """The artifact's name: its digest covers kind, paths, sizes and contents."""
+        """Return the artifact's reference; its digest covers kind, paths, sizes and contents."""
         return ArtifactRef(
             kind=self.kind,
             digest=hashlib.sha256(self.content).hexdigest(),
@@ -77,24 +77,21 @@ class Manifest(Value):
 
 @dataclass
 class Draft:
-    """An artifact that is being written: put files into `path`.
-
-    `ref` is its name, and exists when the with-block has ended.
-    """
+    """An artifact in the making: write files into `path`. `ref` exists after the with-block."""
 
     path: Path
     ref: ArtifactRef = field(init=False)
 
 
 class Store:
-    """A home folder of artifacts, records and runs (layout above)."""
+    """A home folder of artifacts, records and runs (see the layout above)."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
 
     @classmethod
     def default(cls) -> "Store":
-        """The store of $SENTEMB_HOME, else of ./.sentemb."""
+        """Return the store of $SENTEMB_HOME, else of ./.sentemb."""
         return cls(Path(os.environ.get("SENTEMB_HOME") or ".sentemb"))
 
     @property
@@ -110,27 +107,27 @@ class Store:
         return self.root / "quarantine"
 
     def folder(self, digest: str) -> Path:
-        """Where an artifact of this digest lies, or would."""
+        """Return the folder of an artifact of this digest; it may be absent."""
         return self.objects / digest[:2] / digest
 
     def work(self, key: str) -> Path:
-        """The folder in which a stage of this key keeps checkpoints until it is done (created)."""
+        """Create and return the folder for checkpoints of an unfinished stage of this key."""
         folder = self.root / "work" / checked_name(key)
         disk.make_folder(folder)
         return folder
 
     def lock(self, name: str) -> Path:
-        """The file to flock for this name."""
+        """Return the lock file for this name."""
         return self.root / "locks" / f"{checked_name(name)}.lock"
 
     @contextmanager
     def writing(self, kind: str) -> Generator[Draft, None, None]:
-        """A fresh folder to write an artifact's files into; published when the block ends.
+        """Yield a draft folder for an artifact's files and publish it when the block ends.
 
-        The draft is locked while it is written, so that `gc` leaves it alone.
+        The draft is locked meanwhile, so that `gc` does not remove it.
 
         Raises:
-            StorageError: disk full, no permission, too many open files; nothing is left behind.
+            StorageError: disk full, no permission, too many open files; the draft is removed.
             UsageError: no file, a link, or a file name that is not portable.
         """
         home = self.tmp / disk.unique(kind)
@@ -146,9 +143,9 @@ class Store:
                 disk.remove(home)
 
     def path(self, ref: ArtifactRef) -> Path:
-        """The verified data folder of an artifact.
+        """Return the verified data folder of an artifact.
 
-        Every file is hashed once per process while its inode, size and times stay the same.
+        A process hashes each file once, as long as its inode, size and times stay the same.
 
         Raises:
             CorruptArtifactError: absent, or broken and now in `quarantine/`.
@@ -157,22 +154,22 @@ class Store:
         return self.folder(ref.digest) / "data"
 
     def find(self, beginning: str) -> ArtifactRef:
-        """The one artifact whose digest begins so.
+        """Return the only artifact whose digest has this beginning.
 
         Raises:
-            UsageError: none does, or several do.
+            UsageError: no artifact, or several artifacts, match.
             CorruptArtifactError: its manifest is broken.
         """
-        found = [folder for folder in self.objects.glob("*/*") if folder.name.startswith(beginning)]
-        if len(found) != 1:
+        matches = [path for path in self.objects.glob("*/*") if path.name.startswith(beginning)]
+        if len(matches) != 1:
             raise UsageError(
-                f"The beginning of a digest names one artifact; {beginning!r} begins {len(found)} "
-                f"of those in {self.root}. Lineage and report show twelve characters."
+                f"The beginning of a digest must match one artifact. Found {len(matches)} matches "
+                f"of {beginning!r} in {self.root}. Give twelve characters, as lineage prints them."
             )
-        return verified(found[0], deep=False).ref
+        return verified(matches[0], deep=False).ref
 
     def holds(self, ref: ArtifactRef) -> bool:
-        """Whether the artifact is here and whole."""
+        """Return whether the artifact is present and whole."""
         try:
             self.verify(ref, deep=False)
         except CorruptArtifactError:
@@ -180,7 +177,7 @@ class Store:
         return True
 
     def verify(self, ref: ArtifactRef, deep: bool = True) -> None:
-        """Compare an artifact with its name; `deep` hashes again what this process has hashed.
+        """Compare an artifact with its digest; `deep` ignores the hashes of earlier calls.
 
         Raises:
             CorruptArtifactError: absent, or broken and now in `quarantine/`.
@@ -189,21 +186,21 @@ class Store:
         if not folder.exists():
             raise CorruptArtifactError(f"Artifact {ref} is not in the store at {self.root}.")
         try:
-            found = verified(folder, deep=deep).ref
+            actual = verified(folder, deep=deep).ref
         except CorruptArtifactError as error:
             self.set_aside(folder, str(error))
             raise
-        if found != ref:
+        if actual != ref:
             raise CorruptArtifactError(
-                f"A reference names {ref} of {ref.size} bytes, but that digest is {found} of "
-                f"{found.size} bytes: the reference is wrong."
+                f"The reference is wrong: it names {ref} of {ref.size} bytes, but the artifact of "
+                f"that digest is {actual} of {actual.size} bytes."
             )
 
     def _publish(self, kind: str, home: Path) -> ArtifactRef:
         data = home / "data"
         names = list_files(data)
         if not names:
-            raise UsageError(f"An artifact needs at least one file; this {kind!r} has none.")
+            raise UsageError(f"An artifact needs at least one file; this {kind!r} has no file.")
         for name in names:
             disk.sync(data / name)
         for folder in {data / parent for name in names for parent in PurePosixPath(name).parents}:
@@ -219,10 +216,10 @@ class Store:
         return manifest.ref
 
     def _move_into_place(self, home: Path, ref: ArtifactRef) -> None:
-        """Rename a complete draft, unless an intact artifact of that name is there already."""
+        """Rename a complete draft, unless an intact artifact of that digest exists already."""
         target = self.folder(ref.digest)
         disk.make_folder(target.parent)
-        while not (self._is_in_place(ref, home) and is_made_new(target)):
+        while not (self._is_in_place(ref, home) and _refreshed(target)):
             try:
                 disk.rename_to(home, target)
             except OSError as error:
@@ -232,7 +229,7 @@ class Store:
         disk.sync(target.parent.parent)
 
     def _is_in_place(self, ref: ArtifactRef, draft: Path) -> bool:
-        """`holds`; what the disk cannot read is set aside while a whole draft is at hand."""
+        """Return `holds`; an unreadable artifact is set aside if a draft can replace it."""
         try:
             return self.holds(ref)
         except StorageError as error:
@@ -242,18 +239,18 @@ class Store:
             return False
 
     def set_aside(self, folder: Path, reason: str) -> None:
-        """Move a broken artifact to `quarantine/`, where it is counted and harms nobody."""
+        """Move a broken artifact to `quarantine/`."""
         disk.make_folder(self.quarantine)
         try:
-            disk.touch(folder)  # it is new here: gc leaves a week from now to inspect it
+            disk.touch(folder)  # gc keeps it here for a week from now
             disk.rename_to(folder, self.quarantine / disk.unique(folder.name))
         except FileNotFoundError:
-            return  # another process was quicker
-        log.warning("Artifact moved to quarantine, its stage will rebuild it. %s", reason)
+            return  # another process moved or removed it first
+        log.warning("Artifact moved to quarantine; its stage will rebuild it. %s", reason)
 
 
-def is_made_new(folder: Path) -> bool:
-    """Whether it is there, and as if made now: `gc` leaves what is young, and may be quicker."""
+def _refreshed(folder: Path) -> bool:
+    """Return whether the folder exists; set its time to now, because `gc` keeps young artifacts."""
     try:
         disk.touch(folder)
     except FileNotFoundError:
@@ -262,17 +259,17 @@ def is_made_new(folder: Path) -> bool:
 
 
 def verified(folder: Path, *, deep: bool) -> Manifest:
-    """The manifest of an artifact's folder, all of whose claims hold.
+    """Return the manifest of an artifact's folder after checking all files against it.
 
     Raises:
-        CorruptArtifactError: naming the first thing that is not as the folder's name says.
+        CorruptArtifactError: naming the first difference.
     """
     try:
         manifest = Manifest.model_validate_json(disk.read(folder / "manifest.json"))
         if manifest.ref.digest != folder.name:
-            raise CorruptArtifactError(f"The manifest of {folder} does not have its digest.")
+            raise CorruptArtifactError(f"The manifest of {folder} has another digest.")
         if list_files(folder / "data") != [file.path for file in manifest.files]:
-            raise CorruptArtifactError(f"The files of {folder} are not those of its manifest.")
+            raise CorruptArtifactError(f"The files of {folder} differ from its manifest.")
         for file in manifest.files:
             _compare(folder / "data" / file.path, file, deep=deep)
     except (*disk.ABSENCE, ValidationError, UsageError) as error:
@@ -283,19 +280,19 @@ def verified(folder: Path, *, deep: bool) -> Manifest:
 def _compare(path: Path, file: File, *, deep: bool) -> None:
     size = path.stat().st_size
     if size != file.size:
-        raise CorruptArtifactError(f"{path} has {size} bytes, its manifest says {file.size}.")
+        raise CorruptArtifactError(f"{path} has {size} bytes; its manifest has {file.size}.")
     if file_digest(path, fresh=deep) != file.sha256:
-        raise CorruptArtifactError(f"{path} does not have the SHA-256 of its manifest.")
+        raise CorruptArtifactError(f"The SHA-256 of {path} differs from its manifest.")
 
 
 _digests: dict[tuple[int, ...], str] = {}
 
 SETTLED = 50_000_000
-"""Nanoseconds after which a change of a file surely changes its times (clocks tick in jiffies)."""
+"""Nanoseconds after which a change of a file certainly changes its times (clocks have ticks)."""
 
 
 def file_digest(path: Path, *, fresh: bool = False) -> str:
-    """SHA-256 of a file, remembered for this process while inode, size and times stay."""
+    """Return a file's SHA-256, cached in this process while inode, size and times stay equal."""
     stat = path.stat()
     identity = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     if identity in _digests and not fresh:
@@ -309,7 +306,7 @@ def file_digest(path: Path, *, fresh: bool = False) -> str:
 
 @disk.operation
 def list_files(data: Path) -> list[str]:
-    """Relative POSIX paths of all files below a folder, sorted.
+    """Return the sorted relative POSIX paths of all files below a folder.
 
     Raises:
         UsageError: a link, a device, or a name that is not portable.
@@ -319,7 +316,7 @@ def list_files(data: Path) -> list[str]:
         for name in (*folders, *files):
             entry = Path(folder, checked_name(name))
             if entry.is_symlink() or not (entry.is_dir() or entry.is_file()):
-                raise UsageError(f"An artifact holds plain files and folders only, found {entry}.")
+                raise UsageError(f"An artifact holds plain files and folders only; found {entry}.")
         names += [Path(folder, name).relative_to(data).as_posix() for name in files]
     return sorted(names)
 
@@ -329,14 +326,14 @@ def _raise(error: OSError) -> None:
 
 
 def checked_name(name: str) -> str:
-    """The name itself, if it is portable.
+    """Return the name if it is portable.
 
     Raises:
         UsageError: otherwise.
     """
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"A file name in the store has 1-200 letters, digits, '_', '-' or '.', and does not "
+            "A file name in the store has 1-200 letters, digits, '_', '-' or '.', and does not "
             f"begin with '.' or '-'; found {ascii(name)[:80]}."
         )
     return name

@@ -1,7 +1,7 @@
-"""What a stage returned, filed under its key: JSON of our own form, or a miss.
+"""Records: what a stage returned, as sealed JSON under its key, and the lineage that they form.
 
-A record never decides how it is read. It names its serializer only so that a file of another
-origin is recognised; whatever is not exactly of this form runs nothing and is a miss.
+A record names its serializer only so that foreign files are recognised. A file that is not exactly
+of this form is never executed and counts as a miss.
 """
 
 import hashlib
@@ -16,11 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sentemb_core.errors import CorruptArtifactError, UsageError
 from sentemb_core.redaction import first_line
-from sentemb_core.store import disk, records
+from sentemb_core.store import disk
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.types import ArtifactRef, Json, Value
 
-SERIALIZER = "sentemb-json"
 FIRST_TIME = "first time"
 LIMIT = 64 * 1024
 """Bytes of a record: tasks exchange references and small scalars."""
@@ -30,13 +29,13 @@ Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Record(Value):
-    """One finished stage: what went in, what came out, how long it took."""
+    """One finished stage: its inputs, outputs, result and time."""
 
     model_config = ConfigDict(strict=True)
 
     stage: Name
     key: Key
-    parts: Json = Field(description="What the key was made of, flat, for `status` and `lineage`.")
+    parts: Json = Field(description="The flat parts of the key, for `status` and `lineage`.")
     inputs: list[ArtifactRef]
     outputs: list[ArtifactRef]
     result: Any
@@ -49,7 +48,7 @@ class Record(Value):
 
 
 class Envelope(Value):
-    """A record on the disk: a flipped bit in a score must not go unseen, so it is sealed."""
+    """A record in its file, with a SHA-256 that reveals a flipped bit in a score."""
 
     model_config = ConfigDict(strict=True)
 
@@ -65,12 +64,8 @@ class Miss:
     reason: str
 
 
-def folder(store: Store, stage: str) -> Path:
-    return store.root / "records" / stage
-
-
 def write(store: Store, record: Record) -> None:
-    """File a record, atomically.
+    """Write a record atomically.
 
     Raises:
         UsageError: the result is not JSON, or the record is larger than 64 KiB.
@@ -79,11 +74,14 @@ def write(store: Store, record: Record) -> None:
     content = _sealed(record)
     if len(content) > LIMIT:
         raise UsageError(
-            f"A stage returns references and small scalars, a record of at most {LIMIT} bytes; "
-            f"{record.stage!r} made {len(content)}. Write the rest into an artifact."
+            f"A record has at most {LIMIT} bytes: references and small scalars. Found "
+            f"{len(content)} bytes from stage {record.stage!r}. Write the rest into an artifact."
         )
-    path = folder(store, record.stage) / f"{record.key}.json"
-    disk.write_atomically(path, content, store.tmp)
+    disk.write_atomically(_path(store, record.stage, record.key), content, store.tmp)
+
+
+def _path(store: Store, stage: str, key: str) -> Path:
+    return store.root / "records" / stage / f"{key}.json"
 
 
 def _sealed(record: Record) -> bytes:
@@ -95,14 +93,13 @@ def _sealed(record: Record) -> bytes:
             f"A stage returns finite JSON values and references; the result of {record.stage!r} "
             f"is not: {error}."
         ) from error
-    return canonical({"serializer": SERIALIZER, "sha256": seal, "record": body})
+    return canonical({"serializer": "sentemb-json", "sha256": seal, "record": body})
 
 
 def look_up(store: Store, stage: str, key: str) -> Record | Miss:
-    """The record of this key, or the reason why there is none that can be used. Never raises."""
-    path = folder(store, stage) / f"{key}.json"
+    """Return the record of a key, or why no usable record exists. Never raises."""
     try:
-        record = read(path)
+        record = read(_path(store, stage, key))
     except FileNotFoundError:
         return Miss(FIRST_TIME)
     except (OSError, ValueError) as error:
@@ -114,10 +111,10 @@ def look_up(store: Store, stage: str, key: str) -> Record | Miss:
 
 
 def read(path: Path) -> Record:
-    """The record in a file, its references not yet verified.
+    """Return the record in a file. Its references are not verified.
 
     Raises:
-        ValueError: another form, another serializer, a broken seal, or filed under a wrong name.
+        ValueError: another form or serializer, a broken seal, or the name of another record.
         OSError: it cannot be read.
     """
     if disk.size(path) > LIMIT:
@@ -131,19 +128,19 @@ def read(path: Path) -> Record:
     return record
 
 
-def every(store: Store, stage: str = "*") -> Iterator[Record]:
-    """All readable records, of one stage or of all, in the order of their creation."""
-    found: list[Record] = []
+def all_records(store: Store, stage: str = "*") -> Iterator[Record]:
+    """Yield all readable records, of one stage or of all, in the order of their creation."""
+    readable: list[Record] = []
     for path in (store.root / "records").glob(f"{stage}/*.json"):
         try:
-            found.append(read(path))
+            readable.append(read(path))
         except (OSError, ValueError):
             continue
-    yield from sorted(found, key=lambda record: (record.created, record.id))
+    yield from sorted(readable, key=lambda record: (record.created, record.id))
 
 
 def refs_in(value: Any) -> list[ArtifactRef]:
-    """All references in nested models, mappings and sequences, each once, in order."""
+    """Return all references in nested models, mappings and sequences, each once, in order."""
     return list(dict.fromkeys(_refs_in(value)))
 
 
@@ -162,12 +159,12 @@ def _refs_in(value: Any) -> Iterator[ArtifactRef]:
 
 
 def _unusable(store: Store, ref: ArtifactRef) -> str | None:
-    """Why an artifact cannot be used, if so."""
-    was_here = os.path.lexists(store.folder(ref.digest))  # raises nothing
+    """Return why an artifact cannot be used; None if it can."""
+    was_present = os.path.lexists(store.folder(ref.digest))  # raises nothing
     try:
         store.verify(ref, deep=False)
     except CorruptArtifactError:
-        set_aside = was_here or any(store.quarantine.glob(f"{ref.digest}-*"))
+        set_aside = was_present or any(store.quarantine.glob(f"{ref.digest}-*"))
         return f"artifact {ref} {'corrupt' if set_aside else 'deleted'}"
     except OSError as error:
         return f"artifact {ref} unreadable: {first_line(error)}"
@@ -175,7 +172,7 @@ def _unusable(store: Store, ref: ArtifactRef) -> str | None:
 
 
 class Origin(Value):
-    """How an artifact came to be; a source has no stage."""
+    """How an artifact was made. A source has no stage."""
 
     ref: ArtifactRef
     stage: str | None = None
@@ -187,46 +184,45 @@ class Origin(Value):
 
 
 class Lineage(Value):
-    """All ancestors of an artifact, each told once; the first one is the artifact itself."""
+    """An artifact, first, and all its ancestors, each once."""
 
     origins: list[Origin]
 
 
 def lineage(store: Store, ref: ArtifactRef) -> Lineage:
-    """Walk from an artifact back to its sources (breadth first).
+    """Return the way from an artifact back to its sources, breadth first.
 
-    Where several stages made equal bytes, the earliest record is told.
+    If several stages made equal bytes, the earliest record counts.
     """
-    makers = first_makers(store)
+    makers = _first_makers(store)
     origins: dict[str, Origin] = {}
     todo = [ref]
     while todo:
         current = todo.pop(0)
         if current.digest in origins:
             continue
-        origins[current.digest] = origin(current, makers.get(current))
+        origins[current.digest] = _origin(current, makers.get(current))
         todo += origins[current.digest].inputs
     return Lineage(origins=list(origins.values()))
 
 
 def encoder_behind(store: Store, refs: Sequence[ArtifactRef]) -> ArtifactRef | None:
-    """The encoder among these artifacts, else the nearest one that led to them, if any."""
+    """Return the encoder among these artifacts, else the nearest encoder among their ancestors."""
     before = (origin.ref for ref in refs for origin in lineage(store, ref).origins)
     return next((ref for ref in chain(refs, before) if ref.kind == "model"), None)
 
 
-def first_makers(store: Store) -> dict[ArtifactRef, records.Record]:
-    """For every artifact the earliest record that gave it out without taking it in."""
-    makers: dict[ArtifactRef, records.Record] = {}
-    for record in records.every(store):
+def _first_makers(store: Store) -> dict[ArtifactRef, Record]:
+    """Return for every artifact the earliest record with it as an output and not as an input."""
+    makers: dict[ArtifactRef, Record] = {}
+    for record in all_records(store):
         for ref in record.outputs:
             if ref not in record.inputs:
                 makers.setdefault(ref, record)
     return makers
 
 
-def origin(ref: ArtifactRef, record: records.Record | None) -> Origin:
-    """What the record of its maker tells about an artifact."""
+def _origin(ref: ArtifactRef, record: Record | None) -> Origin:
     if record is None:
         return Origin(ref=ref)
     return Origin(
@@ -234,20 +230,17 @@ def origin(ref: ArtifactRef, record: records.Record | None) -> Origin:
         stage=record.stage,
         key=record.key,
         code=record.parts.get("code"),
-        parameters=parameters(record.parts),
+        parameters=_parameters(record.parts),
         inputs=record.inputs,
         created=record.created,
     )
 
 
-def parameters(parts: Json) -> Json:
-    """The parts of a key that a person chose: arguments other than references, and numeric tags."""
+def _parameters(parts: Json) -> Json:
+    """Return the arguments of a key that are not references, and its numeric tags."""
     return {
         name.removeprefix("arguments."): value
         for name, value in parts.items()
-        if name.startswith(("arguments.", "numeric.")) and not is_reference(value)
+        if name.startswith(("arguments.", "numeric."))
+        and not (isinstance(value, str) and len(value.partition(":")[2]) == 64)
     }
-
-
-def is_reference(value: Any) -> bool:
-    return isinstance(value, str) and len(value.partition(":")[2]) == 64

@@ -1,8 +1,8 @@
-"""A stage: a function whose result is filed under a key of all that determines it.
+"""Stages: functions whose results are recorded under a key of everything that determines them.
 
-The key is a SHA-256 over name, version, code fingerprint, arguments (a reference counts by what
-it contains, a set is sorted), library versions and the numeric tags that a stage asks for. Paths
-have no place in it: a `Path` is refused, and an argument that only says where is named in `ignore`.
+The key is a SHA-256 over name, version, code fingerprint, arguments, library versions and the
+numeric tags of the stage. A reference counts by its content, and a set is sorted. A `Path` is
+refused: arguments that only name a place are listed in `ignore`.
 """
 
 import hashlib
@@ -32,24 +32,24 @@ from sentemb_core.types import ArtifactRef, Json
 log = logging.getLogger(__name__)
 
 LIBRARIES = ("tokenizers", "torch", "transformers")
-"""Whose versions may change any number: part of every key."""
+"""Libraries whose versions may change any number: part of every key."""
 
 
 @dataclass(frozen=True)
 class StageKey:
-    """The digest that names a result, and what it was made of as flat `path: value` parts."""
+    """The digest that names a result, and its flat parts, `path: value`."""
 
     digest: str
     parts: Json
 
 
 SECONDS = "seconds"
-"""In a working folder: what the stage had taken at its last checkpoint."""
+"""File in a working folder with the stage's seconds at its last checkpoint."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """The stage that is being computed: where it writes, and where it may keep checkpoints."""
+    """The stage being computed, its store and its working folder."""
 
     store: Store
     stage: str
@@ -61,30 +61,30 @@ class Running:
         return f"{self.stage}-{self.key}"
 
     @property
-    def place(self) -> Path:
-        """Where `work` lies, or would."""
+    def folder(self) -> Path:
+        """Return the path of `work`, which may be absent."""
         return self.store.root / "work" / self.id
 
     @cached_property
-    def before(self) -> float:
-        """Seconds that earlier processes spent on what this one goes on with."""
+    def earlier_seconds(self) -> float:
+        """Return the seconds that earlier processes spent up to the last checkpoint."""
         try:
-            return float((self.place / SECONDS).read_text("ascii"))
+            return float((self.folder / SECONDS).read_text("ascii"))
         except (OSError, ValueError):
             return 0.0
 
     @property
     def seconds(self) -> float:
-        """What the stage has taken so far, in whichever processes."""
-        return self.before + time.perf_counter() - self.began
+        """Return the stage's seconds so far, over all its processes."""
+        return self.earlier_seconds + time.perf_counter() - self.began
 
     def save_seconds(self) -> None:
-        """At a checkpoint: who goes on from it counts what led to it."""
-        disk.write_atomically(self.place / SECONDS, f"{self.seconds}".encode(), self.store.tmp)
+        """Save the seconds so far. Call it at each checkpoint."""
+        disk.write_atomically(self.folder / SECONDS, f"{self.seconds}".encode(), self.store.tmp)
 
     @property
     def work(self) -> Path:
-        """A folder that the next run finds if this one is killed; gone when the stage is done."""
+        """Create and return the working folder, which is removed when the stage is done."""
         return self.store.work(self.id)
 
 
@@ -92,28 +92,27 @@ _running: ContextVar[Running] = ContextVar("running")
 
 
 def running() -> Running:
-    """The stage in whose body this is called.
+    """Return the stage whose body calls this.
 
     Raises:
-        UsageError: outside of any stage.
+        UsageError: no stage is running.
     """
     try:
         return _running.get()
     except LookupError:
-        raise UsageError("No stage is running here: call the function through Stage.run.") from None
+        raise UsageError("No stage is running: call the function through Stage.run.") from None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A function with a name, a version, and typed result that is JSON and references.
+    """A function with a name, a version and a typed result of JSON values and references.
 
     Attributes:
-        version: Raised by hand when a result changes for a reason that no fingerprint sees.
-        modules: Core modules that enter besides (`code_fingerprint`).
-        ignore: Arguments, and fields of configs (`config.field`), that change how a result is made,
-            not the result.
-        numeric: Tags that matter to the last bit: "threads", "device".
-        libraries: Distributions beside `LIBRARIES` whose versions may change its numbers.
+        version: Raised by hand when a result changes for a reason outside the fingerprint.
+        modules: Further core modules that enter the key (`code_fingerprint`).
+        ignore: Arguments, and fields of configs (`config.field`), that do not change the result.
+        numeric: Tags that change the last bits of a result: "threads", "device".
+        libraries: Distributions besides `LIBRARIES` whose versions may change the result.
     """
 
     name: str
@@ -129,68 +128,69 @@ class Stage:
         unknown = named - set(inspect.signature(self.function).parameters)
         if unknown or set(self.numeric) - set(NUMERIC):
             raise UsageError(
-                f"Stage {self.name!r} ignores arguments it has and asks for tags of "
-                f"{sorted(NUMERIC)}; found {sorted(unknown)} and {list(self.numeric)}."
+                f"Stage {self.name!r} may ignore its own arguments only; found {sorted(unknown)}. "
+                f"Numeric tags are {sorted(NUMERIC)}; found {list(self.numeric)}."
             )
         if "return" not in get_type_hints(self.function):
             raise UsageError(f"Stage {self.name!r} needs a return annotation to read its records.")
 
     def key(self, arguments: Mapping[str, Any]) -> StageKey:
-        """Name the result that these arguments (defaults filled in) lead to.
+        """Return the key of the result for these arguments, with defaults filled in.
 
         Raises:
-            TypeError: arguments that the function does not take, or of a type whose value has no
-                stable text, a `Path` above all.
+            TypeError: arguments that the function does not take, or a value without a stable text,
+                such as a `Path`.
         """
         bound = inspect.signature(self.function).bind(**arguments)
         bound.apply_defaults()
-        told = {name: value for name, value in bound.arguments.items() if name not in self.ignore}
-        counted = normal(told, f"{self.name}.arguments")
+        counted = {
+            name: value for name, value in bound.arguments.items() if name not in self.ignore
+        }
+        normalised = normal(counted, f"{self.name}.arguments")
         for config, _, setting in (name.partition(".") for name in self.ignore if "." in name):
-            del counted[config][setting]
+            del normalised[config][setting]
         parts: Json = {
             "stage": self.name,
             "version": str(self.version),
             "code": code_fingerprint(self.function, self.modules),
-            "arguments": counted,
+            "arguments": normalised,
             "libraries": library_versions(LIBRARIES + self.libraries),
             "numeric": {tag: NUMERIC[tag](bound.arguments) for tag in self.numeric},
         }
         return StageKey(hashlib.sha256(canonical(parts)).hexdigest(), flat(parts))
 
     def look_up(self, store: Store, key: StageKey) -> Record | Miss:
-        """The usable record of a key, or why there is none."""
-        found = records.look_up(store, self.name, key.digest)
-        if isinstance(found, Record):
+        """Return the usable record of a key, or why no usable record exists."""
+        record = records.look_up(store, self.name, key.digest)
+        if isinstance(record, Record):
             try:
-                self.result(found)
+                self.result(record)
             except ValueError as error:
                 return Miss(f"record unusable: {error}")
-        return found
+        return record
 
     def run(self, store: Store, arguments: Mapping[str, Any], *, refresh: bool = False) -> Any:
-        """The result, computed only if no usable record of it exists (or on `refresh`).
+        """Return the result; compute it if no usable record exists, or on `refresh`.
 
-        The record is written before this returns, so whatever dies afterwards, a later run
-        finds it.
+        The record is written before this returns, so a later run finds it whatever happens next.
         """
         key = self.key(arguments)
-        found = Miss("refresh") if refresh else self.look_up(store, key)
-        if isinstance(found, Record):
-            runs.note(found, hit=True)
-            return self.result(found)
+        known = Miss("refresh") if refresh else self.look_up(store, key)
+        if isinstance(known, Record):
+            runs.note(known, hit=True)
+            return self.result(known)
         with file_lock(store.lock(f"{self.name}-{key.digest}")):
-            # who waited for another process finds its record now
-            found = found if refresh else self.look_up(store, key)
-            record = found if isinstance(found, Record) else self._computed(store, key, arguments)
-        runs.note(record, hit=record is found)
+            # another process may have written the record during the wait
+            known = known if refresh else self.look_up(store, key)
+            record = known if isinstance(known, Record) else self._compute(store, key, arguments)
+        runs.note(record, hit=record is known)
         return self.result(record)
 
     def result(self, record: Record) -> Any:
-        """A record's result in the type that the function returns.
+        """Return a record's result in the type that the function returns.
 
         Raises:
-            ValueError: it is not of that type, or names references that the record does not.
+            ValueError: it has another type, or other references than the record's outputs.
         """
         value = self.from_json(record.result)
         if refs_in(value) != record.outputs:
@@ -198,24 +198,25 @@ class Stage:
         return value
 
     def as_json(self, value: Any) -> Any:
-        """A result as plain JSON."""
+        """Return a result as plain JSON."""
         return TypeAdapter(self.returns).dump_python(value, mode="json")
 
     def from_json(self, value: Any) -> Any:
-        """Plain JSON as a result of the annotated type (`ValueError` if it is none)."""
+        """Return plain JSON as a result of the annotated type (`ValueError` if it has another)."""
         return TypeAdapter(self.returns).validate_python(value)
 
-    def _computed(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
+    def _compute(self, store: Store, key: StageKey, arguments: Mapping[str, Any]) -> Record:
         if "device" in self.numeric:
             require_device(key.parts["numeric.device"])
         log.info("%s runs (%s).", self.name, key.digest[:12])
-        here = Running(store, self.name, key.digest)
-        token = _running.set(here)
+        stage = Running(store, self.name, key.digest)
+        token = _running.set(stage)
         try:
             with disk.storage_errors(store.root):
                 value = self.function(**arguments)
         except BadEmbeddingError as error:
-            error.encoder = revision_behind(store, refs_in(arguments))
+            if model := encoder_behind(store, refs_in(arguments)):
+                error.encoder = f"{model} (`lineage {model.digest[:12]}` shows how it was made)"
             raise
         finally:
             _running.reset(token)
@@ -226,27 +227,21 @@ class Stage:
             inputs=refs_in(arguments),
             outputs=refs_in(value),
             result=self.as_json(value),
-            seconds=here.seconds,
+            seconds=stage.seconds,
             created=time.time(),
         )
         records.write(store, record)
-        disk.remove(here.place)
+        disk.remove(stage.folder)
         return record
 
     @property
     def returns(self) -> Any:
-        """The type of a result, from the function's annotation."""
+        """Return the type of a result, from the function's annotation."""
         return get_type_hints(self.function)["return"]
 
 
-def revision_behind(store: Store, refs: list[ArtifactRef]) -> str:
-    """The encoder that a stage's inputs are or come from, and how to know more of it."""
-    model = encoder_behind(store, refs)
-    return f"{model} (`lineage {model.digest[:12]}` says how it was made)" if model else ""
-
-
 def normal(value: Any, where: str) -> Any:
-    """A value as JSON that is the same in every process.
+    """Return a value as JSON that is the same in every process.
 
     Raises:
         TypeError: naming `where`, for a type without one stable text.
@@ -268,20 +263,19 @@ def normal(value: Any, where: str) -> Any:
     if isinstance(value, set | frozenset):
         return sorted((normal(part, where) for part in value), key=canonical)
     raise TypeError(
-        f"{where} is a {type(value).__name__}, which has no place in a cache key: a stage takes "
-        "references, frozen models, numbers, strings and collections of them; name an argument "
-        "that only says where in `ignore`."
+        "A cache key holds references, frozen models, numbers, strings and collections of them; "
+        f"{where} is a {type(value).__name__}. List an argument that names a place in `ignore`."
     )
 
 
 def _text(name: Any, where: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"{where} has the key {name!r}: the keys of a mapping must be strings.")
+        raise TypeError(f"The keys of a mapping must be strings; {where} has the key {name!r}.")
     return name
 
 
 def flat(parts: Json, prefix: str = "") -> Json:
-    """Nested mappings as one of dotted paths; lists stay values."""
+    """Return nested mappings as one mapping of dotted paths; lists stay values."""
     leaves: Json = {}
     for name, value in parts.items():
         if isinstance(value, dict) and value:
@@ -293,44 +287,43 @@ def flat(parts: Json, prefix: str = "") -> Json:
 
 @cache
 def library_versions(names: tuple[str, ...]) -> dict[str, str]:
-    """The build (CPU, CUDA) is the tag's matter; of an absent one the body says what to install."""
+    """Return versions without their build (CPU, CUDA), which the tag `device` covers."""
     return {name: installed(name) or "absent" for name in names}
 
 
 def threads(arguments: Mapping[str, Any]) -> int:
-    """CPU threads: the argument or config field `threads`, else all processors there are for us.
+    """Return the argument or config field `threads`, else the number of usable processors.
 
-    Whatever OMP_NUM_THREADS says: `tasks.train` sets a training's threads to this number itself.
+    OMP_NUM_THREADS does not count: `tasks.train` sets a training's threads to this number.
     """
     return _setting("threads", arguments) or processors()
 
 
 def device(arguments: Mapping[str, Any]) -> str:
-    """Kind of device: of the argument or config field `device`, else what the machine has."""
+    """Return the kind of the argument or config field `device`, else of the machine's device."""
     named = _setting("device", arguments)
     return str(named).partition(":")[0] if named else default_device()
 
 
-def require_device(filed: str) -> None:
-    """That torch computes on the kind of device that a key names, asked only where it computes.
+def require_device(expected: str) -> None:
+    """Check before a computation that torch uses the kind of device that the key names.
 
     Raises:
-        OtherDeviceError: a key is made without torch, by the driver that is loaded; torch may not
-            get along with it.
+        OtherDeviceError: the key follows the loaded driver, but torch cannot use that driver.
     """
     from sentemb_core.encoder.devices import compute_device  # torch, which takes seconds to import
 
-    if (found := compute_device().type) != filed:
+    if (actual := compute_device().type) != expected:
         raise OtherDeviceError(
-            f"A result is filed under the device that computes it, {filed} by the driver that is "
-            f"loaded ({DRIVER}), and torch would compute it on {found}: install a torch that fits "
-            "the driver, or set CUDA_VISIBLE_DEVICES= (empty) for the processor."
+            f"A result's key names the device that computes it: {expected}, by the loaded driver "
+            f"({DRIVER}). Torch would compute on {actual}. Install a torch for this driver, or set "
+            "CUDA_VISIBLE_DEVICES= (empty) to use the processor."
         )
 
 
 def _setting(name: str, arguments: Mapping[str, Any]) -> Any:
     configs = [dict(value) for value in arguments.values() if isinstance(value, BaseModel)]
-    values = [found[name] for found in (arguments, *configs) if found.get(name) is not None]
+    values = [values[name] for values in (arguments, *configs) if values.get(name) is not None]
     return values[0] if values else None
 
 

@@ -1,4 +1,4 @@
-"""What a run would do, stage by stage, and why, before anything runs."""
+"""Status: which stages a run would compute, and why, before anything runs."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from sentemb_core.store.stages import StageKey
 from sentemb_core.types import Json
 
 SHOWN = 3
-"""Differences told in one line."""
+"""Differences in one line."""
 
 OTHER_INPUTS = "first time with these inputs"
 
@@ -22,17 +22,17 @@ SUBJECTS = (
     "arguments.config.name",
     "arguments.config.method.name",
 )
-"""What a stage was asked about: a task, a fixed row, a start encoder, a method to train by."""
+"""Subjects of a stage: its task, system, start encoder and training method."""
 
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 @dataclass(frozen=True)
 class Status:
-    """One line of `status`; `part` is the round, the cell or the training that it belongs to.
+    """One line of `status`; `part` names the round, the cell or the training of the stage.
 
-    SAME is one that was told before, by the part that `why` names, and happens once. REFUSED is a
-    part of a table, by its error, and no stage of it.
+    AFTER: the stage waits for another stage. SAME: the part in `why` already lists this stage.
+    REFUSED: a part of a table fails with the error in `why`.
     """
 
     stage: str
@@ -50,35 +50,36 @@ class Status:
         return f"{self.stage}: {self.verdict}{f' ({self.why})' if self.why else ''}"
 
 
-class Earlier:
-    """What the keys of recorded stages were made of; those of one name are read once."""
+class RecordedKeys:
+    """The key parts of recorded stages. Records of one stage are read once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._parts: dict[str, list[Json]] = {}
 
     def parts(self, stage: str) -> list[Json]:
-        """In the order of their creation."""
+        """Return the key parts of a stage's records in the order of their creation."""
         if stage not in self._parts:
-            self._parts[stage] = [record.parts for record in records.every(self._store, stage)]
+            self._parts[stage] = [
+                record.parts for record in records.all_records(self._store, stage)
+            ]
         return self._parts[stage]
 
 
-def status_of(stage: str, key: StageKey, found: Record | Miss, earlier: Earlier) -> Status:
-    """HIT, or MISS and why: the artifact's fate, or the difference to the nearest record."""
-    if isinstance(found, Record):
+def status_of(stage: str, key: StageKey, result: Record | Miss, recorded: RecordedKeys) -> Status:
+    """Return HIT, or MISS with the lost artifact or the difference to the most similar record."""
+    if isinstance(result, Record):
         return Status(stage, "HIT")
-    why = found.reason
+    why = result.reason
     if why == records.FIRST_TIME:
-        why = nearest_difference(earlier.parts(stage), key)
+        why = nearest_difference(recorded.parts(stage), key)
     return Status(stage, "MISS", why)
 
 
 def nearest_difference(earlier: Sequence[Json], key: StageKey) -> str:
-    """What sets a key apart from the most similar record of its stage (the latest of equals).
+    """Return the differences of a key to the most similar record of its stage (latest of equals).
 
-    A record of other data alone, none of whose inputs are the key's, explains nothing; nor does
-    one of another task or method, however much else they share.
+    Records without a common input, or with another task or method, are not compared.
     """
     known = [
         parts
@@ -86,24 +87,24 @@ def nearest_difference(earlier: Sequence[Json], key: StageKey) -> str:
         if all(parts.get(subject) == key.parts.get(subject) for subject in SUBJECTS)
     ]
     inputs = inputs_of(key.parts)
-    told = [
+    compared = [
         differences(parts, key.parts) for parts in known if not inputs or inputs & inputs_of(parts)
     ]
-    if not told:
+    if not compared:
         return OTHER_INPUTS if known else records.FIRST_TIME
-    fewest = min(reversed(told), key=len)
+    fewest = min(reversed(compared), key=len)
     rest = len(fewest) - SHOWN
     return ", ".join(fewest[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def inputs_of(parts: Json) -> set[str]:
-    """Digests of the artifacts and files among a key's arguments."""
+    """Return the digests of artifacts and files among a key's arguments."""
     values = [str(value) for name, value in parts.items() if name.startswith("arguments")]
     return {digest for value in values for digest in DIGEST.findall(value)}
 
 
 def differences(old: Json, new: Json) -> list[str]:
-    """Sorted sentences such as `arguments.config.top_k 1 -> 2`; code first."""
+    """Return sorted differences such as `arguments.config.top_k 1 -> 2`; code comes first."""
     changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     named = [name for name in changed if name != "code"]
     code = ["code changed"] if "code" in changed else []
@@ -111,7 +112,7 @@ def differences(old: Json, new: Json) -> list[str]:
 
 
 def short(value: Any) -> str:
-    """A value in a few characters; of a reference, kind and the beginning of its digest."""
+    """Return a value in at most 40 characters; a reference as kind and twelve digest characters."""
     text = str(value)
     kind, _, digest = text.partition(":")
     if len(digest) == 64:

@@ -222,7 +222,7 @@ def test_labels_of_one_document_are_refused_before_anything_is_made(
     walked = cycled if kind is plus_run else tuned
     with pytest.raises(EmptyPairsError, match=r"found those of 1.*of 1;.*label_share"):
         walked(kind(file))
-    made = {record.stage for record in records.every(Store.default())}
+    made = {record.stage for record in records.all_records(Store.default())}
     assert made == {"read_corpus", "draw_validation_pool"}
 
 

@@ -55,7 +55,7 @@ def test_there_is_a_store_of_a_released_version():
 def test_every_artifact_is_whole_and_every_record_is_read(older):
     found = fsck(Store.default())
     assert (found.healthy, found.ok, found.stray) == (True, older["artifacts"], [])
-    read = list(records.every(Store.default()))
+    read = list(records.all_records(Store.default()))
     assert len(read) == older["records"]
     for record in read:
         assert isinstance(records.look_up(Store.default(), record.stage, record.key), type(record))

@@ -1,4 +1,4 @@
-"""A store in a fresh home, artifacts to put into it, and other processes on the same home."""
+"""A store in a fresh home, a way to add artifacts, and other processes on the same home."""
 
 import importlib.util
 import json
@@ -21,20 +21,20 @@ def store(home: Path) -> Store:
 
 @pytest.fixture
 def put(store: Store):
-    """Write an artifact of these files (name -> text) and give its reference."""
+    """Write an artifact of these files (name -> text) and return its reference."""
 
-    def written(kind: str = "thing", **files: str) -> ArtifactRef:
+    def put_artifact(kind: str = "thing", **files: str) -> ArtifactRef:
         with store.writing(kind) as draft:
             for name, text in (files or {"text": "hello"}).items():
                 (draft.path / name).write_text(text)
         return draft.ref
 
-    return written
+    return put_artifact
 
 
 @pytest.fixture
 def chain(home: Path):
-    """The toy stages of chain.py, with nothing run yet."""
+    """The toy stages of chain.py; no stage has run yet."""
     spec = importlib.util.spec_from_file_location("chain", Path(__file__).with_name("chain.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -43,7 +43,7 @@ def chain(home: Path):
 
 @pytest.fixture
 def python(home: Path):
-    """Start another process on the same home; `.json()` of it waits for what it printed."""
+    """Start another process on the same home; its `.json()` waits for its output."""
 
     def start(source: str, **environment: str) -> "Child":
         return Child(source, os.environ | {"SENTEMB_HOME": str(home)} | environment)
@@ -63,7 +63,7 @@ class Child:
         )
 
     def ends(self) -> int:
-        """Wait, and give the exit status."""
+        """Wait and return the exit status."""
         self.process.communicate(timeout=LONG)
         return self.process.returncode
 

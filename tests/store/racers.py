@@ -1,4 +1,4 @@
-"""Processes that all want one stage of one home at the same moment."""
+"""Source of a process that races others for one stage of one home."""
 
 RACER = """
 import json, os, pathlib, time
@@ -16,4 +16,4 @@ edges = chain.put("edges", 1)
 model = Stage("slow", 1, chain.slow).run(Store.default(), {"edges": edges})
 print(json.dumps([model.digest, len(chain.RAN)]))
 """
-"""Starts when `$RACERS` of them are there; prints the artifact, and how often it was made."""
+"""Starts when `$RACERS` processes are ready; prints the artifact and how often it was computed."""

@@ -1,12 +1,15 @@
-"""Locks that are shared, told by a note, or removed just as they are taken."""
+"""Locks: exclusive or shared, released by a kill, and never held on a removed file."""
 
 import errno
 import os
+import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from sentemb_core.errors import StorageError
 from sentemb_core.store import locks
 from sentemb_core.store.locks import (
     file_lock,
@@ -23,8 +26,18 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_several_share_a_lock_which_nobody_then_has_alone(tmp_path: Path):
-    path, found = tmp_path / "users", list[int | None]()
+def refuse(*_: object) -> None:
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "x").touch()
+    return tmp_path / "x"
+
+
+def test_a_shared_lock_excludes_an_exclusive_one(path: Path):
+    found = list[int | None]()
     one = shared_lock(path)
     joining = threading.Thread(target=lambda: found.append(shared_lock(path)), daemon=True)
     joining.start()
@@ -40,7 +53,7 @@ def test_several_share_a_lock_which_nobody_then_has_alone(tmp_path: Path):
     assert not is_shared(path)
 
 
-def test_a_note_is_locked_whoever_holds_the_one_before(tmp_path: Path):
+def test_a_note_is_locked_from_its_first_moment(tmp_path: Path):
     path = tmp_path / "address"
     before = held_note(path, "one")
     note = held_note(path, "other")
@@ -52,28 +65,24 @@ def test_a_note_is_locked_whoever_holds_the_one_before(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_cannot_be_locked_or_put_in_place_is_closed_again(tmp_path: Path, monkeypatch):
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
+def test_a_failed_lock_or_note_closes_its_file(tmp_path: Path, monkeypatch):
     before = open_files()
     with monkeypatch.context() as patched:
         patched.setattr(locks.fcntl, "flock", refuse)
         assert shared_lock(tmp_path / "users") is None
     monkeypatch.setattr(locks.disk, "replace", refuse)
-    with pytest.raises(OSError, match="locks"):
+    with pytest.raises(OSError):  # noqa: PT011
         held_note(tmp_path / "address", "one")
     assert open_files() == before
 
 
-def test_who_ends_the_waiting_holds_nothing(tmp_path: Path, monkeypatch):
-    """With Ctrl+C, say."""
-    path, taken = tmp_path / "x", locks.fcntl.flock
+def test_an_interrupted_wait_holds_nothing(path: Path, monkeypatch):
+    flock = locks.fcntl.flock
 
     def interrupted(descriptor: int, kind: int) -> None:
         if not kind & locks.fcntl.LOCK_NB:
             raise KeyboardInterrupt
-        taken(descriptor, kind)
+        flock(descriptor, kind)
 
     with file_lock(path):
         before = open_files()
@@ -83,19 +92,89 @@ def test_who_ends_the_waiting_holds_nothing(tmp_path: Path, monkeypatch):
         assert open_files() == before
 
 
-def test_a_lock_that_another_makes_anew_just_now_is_neither_taken_nor_removed(
-    tmp_path: Path, monkeypatch
-):
-    path, taken = tmp_path / "x", locks.fcntl.flock
-    path.touch()
+def test_a_lock_file_replaced_meanwhile_is_neither_taken_nor_removed(path: Path, monkeypatch):
+    flock = locks.fcntl.flock
 
     def late(descriptor: int, kind: int) -> None:
         path.unlink()
         path.write_text("the new one")
-        taken(descriptor, kind)
+        flock(descriptor, kind)
 
     monkeypatch.setattr(locks.fcntl, "flock", late)
     with lock_if_free(path) as free:
         assert not free
     assert not remove_unheld(path)
     assert path.read_text() == "the new one"
+
+
+def test_a_waiting_process_locks_the_new_file_if_the_old_one_was_removed(path: Path):
+    waiting, free = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        with file_lock(path):
+            waiting.set()
+            free.wait(10)
+
+    with file_lock(path):
+        other = threading.Thread(target=waits)
+        other.start()
+        assert not waiting.wait(0.2)
+        assert not remove_unheld(path)
+        path.unlink()  # as its holder may do
+    assert waiting.wait(10)
+    assert is_locked(path)
+    free.set()
+    other.join()
+    assert remove_unheld(path)
+    assert not remove_unheld(path)
+
+
+def test_several_processes_that_ask_at_once_see_a_free_lock(path: Path):
+    def asked(_: int) -> bool:
+        return any(is_locked(path) for _ in range(2_000))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert not any(pool.map(asked, range(4)))
+
+
+def test_a_kill_releases_the_lock(python, store):
+    source = """
+import os, signal
+from sentemb_core.store.locks import file_lock
+from sentemb_core.store.objects import Store
+with file_lock(Store.default().lock("x")):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert python(source).ends() == -signal.SIGKILL
+    assert not is_locked(store.lock("x"))
+    with file_lock(store.lock("x")):
+        assert is_locked(store.lock("x"))
+    assert not is_locked(store.lock("x"))
+
+
+def test_asking_creates_no_lock_file(tmp_path: Path):
+    assert not is_locked(tmp_path / "y")
+    assert not (tmp_path / "y").exists()
+
+
+def test_where_nothing_locks_a_path_counts_as_locked_and_work_goes_on(path: Path, monkeypatch):
+    """So an active run is not listed as killed, and `gc` keeps its artifacts."""
+    monkeypatch.setattr(locks.fcntl, "flock", refuse)
+    assert is_locked(path)
+    with file_lock(path), lock_if_free(path) as free:
+        assert free
+
+
+def test_asking_works_on_a_read_only_home(path: Path, monkeypatch):
+    opened = os.open
+
+    def read_only(path, flags, *mode):
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", read_only)
+    assert not is_locked(path)
+    with pytest.raises(StorageError) as caught:
+        remove_unheld(path)
+    assert caught.value.errno == errno.EROFS

@@ -1,4 +1,4 @@
-"""What the machine has, without torch."""
+"""Properties of the machine, found without torch."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ from sentemb_core.store.machine import (
         ("cuda", "AuthenticAMD fpu avx2", "bfloat16"),
     ],
 )
-def test_bfloat16_is_chosen_where_there_are_units_for_it(
+def test_bfloat16_is_chosen_on_processors_with_units_for_it(
     tmp_path: Path, monkeypatch, device: str, words: str | None, expected: str
 ):
     file = tmp_path / "cpuinfo"
@@ -51,7 +51,7 @@ def test_bfloat16_is_chosen_where_there_are_units_for_it(
         ({}, None),
     ],
 )
-def test_a_container_has_no_more_threads_than_its_share(
+def test_a_container_uses_its_share_of_the_processors(
     tmp_path: Path, monkeypatch, files: dict[str, str], expected: int | None
 ):
     for name, text in files.items():
@@ -62,7 +62,7 @@ def test_a_container_has_no_more_threads_than_its_share(
     )
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(64))
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 64)
-    monkeypatch.setenv("OMP_NUM_THREADS", "")  # remembered, so that what is set here does not stay
+    monkeypatch.setenv("OMP_NUM_THREADS", "")  # restored after the test
     monkeypatch.delenv("OMP_NUM_THREADS")
     keep_to_quota()
     assert quota() == expected
@@ -71,33 +71,30 @@ def test_a_container_has_no_more_threads_than_its_share(
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     keep_to_quota()
     assert os.environ["OMP_NUM_THREADS"] == "7"
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(1))
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 1)
+    assert processors() == 1, "a share larger than the machine adds no processor"
 
 
-def test_hidden_devices_are_none(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "DRIVER", tmp_path)
-    monkeypatch.setattr(machine, "version", lambda _: "2.13.0+cu130")
-    for named, device in (("0", "cuda"), ("-1", "cpu"), ("", "cpu")):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-        assert default_device() == device
-
-
-def test_a_share_larger_than_the_machine_gives_no_more_processors(monkeypatch):
-    monkeypatch.setattr(machine, "quota", lambda: 100)
-    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(3))
-    monkeypatch.setattr(machine.os, "cpu_count", lambda: 3)
-    assert processors() == 3
-
-
-def test_a_version_is_told_without_its_build(monkeypatch):
+def test_a_version_has_no_build_tag(monkeypatch):
     monkeypatch.setattr(machine, "version", lambda _: "2.13.0+cpu")
     assert installed("torch") == "2.13.0"
 
 
 @pytest.mark.parametrize(
-    ("torch", "device"), [("2.13.0+cpu", "cpu"), ("2.13.0+cu130", "cuda"), ("2.13.0", "cuda")]
+    ("torch", "visible", "device"),
+    [
+        ("2.13.0+cpu", "0", "cpu"),
+        ("2.13.0+cu130", "0", "cuda"),
+        ("2.13.0", "0", "cuda"),
+        ("2.13.0+cu130", "-1", "cpu"),
+        ("2.13.0+cu130", "", "cpu"),
+    ],
 )
-def test_a_driver_serves_a_torch_that_is_built_for_it(monkeypatch, tmp_path, torch, device):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+def test_the_device_follows_driver_build_and_visibility(
+    monkeypatch, tmp_path, torch, visible, device
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr(machine, "DRIVER", tmp_path)
     monkeypatch.setattr(machine, "version", lambda _: torch)
     assert default_device() == device

@@ -1,4 +1,4 @@
-"""Artifacts: whole or absent, named by their content, verified before use.
+"""Artifacts are whole or absent, named by their content and verified before use.
 
 Run: pytest tests/store/test_objects.py
 """
@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from sentemb_core.errors import CorruptArtifactError, StorageError, UsageError
 from sentemb_core.store import disk
-from sentemb_core.store import maintenance as checking
-from sentemb_core.store.maintenance import fsck
-from sentemb_core.store.objects import SETTLED, Store, file_digest, verified
+from sentemb_core.store.objects import SETTLED, Store, file_digest
 from sentemb_core.types import ArtifactRef
 
 
@@ -27,13 +26,13 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_equal_content_has_one_name_and_lies_there_once(store, put):
+def test_equal_content_has_one_digest_and_one_folder(store, put):
     assert put(a="1", b="2") == put(b="2", a="1")
     assert len(list(store.objects.glob("*/*"))) == 1
     assert list(store.tmp.iterdir()) == []
 
 
-def test_kind_file_name_and_content_each_change_the_name(put):
+def test_kind_file_name_and_content_change_the_digest(put):
     refs = [put("one", a="1"), put("two", a="1"), put("one", b="1"), put("one", a="2")]
     assert len(set(refs)) == 4
 
@@ -52,15 +51,8 @@ def test_a_failed_writer_leaves_nothing(store):
     assert files_of(store.root) == []
 
 
-def test_a_draft_has_no_name_before_it_is_complete(store):
-    with store.writing("thing") as draft:
-        (draft.path / "a").write_text("1")
-        with pytest.raises(AttributeError):
-            _ = draft.ref
-
-
 def test_an_artifact_without_files_is_refused(store):
-    with pytest.raises(UsageError, match="at least one file"), store.writing("thing"):
+    with pytest.raises(UsageError), store.writing("thing"):
         pass
 
 
@@ -80,7 +72,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_name_is_refused(store, name):
-    with pytest.raises(UsageError, match="letters, digits"), store.writing("thing") as draft:
+    with pytest.raises(UsageError), store.writing("thing") as draft:
         (draft.path / name).write_text("x")
     assert files_of(store.root) == []
 
@@ -96,12 +88,12 @@ def test_a_hostile_name_of_a_work_folder_or_lock_is_refused(store, name):
 def test_links_and_devices_are_refused(store, tmp_path):
     (tmp_path / "secret").write_text("x")
     for make in (lambda path: path.symlink_to(tmp_path / "secret"), os.mkfifo):
-        with pytest.raises(UsageError, match="plain files"), store.writing("thing") as draft:
+        with pytest.raises(UsageError), store.writing("thing") as draft:
             make(draft.path / "link")
 
 
 def damage(kind: str, folder: Path) -> None:
-    """Break an artifact in one of the ways in which disks and people do."""
+    """Break an artifact as disks and people do."""
     data, manifest = folder / "data" / "text", folder / "manifest.json"
     content = bytearray(data.read_bytes())
     if kind == "flip":
@@ -125,9 +117,8 @@ def damage(kind: str, folder: Path) -> None:
     elif kind == "delete manifest":
         manifest.unlink()
     elif kind == "other manifest":
-        told = json.loads(manifest.read_text())
-        told["kind"] = "other"
-        manifest.write_text(json.dumps(told))
+        content = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps(content | {"kind": "other"}))
 
 
 KINDS = [
@@ -144,20 +135,20 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damage_is_never_used_but_set_aside_counted_and_repaired(store, put, kind):
+def test_a_damaged_artifact_is_set_aside_and_replaceable(store, put, kind):
     ref = put(text="the quick brown fox")
     store.path(ref)
     damage(kind, store.folder(ref.digest))
     with pytest.raises(CorruptArtifactError):
         store.path(ref)
     assert len(list(store.quarantine.iterdir())) == 1
-    with pytest.raises(CorruptArtifactError, match="not in the store"):
+    with pytest.raises(CorruptArtifactError):
         store.path(ref)
     assert put(text="the quick brown fox") == ref
     assert store.holds(ref)
 
 
-def test_writing_over_a_broken_artifact_replaces_it(store, put):
+def test_writing_a_broken_artifact_again_replaces_it(store, put):
     ref = put(text="fox")
     damage("flip", store.folder(ref.digest))
     assert put(text="fox") == ref
@@ -166,8 +157,8 @@ def test_writing_over_a_broken_artifact_replaces_it(store, put):
 
 
 @pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.EEXIST])
-def test_who_is_second_to_publish_finds_the_firsts(store, put, monkeypatch, number):
-    """File systems differ in what they say of a folder that is there."""
+def test_the_second_of_two_writers_keeps_the_first_artifact(store, put, monkeypatch, number):
+    """File systems differ in the error for an existing folder."""
 
     def perform(operation, path, *args):
         if operation.__name__ == "rename_to" and path.is_relative_to(store.tmp):
@@ -180,20 +171,15 @@ def test_who_is_second_to_publish_finds_the_firsts(store, put, monkeypatch, numb
     assert list(store.tmp.iterdir()) == []
 
 
-def test_a_beginning_that_several_digests_have_names_none(store, put):
+def test_find_needs_exactly_one_match(store, put):
     one, _ = put(text="one"), put(text="other")
     assert store.find(one.digest[:12]) == one
-    for beginning, count in (("", 2), ("x", 0)):
-        with pytest.raises(UsageError, match=f"begins {count} of those"):
+    for beginning in ("", "x"):
+        with pytest.raises(UsageError):
             store.find(beginning)
 
 
-def test_what_another_process_set_aside_before_is_no_failure(store):
-    store.set_aside(store.folder("a" * 64), "broken")
-    assert list(store.quarantine.iterdir()) == []
-
-
-def test_two_swapped_artifacts_are_both_found_out(store, put):
+def test_two_swapped_artifacts_are_both_corrupt(store, put):
     one, two = put(text="one"), put(text="two")
     first, second = store.folder(one.digest), store.folder(two.digest)
     first.rename(store.root / "aside")
@@ -208,7 +194,7 @@ def test_two_swapped_artifacts_are_both_found_out(store, put):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(position=st.integers(0), bit=st.integers(0, 7), in_manifest=st.booleans())
-def test_any_flipped_bit_is_found_or_harmless(store, put, position, bit, in_manifest):
+def test_any_flipped_bit_is_found(store, put, position, bit, in_manifest):
     ref = put(text="the quick brown fox jumps over the lazy dog")
     folder = store.folder(ref.digest)
     path = folder / "manifest.json" if in_manifest else folder / "data" / "text"
@@ -219,17 +205,17 @@ def test_any_flipped_bit_is_found_or_harmless(store, put, position, bit, in_mani
         store.verify(ref)
 
 
-def test_a_reference_that_lies_about_kind_or_size_is_refused_and_the_artifact_stays(store, put):
+def test_a_wrong_kind_or_size_in_a_reference_is_refused(store, put):
     ref = put("graph")
     for lie in (ref.model_copy(update={"kind": "model"}), ref.model_copy(update={"size": 1})):
-        with pytest.raises(CorruptArtifactError, match="the reference is wrong"):
+        with pytest.raises(CorruptArtifactError):
             store.path(lie)
     assert store.holds(ref)
 
 
 @pytest.mark.parametrize("digest", ["../../x", "A" * 64, "0" * 63, "0" * 64 + "\n"])
 def test_a_reference_cannot_name_a_path(digest):
-    with pytest.raises(ValueError, match="digest"):
+    with pytest.raises(ValidationError):
         ArtifactRef(kind="thing", digest=digest, size=0)
 
 
@@ -245,7 +231,7 @@ def count_hashes(monkeypatch) -> list[Path]:
     return hashed
 
 
-def test_an_unchanged_file_is_hashed_once_per_process_and_again_on_demand(store, put, monkeypatch):
+def test_an_unchanged_file_is_hashed_once_per_process(store, put, monkeypatch):
     ref = put()
     past = 1_000_000_000
     os.utime(store.folder(ref.digest) / "data" / "text", (past, past))
@@ -258,7 +244,7 @@ def test_an_unchanged_file_is_hashed_once_per_process_and_again_on_demand(store,
     assert len(hashed) == 2
 
 
-def test_a_change_that_keeps_size_and_modification_time_is_still_seen(store, put, monkeypatch):
+def test_a_change_with_equal_size_and_time_is_found(store, put, monkeypatch):
     ref = put(text="one")
     monkeypatch.setattr("sentemb_core.store.objects.SETTLED", 0)
     store.path(ref)
@@ -271,8 +257,8 @@ def test_a_change_that_keeps_size_and_modification_time_is_still_seen(store, put
     assert not store.holds(ref)
 
 
-def test_a_file_is_hashed_again_until_a_change_of_it_would_change_its_times(tmp_path, monkeypatch):
-    """Clocks tick in jiffies: what is written over within one has the size and times of before."""
+def test_a_file_changed_within_a_clock_tick_is_hashed_again(tmp_path, monkeypatch):
+    """A file rewritten within one tick has the same size and times."""
     path = tmp_path / "text"
     path.write_text("one")
     written = path.stat()
@@ -284,16 +270,15 @@ def test_a_file_is_hashed_again_until_a_change_of_it_would_change_its_times(tmp_
     assert file_digest(path) != before
 
 
-def test_a_full_disk_met_by_any_library_becomes_a_storage_error(store):
-    told = ["No space left on device (os error 28)", "[Errno 28] Error writing bytes to file"]
-    for text in told:
-        with pytest.raises(StorageError, match="write below") as caught, store.writing("thing"):
+def test_a_full_disk_in_a_library_is_a_storage_error(store):
+    for text in ("No space left on device (os error 28)", "[Errno 28] Error writing bytes"):
+        with pytest.raises(StorageError) as caught, store.writing("thing"):
             raise RuntimeError(text)
         assert caught.value.errno == errno.ENOSPC
     assert files_of(store.root) == []
 
 
-def test_a_file_that_outgrows_the_disk_gives_e601_and_leaves_nothing(python, store):
+def test_a_file_larger_than_the_limit_gives_e601(python, store):
     child = python(
         """
 import json, resource
@@ -303,19 +288,17 @@ import numpy, safetensors.numpy
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 def plain(path): path.write_bytes(bytes(1 << 20))
 def tensors(path): safetensors.numpy.save_file({"a": numpy.zeros(1 << 18)}, path)
-told = []
+codes = []
 for write in (plain, tensors):
     try:
         with Store.default().writing("model") as draft:
             write(draft.path / "weights")
     except StorageError as error:
-        told.append(str(error))
-print(json.dumps(told))
+        codes.append(error.code)
+print(json.dumps(codes))
 """
     )
-    told = child.json()
-    assert [text[:4] for text in told] == ["E601", "E601"]
-    assert all(str(store.tmp) in text for text in told)
+    assert child.json() == ["E601", "E601"]
     assert files_of(store.root) == []
 
 
@@ -323,67 +306,5 @@ print(json.dumps(told))
 def test_a_home_without_permission_gives_e601(store):
     store.root.mkdir(parents=True)
     store.root.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.raises(StorageError, match="make folder"), store.writing("thing"):
+    with pytest.raises(StorageError), store.writing("thing"):
         pass
-
-
-def test_what_the_disk_cannot_read_is_told_and_made_anew(store, put, monkeypatch):
-    """A bad sector: nothing but another copy of the file helps."""
-    ref, other = put(), put(text="other")
-    bad = (store.folder(ref.digest) / "manifest.json").stat().st_ino
-
-    def perform(operation, path, *args):
-        if operation.__name__ == "read" and path.stat().st_ino == bad:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return operation(path, *args)
-
-    monkeypatch.setattr(disk, "perform", perform)
-    health = fsck(store)
-    assert health.bytes == other.size
-    assert len(health.corrupt) == 1
-    assert "Input/output error" in health.corrupt[0]
-    assert store.folder(ref.digest).exists(), "it may have been of that moment"
-    assert put() == ref
-    assert store.holds(ref)
-    assert len(list(store.quarantine.iterdir())) == 1
-
-
-def noted(hashed: list[Path], operation, path: Path, *args):
-    if operation.__name__ == "sha256":
-        hashed.append(path)
-    return operation(path, *args)
-
-
-def test_fsck_hashes_again_sets_aside_and_lists(store, put, monkeypatch):
-    good, bad = put(text="good"), put(text="bad")
-    time.sleep(2 * SETTLED / 1e9)
-    assert store.holds(good)  # hashed, and remembered
-    damage("flip", store.folder(bad.digest))
-    (store.objects / "zz").mkdir()
-    strays = [store.objects / "zz" / name for name in ("notes.txt", "zz-top", good.digest)]
-    for path in strays:
-        path.write_text("x")
-    hashed: list[Path] = []
-    monkeypatch.setattr(disk, "perform", lambda *call: noted(hashed, *call))
-    health = fsck(store)
-    assert store.folder(good.digest) / "data" / "text" in hashed
-    assert (health.ok, health.bytes) == (1, good.size)
-    assert len(health.corrupt) == 1
-    assert health.stray == sorted(map(str, strays))
-    assert not health.healthy
-    assert not store.folder(bad.digest).exists()
-    assert verified(store.folder(good.digest), deep=True).ref == good
-
-
-def test_what_gc_removes_while_fsck_reads_is_not_corrupt(store, put, monkeypatch):
-    gone, kept = put(text="gone"), put(text="kept")
-
-    def read(folder, *, deep):
-        if folder.name == gone.digest:
-            disk.remove(folder)
-        return verified(folder, deep=deep)
-
-    monkeypatch.setattr(checking, "verified", read)
-    health = fsck(store)
-    assert (health.ok, health.bytes, health.corrupt) == (1, kept.size, [])
-    assert health.healthy

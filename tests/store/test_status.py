@@ -1,4 +1,4 @@
-"""What a run would do, and why.
+"""Status: what a run would compute, and why.
 
 Run: pytest tests/store/test_status.py
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sentemb_core.store.stages import Stage, StageKey
 from sentemb_core.store.status import (
-    Earlier,
+    RecordedKeys,
     Status,
     differences,
     nearest_difference,
@@ -19,32 +19,34 @@ from sentemb_core.types import ArtifactRef
 
 def status(store, stage, arguments) -> Status:
     key = stage.key(arguments)
-    return status_of(stage.name, key, stage.look_up(store, key), Earlier(store))
+    return status_of(stage.name, key, stage.look_up(store, key), RecordedKeys(store))
 
 
-def told(store, chain, **config) -> str:
+def graph_status(store, chain, **config) -> str:
     arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning(**config)}
     return str(status(store, chain.GRAPH, arguments))
 
 
 def test_first_time_hit_and_changed_parameter(chain, store):
-    assert told(store, chain) == "graph: MISS (first time)"
+    assert graph_status(store, chain) == "graph: MISS (first time)"
     chain.run_chain()
-    assert told(store, chain) == "graph: HIT"
-    assert told(store, chain, top_k=2) == "graph: MISS (arguments.config.top_k 1 -> 2)"
+    assert graph_status(store, chain) == "graph: HIT"
+    assert graph_status(store, chain, top_k=2) == "graph: MISS (arguments.config.top_k 1 -> 2)"
 
 
-def test_the_nearest_record_is_compared(chain, store):
+def test_the_most_similar_record_is_compared(chain, store):
     for top_k in (1, 5, 9):
         chain.run_chain(top_k=top_k, names=("x",) if top_k == 5 else ())
-    assert told(store, chain, top_k=4, names=("x",)).endswith("(arguments.config.top_k 5 -> 4)")
+    assert graph_status(store, chain, top_k=4, names=("x",)).endswith(
+        "(arguments.config.top_k 5 -> 4)"
+    )
 
 
 def other_graph(embeddings: object, config: object) -> int:
     return 1
 
 
-def test_changed_code_and_version_are_told(chain, store):
+def test_changed_code_and_version_are_listed(chain, store):
     chain.run_chain()
     arguments = {"embeddings": chain.put("embeddings", "a"), "config": chain.Pruning()}
     edited = Stage("graph", 2, other_graph)
@@ -55,7 +57,7 @@ def pair(left: ArtifactRef, right: ArtifactRef, top_k: int) -> int:
     return 1
 
 
-def test_inputs_that_were_never_seen_are_told_as_such(chain, store):
+def test_new_inputs_are_named_as_such(chain, store):
     a, b, c, d = (chain.put("embeddings", name) for name in "abcd")
     stage = Stage("pair", 1, pair)
     stage.run(store, {"left": a, "right": b, "top_k": 1})
@@ -69,7 +71,7 @@ def scored(encoder: ArtifactRef, task: Mapping[str, str], vectors: str) -> int:
     return 1
 
 
-def test_a_record_of_another_task_explains_nothing(chain, store):
+def test_records_of_other_tasks_are_not_compared(chain, store):
     encoder = chain.put("embeddings", "a")
     stage = Stage("scored", 1, scored)
     stage.run(store, {"encoder": encoder, "task": {"name": "cacm"}, "vectors": "text"})
@@ -82,7 +84,7 @@ def trained(encoder: ArtifactRef, config: Mapping[str, object], found: ArtifactR
     return 1
 
 
-def test_a_training_by_another_method_explains_nothing(chain, store):
+def test_trainings_by_other_methods_are_not_compared(chain, store):
     encoder, clusters = chain.put("embeddings", "a"), chain.put("embeddings", "b")
     stage = Stage("trained", 1, trained)
     first = {"method": {"name": "conpono", "window": 1}, "steps": 3}
@@ -94,39 +96,28 @@ def test_a_training_by_another_method_explains_nothing(chain, store):
     assert status(store, stage, asked).why == "arguments.config.steps 3 -> 2"
 
 
-def test_deleted_corrupt_and_unusable_are_told_apart(chain, store):
+def test_deleted_corrupt_and_unusable_artifacts_differ(chain, store):
     chain.run_chain()
     folder = store.folder(chain.put("edges", ["a"], 1).digest)
     (folder / "data" / "values.json").write_text("flipped")
-    assert told(store, chain).endswith("corrupt)")
-    assert told(store, chain).endswith("corrupt)"), "it lies in quarantine now"
+    assert graph_status(store, chain).endswith("corrupt)")
+    assert graph_status(store, chain).endswith("corrupt)"), "it is in quarantine now"
     for path in store.quarantine.iterdir():
         path.rename(store.root / "elsewhere")
-    assert told(store, chain).endswith("deleted)")
+    assert graph_status(store, chain).endswith("deleted)")
     (path,) = store.root.glob("records/graph/*.json")
     path.write_text(json.dumps({"serializer": "pickle"}))
-    assert "record unusable" in told(store, chain)
+    assert "record unusable" in graph_status(store, chain)
 
 
-def test_many_differences_are_cut_short():
+def test_at_most_three_differences_are_listed():
     old, new = {f"p{index}": 0 for index in range(6)}, {f"p{index}": 1 for index in range(6)}
     assert len(differences(old, new)) == 6
     assert differences(old, old) == []
+    assert differences({"a": 1, "b": 2}, {"a": 1}) == ["b 2 -> None"]
     cut = "p0 0 -> 1, p1 0 -> 1, p2 0 -> 1"
     assert nearest_difference([old], StageKey("a" * 64, new)) == f"{cut} and 3 more"
     three = {name: new[name] for name in ("p0", "p1", "p2")}
     assert nearest_difference([dict.fromkeys(three, 0)], StageKey("a" * 64, three)) == cut
-
-
-def test_what_a_key_has_no_more_is_told():
-    assert differences({"a": 1, "b": 2}, {"a": 1}) == ["b 2 -> None"]
-
-
-def test_of_equally_near_records_the_last_is_told():
-    earlier = [{"top_k": 1}, {"top_k": 2}]
-    assert nearest_difference(earlier, StageKey("a" * 64, {"top_k": 3})) == "top_k 2 -> 3"
-
-
-def test_what_runs_after_another_would_run_as_well():
-    told = [Status("one", verdict).would_run for verdict in ("MISS", "AFTER", "HIT", "SAME")]
-    assert told == [True, True, False, False]
+    equally_near = [{"top_k": 1}, {"top_k": 2}]
+    assert nearest_difference(equally_near, StageKey("a" * 64, {"top_k": 3})) == "top_k 2 -> 3"
