@@ -173,7 +173,7 @@ def annotate(
 
     sentences = sentences_of(checked_source(source, corpus), document)
     from sentemb_core.encoder.batching import embed_texts
-    from sentemb_core.encoder.unknown import unknown_tokens
+    from sentemb_core.encoder.vocabulary import unknown_tokens
     from sentemb_core.report.drawing import lacks_letters
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
     from sentemb_core.store.disk import replacing_in
@@ -236,10 +236,10 @@ def export(
     require_places("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, base_of, model_card
     from sentemb_core.encoder.modules import written_by_us
-    from sentemb_core.encoder.start import given_folder
+    from sentemb_core.encoder.start import encoder_folder
 
     with opened_encoder(model, max_length) as encoder:
-        given, length = given_folder(model), encoder.max_length
+        given, length = encoder_folder(model), encoder.max_length
         source = given / "README.md" if given and written_by_us(given) else None
         card = (
             source.read_text("utf-8")
@@ -433,7 +433,7 @@ def _found_in_index(
             "how a corpus is read."
         )
     from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
-    from sentemb_core.encoder.revision import encoder_digest
+    from sentemb_core.encoder.checkpoint import encoder_digest
     from sentemb_core.vector_index import require_writer
 
     with opened_encoder(model) as encoder:

@@ -5,14 +5,14 @@
 
 from pathlib import Path
 
-from sentemb_core.encoder.names import is_encoder, require_place
+from sentemb_core.encoder.names import has_encoder, locate_encoder
 from sentemb_core.errors import UsageError
 
 
 def require_places(order: str, model: str, *others: str) -> None:
     """The order, and that there may be an encoder: told before torch is loaded."""
     require_order(order, model, *others)
-    require_place(model)
+    locate_encoder(model)
 
 
 def is_folder(encoder: str) -> bool:
@@ -53,7 +53,7 @@ def require_order(order: str, *given: str) -> None:
 def _is_data(text: str) -> bool:
     """Whether something lies at a path that may be a corpus or an index."""
     try:
-        return Path(text).exists() and not is_encoder(text)
+        return Path(text).exists() and not has_encoder(text)
     except OSError:  # longer than a path can be
         return False
 

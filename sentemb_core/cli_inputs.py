@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @contextmanager
 def opened_encoder(model: str, max_length: int | None = None) -> Generator[Any, None, None]:
     """The encoder; a bad vector in this block is told with its name and its revision."""
-    from sentemb_core.encoder.revision import weights_digest
+    from sentemb_core.encoder.checkpoint import weights_digest
     from sentemb_core.errors import BadEmbeddingError
 
     encoder = loaded(model, max_length)

@@ -14,9 +14,9 @@ from jaxtyping import Float32, Int64
 
 from sentemb_core.corpus.table import Document, read_documents, sentence_count
 from sentemb_core.encoder.batching import embed_texts, encode, naming_documents
+from sentemb_core.encoder.checkpoint import encoder_digest
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.revision import encoder_digest
-from sentemb_core.encoder.unknown import unknown_tokens
+from sentemb_core.encoder.vocabulary import unknown_tokens
 from sentemb_core.errors import BadDataError, UsageError
 from sentemb_core.progress import progress
 from sentemb_core.retrieval.dense import search

@@ -131,9 +131,9 @@ def check_encoders(config: RunConfig) -> None:
     annotator = getattr(config, "annotator", None)
     named = {config.encoder.name, annotator.name if annotator else "static"}
     for name in named.difference(RANDOM_ENCODERS):
-        from sentemb_core.encoder.start import check_encoder
+        from sentemb_core.encoder.start import encoder_kind
 
-        kind = check_encoder(name)
+        kind = encoder_kind(name)
         if name == config.encoder.name:
             check_methods(config, static=kind == "static")
 
@@ -142,16 +142,16 @@ def check_model(name: str) -> None:
     """Look for an encoder of this name that needs no corpus to be one.
 
     Raises:
-        UsageError, MissingEncoderError, UnsafeModelError: As `check_encoder`, or it needs one.
+        UsageError, MissingEncoderError, UnsafeModelError: As `encoder_kind`, or it needs one.
     """
     if name in RANDOM_ENCODERS:
         raise UsageError(
             f"{name!r} is no encoder before it learnt its vocabulary from a corpus: take minilm, "
             "a folder or a published name."
         )
-    from sentemb_core.encoder.start import check_encoder
+    from sentemb_core.encoder.start import encoder_kind
 
-    check_encoder(name)
+    encoder_kind(name)
 
 
 def starts_static(encoder: str) -> bool:
@@ -192,9 +192,9 @@ def may_not_fit(config: RunConfig) -> bool:
         return True
     if JOINING.isdisjoint(training.method.name for training in trainings(config)):
         return False
-    from sentemb_core.encoder.start import given_folder
+    from sentemb_core.encoder.start import encoder_folder
 
-    return given_folder(encoder.name) is not None
+    return encoder_folder(encoder.name) is not None
 
 
 def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") -> None:
@@ -254,9 +254,9 @@ def begins_with_head(method: MethodSettings) -> bool:
 
 def folder_with_head(encoder: str) -> Path | None:
     """The folder of an encoder beside which a Condenser stage left its head, if there is one."""
-    from sentemb_core.encoder.start import given_folder
+    from sentemb_core.encoder.start import encoder_folder
 
-    folder = given_folder(encoder)
+    folder = encoder_folder(encoder)
     return folder if folder and (folder / HEAD_FILE).is_file() else None
 
 

@@ -21,14 +21,14 @@ def start_encoder(
     from sentemb_core.corpus.table import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
-    from sentemb_core.encoder.start import given_folder
+    from sentemb_core.encoder.start import encoder_folder
     from sentemb_core.encoder.start import start_encoder as started
 
     texts = vocabulary_texts(artifact_path(documents) / "documents.parquet") if documents else None
     encoder = started(config.model_copy(update={"name": place}), texts)
     with new_artifact("model") as draft:
         facts = CardFacts(name=config.name, base=config.name)
-        save_encoder(encoder, draft.path, model_card(facts), head_from=given_folder(place))
+        save_encoder(encoder, draft.path, model_card(facts), head_from=encoder_folder(place))
         require_same_encoder(place, config, revision)
     return draft.ref
 
@@ -89,9 +89,9 @@ def encode_sentences(
 @stage("pooled_as", version=1)
 def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
     """The same weights under another pooling."""
+    from sentemb_core.encoder.backbones import require_pooling
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-    from sentemb_core.encoder.fit import require_pooling
 
     made = load_encoder(artifact_path(encoder))
     require_pooling(made.backbone, pooling)

@@ -74,9 +74,9 @@ def revision_of(name: str) -> str:
     """
     if name in BUILT_IN_ENCODERS or Path(name).exists():
         return ""
-    from sentemb_core.encoder.start import given_folder
+    from sentemb_core.encoder.start import encoder_folder
 
-    snapshot = given_folder(name)
+    snapshot = encoder_folder(name)
     return snapshot.name if snapshot else ""
 
 

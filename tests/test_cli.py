@@ -20,9 +20,8 @@ import torch
 from sentemb_core.cli import app
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.card import CardFacts, model_card
-from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.checkpoint import load_encoder, save_encoder, weights_digest
 from sentemb_core.encoder.names import HEAD_FILE
-from sentemb_core.encoder.revision import weights_digest
 from tests import tiny
 from tests.second_device import THERE, SecondDevice
 

@@ -20,9 +20,8 @@ from sentemb_core.document_vectors import (
     query_vector,
     write_vectors,
 )
-from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
+from sentemb_core.encoder.checkpoint import encoder_digest, load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.revision import encoder_digest
 from sentemb_core.errors import BadDataError, OtherEncoderError, UnreadableSourceError
 from sentemb_core.vector_index import CELLS, is_index, require_writer, row_groups
 from tests.tiny import bert, static

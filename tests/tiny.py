@@ -9,8 +9,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel
 
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
 
 VOCABULARY = 80
 MASK = VOCABULARY

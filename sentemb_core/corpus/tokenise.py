@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from sentemb_core import schemas
 from sentemb_core.corpus.table import RowGroups, document_batches, sentence_bytes, sentence_count
 from sentemb_core.corpus.validation_pool import ValidationPool
-from sentemb_core.encoder.unknown import MANY, unknown_id
+from sentemb_core.encoder.vocabulary import UNKNOWN_SHARE_WARNING, unknown_id
 from sentemb_core.shards import write_arrow
 from sentemb_core.store.disk import require_free
 from sentemb_core.types import Value
@@ -128,7 +128,7 @@ def write_tokens(
     )
     (out / "meta.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
-    if report.unknown_share > MANY:
+    if report.unknown_share > UNKNOWN_SHARE_WARNING:
         log.warning(
             "%.0f %% of the corpus's tokens are unknown to the encoder, and sentences of little "
             "else look alike to it: take an encoder of the corpus's language, or one from nothing, "

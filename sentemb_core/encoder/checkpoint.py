@@ -3,6 +3,7 @@
 safetensors and JSON alone; equal encoders give equal bytes, and nothing tells where they were.
 """
 
+import hashlib
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,11 +14,16 @@ import torch
 from safetensors.torch import load_file, save
 from tokenizers import Tokenizer, normalizers
 
+from sentemb_core.encoder.backbones import (
+    T5_FAMILY,
+    StaticTable,
+    is_t5,
+    keep_table_once,
+    refuse_decoders,
+    require_fit,
+)
 from sentemb_core.encoder.devices import compute_device
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.families import T5_FAMILY, is_t5, keep_table_once, refuse_decoders
-from sentemb_core.encoder.fit import require_fit
-from sentemb_core.encoder.json_files import read_json
 from sentemb_core.encoder.modules import (
     CREATOR,
     Module,
@@ -28,8 +34,7 @@ from sentemb_core.encoder.modules import (
     settings_of,
 )
 from sentemb_core.encoder.pooling import TWO_LAYERS
-from sentemb_core.encoder.safety import refuse_code, refuse_pickles, require_weights
-from sentemb_core.encoder.static import StaticTable
+from sentemb_core.encoder.safety import read_json, refuse_code, refuse_pickles, require_weights
 from sentemb_core.errors import BadDataError, SentembError
 from sentemb_core.heads.stored_head import carry_head
 from sentemb_core.types import Json
@@ -83,7 +88,7 @@ def load_encoder(folder: Path) -> Encoder:
     refuse_pickles(folder)
     backbone, tokenizer, tokenizer_config = read_parts(folder)
     settings = settings_of(folder)
-    require_fit(backbone, settings)
+    require_fit(backbone, settings["pooling"], settings["max_length"])
     encoder = Encoder(
         backbone,
         tokenizer,
@@ -225,3 +230,19 @@ def _quiet_transformers() -> Generator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+
+
+def weights_digest(encoder: Encoder) -> str:
+    """SHA-256 of all weights, as they are."""
+    weights = {name: tensor.cpu().contiguous() for name, tensor in encoder.state_dict().items()}
+    return hashlib.sha256(save(weights)).hexdigest()
+
+
+def encoder_digest(encoder: Encoder) -> str:
+    """SHA-256 of what its vectors depend on: weights, vocabulary, cut, pooling and similarity.
+
+    Not of the whole tokenizer, whose description changes with the library that writes it.
+    """
+    settings = encoder.max_length, encoder.pooling, encoder.similarity
+    told = weights_digest(encoder), encoder.tokenizer.get_vocab(), settings
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

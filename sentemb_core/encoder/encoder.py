@@ -12,11 +12,10 @@ from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from sentemb_core.encoder.backbones import StaticTable, max_positions
 from sentemb_core.encoder.dense import require_dense
-from sentemb_core.encoder.packed import packed, packs, read_packed
+from sentemb_core.encoder.packing import packed, packs, read_packed
 from sentemb_core.encoder.pooling import TWO_LAYERS, mean_pool, two_layer_mean
-from sentemb_core.encoder.positions import positions_of
-from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import RecipeError
 from sentemb_core.types import Json, Pooling, Similarity
 
@@ -141,7 +140,7 @@ class Encoder(nn.Module):
     @property
     def positions(self) -> int | None:
         """Tokens a text may have; none where positions are not a table."""
-        return positions_of(self.backbone)
+        return max_positions(self.backbone)
 
     @property
     def device(self) -> torch.device:

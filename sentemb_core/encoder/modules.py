@@ -14,11 +14,11 @@ from jaxtyping import Float
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.dense import dense_parts, is_layer, read_layers
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.json_files import read_json
 from sentemb_core.encoder.pooling import TWO_LAYERS
-from sentemb_core.encoder.static import StaticTable
+from sentemb_core.encoder.safety import read_json
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json, Pooling, Similarity
 

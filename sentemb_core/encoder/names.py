@@ -1,64 +1,96 @@
-"""Where an encoder of a name can be; read without torch, whose import takes seconds."""
+"""Where the encoder of a name is.
+
+Read without torch and pydantic, whose imports take seconds: `--help` does not wait for them.
+"""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from sentemb_core.errors import MissingEncoderError, UsageError
 from sentemb_core.formats import did_you_mean
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-"""NAME or OWNER/NAME, as on Hugging Face; `static` and `minilm` look like one."""
+"""NAME or OWNER/NAME, as on Hugging Face."""
 
 HEAD_FILE = "condenser_head.safetensors"
-"""In an encoder's folder: what a Condenser stage trained with it, for the methods that go on."""
+"""In an encoder's folder: the Condenser head trained with it, for methods that continue from it."""
 
 WORD_FILES = (".txt", ".vec", ".bin")
 """Endings of files of word vectors; .gz may follow."""
 
+EncoderKind = Literal["random", "packaged", "folder", "word_vectors", "published"]
 
-def require_place(name: str) -> None:
-    """That an encoder is a folder or a file of word vectors here, or may be one by its name.
+
+@dataclass(frozen=True)
+class EncoderLocation:
+    """Where the encoder of a name is.
+
+    Attributes:
+        name: As given.
+        kind: `static` and `transformer` are random, `minilm` is packaged, NAME or OWNER/NAME is
+            published.
+        path: Of a folder or a file of word vectors.
+    """
+
+    name: str
+    kind: EncoderKind
+    path: Path | None = None
+
+
+def locate_encoder(name: str) -> EncoderLocation:
+    """Return where the encoder of this name is. No network, no weights read.
 
     Raises:
-        UsageError: it is one of the model registry.
-        MissingEncoderError: it is a path, and there is neither; or a known name in another case.
+        UsageError: E001, for an address in the model registry.
+        MissingEncoderError: E401, for a path without an encoder, or a misspelt built-in name.
     """
-    from sentemb_core.config.run import (
-        BUILT_IN_ENCODERS,  # pydantic, which `--help` does not wait for
-    )
+    from sentemb_core.config.run import BUILT_IN_ENCODERS, RANDOM_ENCODERS
 
-    known = name.lower()
-    if name != known and known in BUILT_IN_ENCODERS and not Path(name).is_dir():
-        raise MissingEncoderError(f"There is no encoder {name!r}; {did_you_mean(known)}")
+    if name in BUILT_IN_ENCODERS:
+        return EncoderLocation(name, "random" if name in RANDOM_ENCODERS else "packaged")
     if name.startswith("models:"):
         raise UsageError(
-            f"An encoder is a folder or a name, and {name} is a registered model: `python -m flows "
-            f"where {name}` prints its folder (`python -m flows` run, benchmark, encode, search "
-            "and canary take the model itself)."
+            f"An encoder here is a folder or a name, and {name} is a registered model. `python -m "
+            f"flows where {name}` prints its folder. The commands run, benchmark, encode, search "
+            "and canary of `python -m flows` take the registered model itself."
         )
-    if is_word_file(name) or (not is_file(name) and PUBLISHED.fullmatch(name)):
-        return
-    if not Path(name).is_dir():
-        found = "a file of another kind" if is_file(name) else "a path, and there is no folder"
-        raise MissingEncoderError(
-            f"An encoder is a folder or a name, or a file of word vectors ({', '.join(WORD_FILES)}"
-            f"); {name!r} is {found} ({Path(name).absolute()}). Check the path."
-        )
+    path, is_file = Path(name), _is_file(name)
+    if is_word_file(name):
+        return EncoderLocation(name, "word_vectors", path)
+    if not is_file and _is_folder(name):
+        return EncoderLocation(name, "folder", path)
+    if name.lower() in BUILT_IN_ENCODERS:
+        raise MissingEncoderError(f"There is no encoder {name!r}; {did_you_mean(name.lower())}")
+    if not is_file and PUBLISHED.fullmatch(name):
+        return EncoderLocation(name, "published")
+    found = "a file of another kind" if is_file else "a path without a folder"
+    raise MissingEncoderError(
+        f"An encoder is a folder, a name, or a file of word vectors ({', '.join(WORD_FILES)}). "
+        f"{name!r} is {found} ({path.absolute()}). Check the path."
+    )
+
+
+def has_encoder(path: str) -> bool:
+    """Whether the names of the files at a path are those of an encoder."""
+    return is_word_file(path) or any(Path(path).glob("*.safetensors"))
 
 
 def is_word_file(name: str) -> bool:
-    """Whether there is a file of this name, with an ending of word vectors."""
-    return is_file(name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
+    """Whether a file of this name exists and has an ending of word vectors."""
+    return _is_file(name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
 
 
-def is_encoder(name: str) -> bool:
-    """Whether what lies at a path is an encoder, by the names of its files."""
-    return is_word_file(name) or any(Path(name).glob("*.safetensors"))
-
-
-def is_file(name: str) -> bool:
-    """Whether there is a file; a text longer than any path is none."""
+def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
+    except OSError:  # a text longer than any path
+        return False
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
     except OSError:
         return False

@@ -1,14 +1,39 @@
-"""What is refused before anything in a model folder is read: pickles, foreign code, no model."""
+"""Checks of a model folder before anything in it is loaded: no pickle, no code, weights present.
 
+Imports neither torch nor transformers.
+"""
+
+import json
 from pathlib import Path
+from typing import Any
 
-from sentemb_core.encoder.json_files import read_json
-from sentemb_core.errors import MissingEncoderError, UnsafeModelError
+from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError
 
 PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}
-"""Endings of files whose reading can run code."""
+"""Endings of files that can run code when they are loaded."""
 
 KNOWN_CODE = "sentence_transformers."
+
+
+def read_json(path: Path, default: Any = None) -> Any:
+    """The content of a JSON file; `default` ({} if not given) where there is no file.
+
+    Raises:
+        BadDataError: The file is broken, or holds another type than `default`.
+    """
+    default = {} if default is None else default
+    if not path.is_file():
+        return default
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadDataError(f"{path} is broken JSON: {error}. Copy the encoder again.") from error
+    if type(content) is not type(default):
+        raise BadDataError(
+            f"{path} of an encoder must hold a {type(default).__name__}, found a "
+            f"{type(content).__name__}. Copy the encoder again."
+        )
+    return content
 
 
 def refuse_pickles(folder: Path, *, unless_beside_safetensors: bool = False) -> None:
@@ -16,19 +41,19 @@ def refuse_pickles(folder: Path, *, unless_beside_safetensors: bool = False) -> 
 
     Args:
         folder: A model folder.
-        unless_beside_safetensors: Published models often carry their weights in both forms; the
-            pickle is then left unread.
+        unless_beside_safetensors: Accept pickles beside safetensors, as many published models
+            have both. The pickle is never read.
 
     Raises:
-        UnsafeModelError: Naming the files.
+        UnsafeModelError: With the names of the files.
     """
     found = sorted(path for path in folder.rglob("*") if path.suffix in PICKLED)
     if not found or (unless_beside_safetensors and any(folder.glob("*.safetensors"))):
         return
     names = ", ".join(str(path.relative_to(folder)) for path in found[:5])
     raise UnsafeModelError(
-        f"Weights are read from safetensors alone, for a pickle can run code; {folder} holds "
-        f"{names}. Remove what is not needed, or save the model again with safetensors."
+        "Weights are read from safetensors only, because a pickle can run code. "
+        f"{folder} holds {names}. Remove these files, or save the model again with safetensors."
     )
 
 
@@ -36,30 +61,30 @@ def refuse_code(folder: Path) -> None:
     """Refuse a folder that names Python code of its own.
 
     Raises:
-        UnsafeModelError: Naming the file and what it names.
+        UnsafeModelError: With the file and the code that it names.
     """
     for name in ("config.json", "tokenizer_config.json"):
         if "auto_map" in read_json(folder / name):
             raise UnsafeModelError(
                 f"Code that comes with a model is never run, and {folder / name} names some "
-                "(auto_map). Take an encoder whose architecture transformers itself knows."
+                "(auto_map). Take an encoder whose architecture is part of transformers."
             )
     for entry in read_json(folder / "modules.json", default=[]):
         if not str(entry.get("type")).startswith(KNOWN_CODE):
             raise UnsafeModelError(
-                f"Code that comes with a model is never run; {folder / 'modules.json'} names "
+                f"Code that comes with a model is never run, and {folder / 'modules.json'} names "
                 f"{entry.get('type')!r}. Modules must be classes of {KNOWN_CODE}*"
             )
 
 
 def require_weights(folder: Path) -> None:
-    """See that a folder is one of an encoder.
+    """Refuse a folder without weights in safetensors.
 
     Raises:
-        MissingEncoderError: It is not.
+        MissingEncoderError: There are none.
     """
     if not any(folder.glob("*.safetensors")):
         raise MissingEncoderError(
-            f"An encoder's weights lie in a safetensors file, and {folder} has none. Check the "
-            "path; a model published as a pickle alone must be saved again as safetensors."
+            f"An encoder's weights are a safetensors file, and {folder} has none. Check the path. "
+            "A model that is published as a pickle only must be saved again as safetensors."
         )

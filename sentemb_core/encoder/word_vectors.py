@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float32
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
 from sentemb_core.types import Json
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1}

@@ -6,7 +6,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from sentemb_core.encoder.padding import padded
+from sentemb_core.encoder.packing import padded
 from sentemb_core.methods.method import CrossSampleTerm, Learner
 from sentemb_core.views.batch import Batch
 

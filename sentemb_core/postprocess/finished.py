@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float32
 from torch import nn
 
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
 from sentemb_core.postprocess.normalizing_flow import fitted_flow
 from sentemb_core.postprocess.whitening import BLOCK, SOFT, Whitening, fitted_whitening
 from sentemb_core.types import Map

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sentemb_core.encoder.backbones import first_position
 from sentemb_core.encoder.encoder import Encoder, Reading
-from sentemb_core.encoder.positions import first_position
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.method import Learner, Reader
 

@@ -11,7 +11,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Reading
-from sentemb_core.encoder.padding import padded
+from sentemb_core.encoder.packing import padded
 from sentemb_core.heads.on_views import on_views
 from sentemb_core.methods.method import (
     FullBatchForward,

@@ -17,8 +17,8 @@ from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.corpus.tokenise import TokenReport, write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.corpus.validation_pool import ValidationPool, write_validation_pool
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
 from sentemb_core.errors import StorageError
 from tests.corpus.token_caches import WORDS, cache, tokenizer_json
 

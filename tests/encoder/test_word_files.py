@@ -1,4 +1,4 @@
-"""Every form of word vector file gives the same table, and every broken one says what is wrong."""
+"""Every form of word vector file gives the same table, and every broken file is refused."""
 
 import gzip
 import struct
@@ -82,7 +82,7 @@ def test_every_form_gives_the_same_words_and_vectors(
     seed=st.integers(0, 1000),
     form=st.sampled_from(FORMS),
 )  # fmt: skip
-def test_drawn_tables_come_back(words, dim, seed, form, tmp_path_factory):
+def test_drawn_tables_are_read_back(words, dim, seed, form, tmp_path_factory):
     write, name = form
     rows = np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32)
     table = dict(zip([w.encode() for w in words], rows.astype(float).tolist(), strict=True))
@@ -92,75 +92,63 @@ def test_drawn_tables_come_back(words, dim, seed, form, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS)
-def test_a_limit_keeps_the_first_and_reads_no_further(form, name: str, tmp_path: Path):
+def test_a_limit_reads_the_first_words_only(form, name: str, tmp_path: Path):
     content = form(THREE)
     cut = content[: content.rindex(b"can't")]
     assert read_word_vectors(saved(tmp_path, cut, name), limit=2).words == ["the", "über"]
 
 
-def test_a_word_may_hold_blanks_as_in_glove_840b(tmp_path: Path):
+def test_a_word_may_contain_blanks_as_in_glove_840b(tmp_path: Path):
     found = read_word_vectors(saved(tmp_path, glove(THREE | {b". . .": [5, 6], b"on it": [7, 8]})))
     assert found.words[3:] == [". . .", "on it"]
 
 
-def test_one_word_in_a_hundred_may_be_broken_and_is_left_out(tmp_path: Path, caplog):
+def test_one_broken_word_in_a_hundred_is_left_out(tmp_path: Path):
     many: Table = {b"w%d" % k: [k, 1] for k in range(400)}
     content = glove(many) + b"w7 0 0\n\xff\xfe 0 0\n"
     found = read_word_vectors(saved(tmp_path, content))
     assert len(found.words) == 400
     assert found.vectors[7].tolist() == [7, 1]
-    assert "1 not UTF-8, 1 repeated words left out" in caplog.text
 
 
 BROKEN = [
-    ("a number too few", "glove.txt", glove(THREE) + b"tax 1\n", BadDataError,
-     r"E100 .*2 numbers.*vector 4 has 1"),
-    ("a number too many", "glove.txt", glove(THREE) + b"tax 1 2 3\n", BadDataError,
-     r"E100 .*vector 4 has 3"),
-    ("a header of another dimension", "w.txt", b"3 4\n" + glove(THREE), BadDataError,
-     r"E100 .*4 numbers.*vector 1 has 2"),
-    ("no number", "glove.txt", glove(THREE) + b"tax 1 x\n", BadDataError,
-     "E100 Vector 4 .*no list of numbers.*: check the file"),
-    ("no finite number", "glove.txt", glove(THREE) + b"tax 1 nan\n", BadDataError,
-     "E100 .*finite.*'tax'.*: take the line out"),
-    ("a repeated word", "glove.txt", glove(THREE) + b"the 1 2\n", BadDataError,
-     "E100 .*of 4 there are 1 repeated"),
-    ("a word in Latin-1", "glove.txt", glove(THREE) + b"\xfcber 1 2\n", BadDataError,
-     "E100 .*of 4 there are 1 not UTF-8"),
-    ("text cut off", "w.txt", b"4 2\n" + glove(THREE), UnreadableSourceError,
-     "E103 .*tells of 4 .*3 are there"),
-    ("binary cut off", "w.bin", binary(THREE)[:-3], UnreadableSourceError,
-     "E103 .*tells of 3 .*2 are there"),
-    ("binary of fewer numbers than told", "w.bin", b"3 9" + binary(THREE)[3:],
-     UnreadableSourceError, "E103 .*fewer than 9 dimensions"),
-    ("binary of more numbers than told", "w.bin", b"3 1" + binary(THREE)[3:],
-     UnreadableSourceError, "E103 .*3 word vectors in 1 dimensions, and more follows"),
-    ("binary of more vectors than told", "w.bin", b"2 2" + binary(THREE)[3:],
-     UnreadableSourceError, "E103 .*2 word vectors in 2 dimensions, and more follows"),
-    ("binary without a header", "w.bin", glove(THREE), UnreadableSourceError,
-     "E103 .*count and dimension"),
-    ("an absurd dimension", "w.bin", b"3 99999999\nthe ", UnreadableSourceError,
-     "E103 .*tells 99999999"),
+    ("a number too few", "glove.txt", glove(THREE) + b"tax 1\n", BadDataError),
+    ("a number too many", "glove.txt", glove(THREE) + b"tax 1 2 3\n", BadDataError),
+    ("a header of another dimension", "w.txt", b"3 4\n" + glove(THREE), BadDataError),
+    ("no number", "glove.txt", glove(THREE) + b"tax 1 x\n", BadDataError),
+    ("no finite number", "glove.txt", glove(THREE) + b"tax 1 nan\n", BadDataError),
+    ("a repeated word", "glove.txt", glove(THREE) + b"the 1 2\n", BadDataError),
+    ("a word in Latin-1", "glove.txt", glove(THREE) + b"\xfcber 1 2\n", BadDataError),
+    ("text cut off", "w.txt", b"4 2\n" + glove(THREE), UnreadableSourceError),
+    ("binary cut off", "w.bin", binary(THREE)[:-3], UnreadableSourceError),
+    ("binary of fewer numbers than stated", "w.bin", b"3 9" + binary(THREE)[3:],
+     UnreadableSourceError),
+    ("binary of more numbers than stated", "w.bin", b"3 1" + binary(THREE)[3:],
+     UnreadableSourceError),
+    ("binary of more vectors than stated", "w.bin", b"2 2" + binary(THREE)[3:],
+     UnreadableSourceError),
+    ("binary without a header", "w.bin", glove(THREE), UnreadableSourceError),
+    ("an absurd dimension", "w.bin", b"3 99999999\nthe ", UnreadableSourceError),
     ("a packed model of fastText", "w.bin.gz", gzip.compress(MAGIC + b"..."),
-     UnreadableSourceError, "E103 .*unpack"),
-    ("one with a loud name", "w.BIN.GZ", gzip.compress(MAGIC + b"..."),
-     UnreadableSourceError, "E103 .*unpack"),
-    ("a zip archive", "w.txt", b"PK\x03\x04...", UnreadableSourceError, "E103 .*unpack"),
-    ("half a gzip file", "w.txt.gz", gzip.compress(glove(THREE))[:-12], UnreadableSourceError,
-     "E103 .*to its end"),
-    ("nothing", "w.txt", b"", UnreadableSourceError, "E103 .*tells 0"),
-    ("a header alone", "w.txt", b"0 2\n", BadDataError, "E100 .*of 0 there are none"),
+     UnreadableSourceError),
+    ("a gzipped model in capitals", "w.BIN.GZ", gzip.compress(MAGIC + b"..."),
+     UnreadableSourceError),
+    ("a zip archive", "w.txt", b"PK\x03\x04...", UnreadableSourceError),
+    ("half a gzip file", "w.txt.gz", gzip.compress(glove(THREE))[:-12], UnreadableSourceError),
+    ("nothing", "w.txt", b"", UnreadableSourceError),
+    ("a header alone", "w.txt", b"0 2\n", BadDataError),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "error", "told"), [case[1:] for case in BROKEN], ids=[c[0] for c in BROKEN]
+    ("name", "content", "error"), [case[1:] for case in BROKEN], ids=[c[0] for c in BROKEN]
 )
-def test_a_broken_file_says_what_is_wrong(name, content, error, told, tmp_path: Path):
-    with pytest.raises(error, match=told):
+def test_a_broken_file_is_refused(name, content, error, tmp_path: Path):
+    with pytest.raises(error) as refused:
         read_word_vectors(saved(tmp_path, content, name))
+    assert refused.value.code == error.code
 
 
-def test_an_absent_file_is_told_by_its_path(tmp_path: Path):
-    with pytest.raises(UnreadableSourceError, match=r"E103 .*nowhere\.txt"):
+def test_an_absent_file_is_refused(tmp_path: Path):
+    with pytest.raises(UnreadableSourceError):
         read_word_vectors(tmp_path / "nowhere.txt")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.padding import padded
+from sentemb_core.encoder.packing import padded
 from sentemb_core.methods.method import Learner, Rows
 from sentemb_core.views.batch import IGNORED
 from tests import tiny

@@ -34,7 +34,7 @@ from transformers import (
 
 from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.encoder import encoder as encoders
-from sentemb_core.encoder import padding
+from sentemb_core.encoder import packing
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
@@ -278,7 +278,7 @@ def test_a_trained_embedding_does_not_depend_on_its_batch_mates(index):
     sentences = corpus().sentences[:6]
     together = encode(encoder, sentences)
     alone = np.concatenate([encode(encoder, [sentence]) for sentence in sentences])
-    ids, mask = padding.padded(sentences, encoder.pad_id)
+    ids, mask = packing.padded(sentences, encoder.pad_id)
     with torch.no_grad():
         padded = encoder.vectors(encoder(ids, mask)).numpy()
     np.testing.assert_allclose(together, alone, atol=2e-6)

@@ -5,8 +5,8 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from sentemb_core.config.methods import CLMAutoencoder
+from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.encoder.static import StaticTable
 from sentemb_core.methods.autoencoders import clm_autoencoder
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.tokenizer_tools import begins_word, texts_of, vocabulary

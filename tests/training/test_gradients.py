@@ -11,7 +11,7 @@ from torch import nn
 
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder import encoder as encoders
-from sentemb_core.encoder.padding import padded
+from sentemb_core.encoder.packing import padded
 from sentemb_core.heads.projection import projection
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.method import Learner, loss_of

@@ -1,8 +1,8 @@
-"""Texts of many lengths through a transformer as one row of tokens: no padding, one pass.
+"""Texts of several lengths as one tensor: padded rows, or one row of tokens without padding.
 
-Matrix products, norms and dropout see all tokens of a batch at once; attention stays inside each
-text, equal lengths together. Measured on CPUs alone (`benchmarks/training.py --peers`): to a GPU
-attention length by length is many small calls, so it reads padded rows.
+In a packed row, matrix products, norms and dropout see all tokens of a batch at once. Attention
+stays inside each text, equal lengths together. Packing is used on CPUs only
+(`benchmarks/training.py --peers`): on a GPU, attention length by length is many small calls.
 """
 
 from collections.abc import Generator, Sequence
@@ -10,25 +10,41 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from sentemb_core.encoder.positions import first_position
+from sentemb_core.encoder.backbones import first_position
+from sentemb_core.pairs.documents import Tokens
 
 if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+
 FAMILIES = frozenset({"bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"})
-"""Model types that know a token's place by its position alone and call the attention of
-transformers' registry. Others (relative places, windows) read padded rows."""
+"""Model types with absolute positions that call the attention of transformers' registry. Others
+(relative positions, windows) read padded rows."""
 
 ROUND = 128
-"""Tokens are filled up to a multiple of it: oneDNN compiles a bfloat16 product anew for every
-number of rows, and keeps 1,024 of them."""
+"""A packed row is filled up to a multiple of this many tokens: oneDNN compiles a bfloat16 product
+for every number of rows, and keeps 1,024 of them."""
 
-NAME = "sentemb_packed"
+ATTENTION_NAME = "sentemb_packed"
+
+
+def padded(
+    sequences: Sequence[Tokens], pad_id: int
+) -> tuple[Int[Tensor, "rows time"], Int[Tensor, "rows time"] | None]:
+    """Ids and mask, padded at the right; the mask is None where all lengths are equal."""
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, pad_id, dtype=np.int64)
+    ids[mask] = np.concatenate(sequences)
+    if mask.all():
+        return torch.from_numpy(ids), None
+    return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -44,10 +60,10 @@ class Packed:
     """The rows of a batch as one row.
 
     Attributes:
-        ids: All tokens, texts by rising length; behind them the filling, which means nothing.
-        places: Of every token in its text.
-        stretches: Texts of one length each; the last is the filling, texts of one token.
-        rows: Which row of the batch every text is.
+        ids: All tokens, texts by rising length, followed by the filling.
+        places: Position of every token in its text.
+        stretches: Texts of one length each; the last is the filling, as texts of one token.
+        rows: Row of the batch of every text.
     """
 
     ids: Int[Tensor, "1 tokens"]
@@ -56,14 +72,14 @@ class Packed:
     rows: Int[Tensor, " texts"]
 
     def split(self, all_tokens: Shaped[Tensor, "tokens ..."]) -> list[Tensor]:
-        """Stretch by stretch, each [texts, time, ...]."""
+        """Tokens of each stretch, [texts, time, ...]."""
         parts = all_tokens.split([stretch.texts * stretch.length for stretch in self.stretches])
         apart = zip(self.stretches, parts, strict=True)
         return [part.unflatten(0, (stretch.texts, stretch.length)) for stretch, part in apart]
 
 
 def packs(backbone: nn.Module) -> bool:
-    """Whether `read_packed` gives what padded rows would give."""
+    """Whether `read_packed` equals padded rows for this backbone."""
     configs = _configs(backbone)
     return bool(configs) and all(
         config.model_type in FAMILIES and config._attn_implementation == "sdpa"
@@ -72,7 +88,7 @@ def packs(backbone: nn.Module) -> bool:
 
 
 def packed(ids: Int[Tensor, "rows time"], mask: Int[Tensor, "rows time"], pad_id: int) -> Packed:
-    """Rows padded at the right, without their padding."""
+    """Return rows that are padded at the right as one row without their padding."""
     lengths = mask.sum(1)
     rows = lengths.argsort(stable=True)
     real = mask[rows].bool()
@@ -90,11 +106,11 @@ def packed(ids: Int[Tensor, "rows time"], mask: Int[Tensor, "rows time"], pad_id
 def read_packed(
     backbone: nn.Module, batch: Packed, *, layers: bool
 ) -> "list[BaseModelOutputWithPooling]":
-    """What the backbone says of each stretch but the filling, in its own words.
+    """Return the backbone's output for each stretch except the filling.
 
     Args:
-        backbone: One that `packs`.
-        batch: What it reads.
+        backbone: A backbone for which `packs` holds.
+        batch: The packed rows.
         layers: Whether to return the states of all layers.
     """
     from transformers.modeling_outputs import BaseModelOutputWithPooling
@@ -131,25 +147,25 @@ def attention(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[Float[Tensor, "1 tokens heads width"], None]:
-    """Every text looks at its own tokens: an attention function as transformers registers them."""
+    """Attention inside each text, as a function that transformers can register."""
     apart = (packed.split(states[0].transpose(0, 1)) for states in (query, key, value))
     mixed: list[Tensor] = []
     for stretch in zip(*apart, strict=True):
         q, k, v = (states.transpose(1, 2) for states in stretch)  # texts, heads, time, width
-        seen = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, scale=scaling)
-        mixed.append(seen.transpose(1, 2).flatten(0, 1))
+        context = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, scale=scaling)
+        mixed.append(context.transpose(1, 2).flatten(0, 1))
     return torch.cat(mixed)[None], None
 
 
 @contextmanager
 def _attention_inside_texts(backbone: nn.Module) -> Generator[None]:
-    """The backbone calls `attention`, while it lasts."""
+    """Let the backbone call `attention` inside this context."""
     from transformers import AttentionInterface
 
-    AttentionInterface.register(NAME, attention)
+    AttentionInterface.register(ATTENTION_NAME, attention)
     configs = _configs(backbone)
     for config in configs:
-        config._attn_implementation = NAME
+        config._attn_implementation = ATTENTION_NAME
     try:
         yield
     finally:
@@ -158,6 +174,6 @@ def _attention_inside_texts(backbone: nn.Module) -> Generator[None]:
 
 
 def _configs(backbone: nn.Module) -> list[Any]:
-    """Every layer asks its own which attention to call; a copied layer has a copy of it."""
-    found = (getattr(module, "config", None) for module in backbone.modules())
-    return list({id(config): config for config in found if config is not None}.values())
+    """The configs of all modules: each layer reads its own, and a copied layer has a copy."""
+    configs = (getattr(module, "config", None) for module in backbone.modules())
+    return list({id(config): config for config in configs if config is not None}.values())

@@ -9,8 +9,7 @@ from transformers import AutoConfig, AutoModel
 
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.checkpoint import save_encoder
-from sentemb_core.encoder.packed import FAMILIES, ROUND, packed, packs, read_packed
-from sentemb_core.encoder.padding import padded
+from sentemb_core.encoder.packing import FAMILIES, ROUND, packed, packs, padded, read_packed
 from tests.encoder.starting import start
 
 LENGTHS = [5, 3, 9, 3, 1, 9]
@@ -103,13 +102,13 @@ def test_no_padding_is_computed(monkeypatch):
     """`forward` packs rows that have a mask; `read`, whose hooks know rows, does not."""
     encoder = start("transformer")
     ids, mask = rows_of([2, 30])
-    seen = []
-    encoder.backbone.embeddings.register_forward_hook(lambda *told: seen.append(told[2].shape))
+    shapes = []
+    encoder.backbone.embeddings.register_forward_hook(lambda *call: shapes.append(call[2].shape))
     encoder(ids, mask)
     encoder.read(ids, mask)
     monkeypatch.setattr(encoders, "packs", lambda _: False)
     encoder(ids, mask)
-    assert [tuple(shape[:2]) for shape in seen] == [(1, ROUND), (2, 30), (2, 30)]
+    assert [tuple(shape[:2]) for shape in shapes] == [(1, ROUND), (2, 30), (2, 30)]
 
 
 def test_the_backbone_is_left_as_it_was(tmp_path, monkeypatch):

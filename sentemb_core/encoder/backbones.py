@@ -1,0 +1,173 @@
+"""Backbones: the static table, and what each kind of transformer can do.
+
+An encoder's transformer reads a sentence in both directions, or is the encoder half of a T5.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sentemb_core.encoder.safety import read_json
+from sentemb_core.errors import UsageError
+from sentemb_core.types import Pooling
+
+T5_FAMILY = {"t5", "mt5", "umt5"}
+"""Model types of which the encoder half is read, as sentence-transformers does."""
+
+BIDIRECTIONAL_GENERATORS = {"bert-generation", "xlnet"}
+"""Model types that generate text and read it in both directions all the same."""
+
+TOKEN_TABLE, TOKEN_TABLE_ALIAS = "shared.weight", "encoder.embed_tokens.weight"
+"""T5 has one table of token vectors under two names; safetensors keeps one of them."""
+
+
+class StaticTable(nn.Module):
+    """One vector a token, without context, order or dropout; a sentence is their mean."""
+
+    def __init__(self, weights: Float[Tensor, "vocabulary dim"]) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(weights, freeze=False)
+
+    @classmethod
+    def random(cls, vocabulary: int, dim: int, seed: int) -> "StaticTable":
+        """Vectors drawn from N(0, 0.05^2): small, so that the first steps set the directions."""
+        generator = torch.Generator().manual_seed(seed)
+        return cls(torch.randn(vocabulary, dim, generator=generator) * 0.05)
+
+    def forward(
+        self, ids: Int[Tensor, "batch time"], mask: Int[Tensor, "batch time"] | None = None
+    ) -> Float[Tensor, "batch dim"]:
+        """Means of the rows' token vectors, which are never all in memory at once."""
+        weights = self.embedding.weight
+        if mask is None:
+            return F.embedding_bag(ids, weights, mode="mean")
+        real = mask.bool()
+        starts = F.pad(real.sum(1).cumsum(0)[:-1], (1, 0))
+        return F.embedding_bag(ids[real], weights, starts, mode="mean")
+
+
+def refuse_decoders(folder: Path) -> None:
+    """Refuse a folder with a transformer that generates text; the encoder half of a T5 is read.
+
+    Raises:
+        UsageError: E001, with the model type.
+    """
+    config = read_json(folder / "config.json")
+    model_type = config.get("model_type")
+    if model_type and model_type not in T5_FAMILY and (kind := _generator(model_type, config)):
+        raise UsageError(
+            "A sentence encoder is a transformer that reads in both directions, or the encoder "
+            f"half of a T5, MT5 or UMT5. {folder} holds {kind} (model_type {model_type!r}). Start "
+            "from an encoder such as BERT, RoBERTa, ModernBERT or T5, or from 'minilm'."
+        )
+
+
+def _generator(model_type: str, config: dict[str, Any]) -> str | None:
+    """What transformers registers this model type as, if it generates text."""
+    from transformers.models.auto import modeling_auto as known
+
+    if model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+        return "an encoder and a decoder"
+    bidirectional = (
+        model_type in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        or model_type in BIDIRECTIONAL_GENERATORS
+        or config.get("use_bidirectional_attention")
+        or config.get("is_causal") is False
+    )
+    if model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not bidirectional:
+        return "a decoder, whose tokens attend to earlier tokens only"
+    return None
+
+
+def is_t5(backbone: nn.Module) -> bool:
+    """Whether a backbone is the encoder half of a T5: no [CLS], and no embedding layer."""
+    return _model_type(backbone) in T5_FAMILY
+
+
+def lacks_first_token(backbone: nn.Module) -> bool:
+    """Whether no first token stands for the sentence: T5 has none, XLNet's comes last."""
+    return _model_type(backbone) in T5_FAMILY | {"xlnet"}
+
+
+def _model_type(backbone: nn.Module) -> str | None:
+    return getattr(getattr(backbone, "config", None), "model_type", None)
+
+
+def keep_table_once(backbone: nn.Module) -> None:
+    """Let a T5 write its token table under one name into the state dict, and read it back."""
+    backbone.register_state_dict_post_hook(_without_alias)
+    backbone.register_load_state_dict_pre_hook(_with_alias)
+
+
+def _without_alias(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: Any) -> None:
+    state.pop(prefix + TOKEN_TABLE_ALIAS, None)
+
+
+def _with_alias(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: Any) -> None:
+    state[prefix + TOKEN_TABLE_ALIAS] = state[prefix + TOKEN_TABLE]
+
+
+def max_positions(backbone: nn.Module) -> int | None:
+    """Largest number of tokens a sentence may have; None where positions are not a table."""
+    table = _position_table(backbone)
+    return None if table is None else table.num_embeddings - _first_position(table)
+
+
+def first_position(backbone: nn.Module) -> int:
+    """The position of a text's first token; 0 where positions are not a table."""
+    table = _position_table(backbone)
+    return 0 if table is None else _first_position(table)
+
+
+def _position_table(backbone: nn.Module) -> nn.Embedding | None:
+    for name, module in backbone.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            return module
+    return None
+
+
+def _first_position(table: nn.Embedding) -> int:
+    """RoBERTa and its relatives count from behind the padding position."""
+    return 0 if table.padding_idx is None else table.padding_idx + 1
+
+
+def require_fit(backbone: Any, pooling: Pooling, max_length: int) -> None:
+    """Refuse settings that the backbone cannot serve.
+
+    Raises:
+        UsageError: E001, for a pooling without states or weights, or a length beyond the positions.
+    """
+    require_pooling(backbone, pooling)
+    longest = max_positions(backbone)
+    if longest is not None and max_length > longest:
+        raise UsageError(
+            f"max_length must not exceed the {longest} positions of this encoder, found "
+            f"{max_length}. Lower it."
+        )
+
+
+def require_pooling(backbone: Any, pooling: Pooling) -> None:
+    """Refuse a pooling that the backbone has no states or no weights for.
+
+    Raises:
+        UsageError: E001, with the poolings that it has.
+    """
+    if isinstance(backbone, StaticTable) and pooling != "mean":
+        raise UsageError(
+            f"A static encoder has pooling 'mean' only, found {pooling!r}. Leave it out, or "
+            "start from a transformer such as 'minilm'."
+        )
+    if lacks_first_token(backbone) and pooling in ("cls", "cls_before_pooler"):
+        raise UsageError(
+            f"Pooling {pooling!r} needs a first token that stands for the sentence, and "
+            f"{type(backbone).__name__} has none. Take 'mean' or a pooling of two layers."
+        )
+    if pooling == "cls" and not hasattr(getattr(backbone, "pooler", None), "dense"):
+        raise UsageError(
+            "Pooling 'cls' needs the pretrained pooler of the encoder, and this encoder has none. "
+            "Take 'cls_before_pooler' or 'mean'."
+        )
