@@ -6,7 +6,9 @@ from cyclopts import Parameter, validators
 
 from sentemb_core import console
 
-app = console.door("python -m deployments", "Prefect server, worker and schedules on loopback.")
+app = console.command_line(
+    "python -m deployments", "Prefect server, worker and schedules on loopback."
+)
 
 
 @app.default

@@ -1,13 +1,22 @@
-"""python -m flows: run pipelines, look into their store, know the registry."""
+"""python -m flows: run pipelines, inspect their store, use the model registry."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from flows.cli.run_options import RUN, UNCHANGED, Config, Overrides, RunOptions
-from flows.cli.suite_options import THE_USUAL, SuiteOptions
-from flows.cli.table_options import AS_THE_TABLE_SAYS, TableOptions
+from flows.cli.options import (
+    DEFAULT_SUITE,
+    NO_RUN_OPTIONS,
+    NO_TABLE_OPTIONS,
+    RUN,
+    Config,
+    NotNegative,
+    Overrides,
+    RunOptions,
+    SuiteOptions,
+    TableOptions,
+)
 from sentemb_core import console
 from sentemb_core.options import (
     CORPUS,
@@ -22,9 +31,9 @@ from sentemb_core.options import (
     Top,
 )
 
-app = console.door(
+app = console.command_line(
     "python -m flows",
-    "Documents in, a better sentence encoder out: runs, their store, the model registry.",
+    "Train a sentence encoder on your documents: runs, their store, the model registry.",
 )
 Registered = Annotated[
     str, Parameter(help="models:/NAME@ALIAS, models:/NAME/VERSION, or a folder.")
@@ -36,16 +45,16 @@ Model = Annotated[
         "a file of word vectors."
     ),
 ]
-RunId = Annotated[str | None, Parameter(help="Its id. Default: the last one.")]
-FinishedId = Annotated[str | None, Parameter(help="Its id. Default: the last that finished.")]
-DryRun = Annotated[bool, Parameter(negative="", help="Say what would run and why, then stop.")]
+RunId = Annotated[str | None, Parameter(help="Id of the run. Default: the last run.")]
+CompletedId = Annotated[str | None, Parameter(help="Id of the run. Default: the last completed.")]
+DryRun = Annotated[bool, Parameter(negative="", help="Show what would run and why, then stop.")]
 CorpusFile = Annotated[
     str | None,
     Parameter(
         name="--corpus",
         group=CORPUS,
-        help="What the models were trained on: measures the overlap with every task; `benchmark` "
-        "looks at the halves of documents that a run on it holds out, too.",
+        help="Training corpus of the models: measures its overlap with every task. `benchmark` "
+        "also measures retrieval between halves of its held-out documents.",
     ),
 ]
 
@@ -54,13 +63,13 @@ CorpusFile = Annotated[
 def demo(
     *,
     only: Annotated[
-        Literal["nothing", "minilm"] | None, Parameter(help="One of the two ways.")
+        Literal["nothing", "minilm"] | None, Parameter(help="Only one of the two starts.")
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Both ways to begin, on a fixed sample of the shipped corpus: one table and two reports."""
-    from flows.cli.commands import demo_command
+    """Train from random weights and from MiniLM on the shipped corpus: a table and two reports."""
+    from flows.cli.run import demo_command
 
     return demo_command(only, dry_run=dry_run, as_json=json)
 
@@ -71,15 +80,15 @@ def run(
     *,
     corpus: CorpusOptions = DEFAULTS,
     config: Config = None,
-    options: RunOptions = UNCHANGED,
+    options: RunOptions = NO_RUN_OPTIONS,
     set_: Overrides = None,
     dry_run: Annotated[DryRun, Parameter(group=RUN)] = False,
     json: Json = False,
 ) -> int:
-    """Self-train on your documents: annotate, train, validate, until validation stops growing."""
-    from flows.cli.commands import train_command
+    """Train on your documents: annotate, train and validate until validation stops improving."""
+    from flows.cli.run import run_command
 
-    return train_command(
+    return run_command(
         config, source, corpus.given(), vars(options), set_ or [], dry_run=dry_run, as_json=json
     )
 
@@ -87,18 +96,18 @@ def run(
 @app.command
 def settings(
     path: Annotated[
-        str | None, Parameter(help="A setting, or a table of them, as training. Default: all.")
+        str | None, Parameter(help="A setting or a table, for example training. Default: all.")
     ] = None,
     *,
-    method: Annotated[
-        str, Parameter(help="What trains (`sentemb methods`): its settings are told, too.")
-    ] = "infocse_idc",
+    config: Config = None,
+    options: RunOptions = NO_RUN_OPTIONS,
+    set_: Overrides = None,
     json: Json = False,
 ) -> int:
-    """Every setting of a run: its path for --set, its default, what it means."""
-    from flows.cli.setting_table import settings_command
+    """List every setting of a run with these options: path for --set, value, meaning."""
+    from flows.cli.settings_list import settings_command
 
-    return settings_command(path, method, json)
+    return settings_command(path, vars(options), config, set_ or [], json)
 
 
 @app.command
@@ -106,22 +115,22 @@ def reproduce(
     table: Annotated[
         str,
         Parameter(
-            help="A table or figure of a paper by its id (mutual.t1; `list` tells all). "
-            "methods-small: every method in cells of equal budget. few-shot: some methods, each "
-            "fine-tuned on several numbers of labels, and their curves."
+            help="Id of a paper's table or figure (mutual.t1); list: show all ids. "
+            "methods-small: every method on equal budgets. few-shot: methods fine-tuned on "
+            "several label counts, with curves."
         ),
     ],
     *,
-    options: TableOptions = AS_THE_TABLE_SAYS,
+    options: TableOptions = NO_TABLE_OPTIONS,
     markdown: Annotated[
         Path | None,
-        Parameter(help="A file whose text between the table's marks the table replaces."),
+        Parameter(help="File in which the table replaces the text between its marks."),
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """A table of the papers from our runs, each cell cached; repeat the command to go on."""
-    from flows.cli.table_commands import list_experiments, reproduce_command
+    """Make a table of the papers from our runs. Cells are cached: repeat to continue."""
+    from flows.cli.reproduce import list_experiments, reproduce_command
 
     if table == "list":
         return list_experiments(vars(options) | {"markdown": markdown}, json)
@@ -131,101 +140,103 @@ def reproduce(
 @app.command
 def benchmark(
     *models: Model,
-    options: SuiteOptions = THE_USUAL,
+    options: SuiteOptions = DEFAULT_SUITE,
     corpus_file: CorpusFile = None,
     corpus: CorpusOptions = DEFAULTS,
     fusion: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Words and vectors together too: BM25 + alpha x cosine, and rank fusion.",
+            help="Also combine BM25 and vectors: BM25 + alpha x cosine, and rank fusion.",
         ),
     ] = False,
     out: Annotated[
-        str | None, Parameter(help="Folder of table and figure. Default: one below the home.")
+        str | None, Parameter(help="Folder for table and figure. Default: one in the home.")
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> int:
-    """Models on the evaluation suite beside BM25 and chance: one table, one figure, diagnostics."""
-    from flows.cli.benchmark_commands import benchmark_command, corpus_named
+    """Evaluate models on the evaluation suite, beside BM25 and random baselines."""
+    from flows.cli.evaluate import benchmark_command, corpus_settings
 
     given = vars(options) | {"models": models, "fusion": fusion, "out": out}
-    source = corpus_named(corpus_file, corpus.given())
+    source = corpus_settings(corpus_file, corpus.given())
     return benchmark_command(given, source, dry_run=dry_run, as_json=json)
 
 
 @app.command
 def compare(
-    first: Annotated[str, Parameter(help="A model as of benchmark; or BM25, random, constant.")],
-    second: Annotated[str, Parameter(help="Another one.")],
+    first: Annotated[
+        str, Parameter(help="A model as in `benchmark`, or a baseline: BM25, random, constant.")
+    ],
+    second: Annotated[str, Parameter(help="Another model or baseline.")],
     *,
-    options: SuiteOptions = THE_USUAL,
+    options: SuiteOptions = DEFAULT_SUITE,
     corpus_file: CorpusFile = None,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Say which differences of two models are real: a paired bootstrap on every task."""
-    from flows.cli.benchmark_commands import compare_command, corpus_named
+    """Test which differences between two models are significant: paired bootstrap per task."""
+    from flows.cli.evaluate import compare_command, corpus_settings
 
     given = vars(options) | {"models": [first, second]}
-    return compare_command(given, corpus_named(corpus_file, corpus.given()), as_json=json)
+    return compare_command(given, corpus_settings(corpus_file, corpus.given()), as_json=json)
 
 
 @app.command
 def resume(
     run: Annotated[
-        str | None, Parameter(help="Its id. Default: the last that did not finish.")
+        str | None, Parameter(help="Id of the run. Default: the last unfinished run.")
     ] = None,
     *,
     json: Json = False,
 ) -> int:
-    """Go on with a run that was interrupted."""
-    from flows.cli.commands import resume_command
+    """Continue an interrupted or failed run."""
+    from flows.cli.run import resume_command
 
     return resume_command(run, json)
 
 
 @app.command
 def status(run: RunId = None, *, json: Json = False) -> int:
-    """Say of each stage of a run whether it would hit the cache, run, or wait, and why."""
-    from flows.cli.commands import status_command
+    """Show for each stage of a run whether it is cached, would run, or waits, and why."""
+    from flows.cli.run import status_command
 
     return status_command(run, json)
 
 
 @app.command
 def lineage(
-    model: Annotated[str, Parameter(help="models:/NAME@ALIAS, a run's id, or a digest.")],
+    model: Annotated[str, Parameter(help="models:/NAME@ALIAS, the id of a run, or a digest.")],
     *,
     json: Json = False,
 ) -> int:
-    """Walk from a model back to corpus, code and parameters."""
-    from flows.cli.store_commands import lineage_command
+    """Trace a model back to its corpus, code and parameters."""
+    from flows.cli.store import lineage_command
 
     return lineage_command(model, json)
 
 
 @app.command
-def report(run: FinishedId = None, *, json: Json = False) -> int:
-    """Write the report of a finished run anew from the store, and print where it is."""
-    from flows.cli.store_commands import report_command
+def report(run: CompletedId = None, *, json: Json = False) -> int:
+    """Write the report of a completed run again, from the store, and print its path."""
+    from flows.cli.store import report_command
 
     return report_command(run, json)
 
 
 @app.command
-def register(run: FinishedId = None, *, json: Json = False) -> int:
-    """Register a run's best encoder; a second time changes nothing."""
-    from flows.cli.store_commands import register_command
+def register(run: CompletedId = None, *, json: Json = False) -> int:
+    """Register the best encoder of a run. A repeated call changes nothing."""
+    from flows.cli.store import register_command
 
     return register_command(run, json)
 
 
 @app.command
-def promote(run: FinishedId = None, *, json: Json = False) -> int:
-    """Ask the gate: champion if the run's encoder beats the champion, else challenger (exit 4)."""
-    from flows.cli.store_commands import promote_command
+def promote(run: CompletedId = None, *, json: Json = False) -> int:
+    """Promote a run's encoder to champion if it passes the gate; else challenger (exit 4)."""
+    from flows.cli.store import promote_command
 
     return promote_command(run, json)
 
@@ -241,20 +252,19 @@ def encode(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Encode a corpus with a registered model, or with any other, into a Parquet file."""
-    from flows.cli.store_commands import named
+    """Encode a corpus with a registered model, or any other encoder, into a Parquet file."""
+    from flows.cli.store import local_encoder
     from sentemb_core import cli
     from sentemb_core.cli_arguments import require_free
 
     require_free(source, out, overwrite=overwrite)
-    return cli.encode(
-        named(model), source, out, by=by, overwrite=overwrite, corpus=corpus, json=json
-    )
+    encoder = local_encoder(model)
+    return cli.encode(encoder, source, out, by=by, overwrite=overwrite, corpus=corpus, json=json)
 
 
 @app.command
 def search(
-    query: Annotated[str, Parameter(help="What to look for.")],
+    query: Annotated[str, Parameter(help="Text to search for.")],
     source: Searched,
     *,
     model: Model,
@@ -262,13 +272,13 @@ def search(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Find the documents nearest to a query, in a corpus or in what `encode` wrote of it."""
-    from flows.cli.store_commands import named
+    """Find the documents nearest to a query, in a corpus or in an index that `encode` wrote."""
+    from flows.cli.store import local_encoder
     from sentemb_core import cli
     from sentemb_core.cli_arguments import require_order
 
     require_order("QUERY SOURCE", query, source)
-    return cli.search(named(model), query, source, top=top, corpus=corpus, json=json)
+    return cli.search(local_encoder(model), query, source, top=top, corpus=corpus, json=json)
 
 
 @app.command
@@ -281,11 +291,12 @@ def canary(
     model: Annotated[str, Parameter(help="models:/NAME@ALIAS or models:/NAME/VERSION.")],
     json: Json = False,
 ) -> int:
-    """Whether an index (or a folder) is of this version, by the vectors kept with it (else exit 3).
+    """Check that an index or a folder belongs to a registered version (else exit 3).
 
-    For an index nothing is encoded, and no encoder loaded, unless it has none of those sentences.
+    It compares the vectors that were stored at registration. The encoder is loaded only if the
+    index has none of those sentences.
     """
-    from flows.cli.store_commands import canary_command
+    from flows.cli.store import canary_command
 
     return canary_command(index, model, json)
 
@@ -293,9 +304,9 @@ def canary(
 @app.command
 def where(model: Registered) -> int:
     """Print the verified folder of a registered model (models:/NAME@champion)."""
-    from flows.cli.store_commands import resolved
+    from flows.cli.store import verified_folder
 
-    console.write_line(str(resolved(model)))
+    console.write_line(str(verified_folder(model)))
     return 0
 
 
@@ -306,24 +317,24 @@ def serve(
         int,
         Parameter(
             validator=validators.Number(gte=0, lte=65_535),
-            help="Of Prefect's pages; 0: any free one.",
+            help="Port of the Prefect UI; 0: any free port.",
         ),
     ] = 4200,
     for_: Annotated[
-        float | None, Parameter(name="--for", help="Seconds; none: until Ctrl-C.")
+        float | None, Parameter(name="--for", help="Seconds to serve. Default: until Ctrl-C.")
     ] = None,
-    mlflow: Annotated[bool, Parameter(negative="", help="MLflow's pages too.")] = False,
+    mlflow: Annotated[bool, Parameter(negative="", help="Also serve the MLflow UI.")] = False,
 ) -> int:
-    """Prefect server, worker and the nightly schedule, on loopback."""
-    from flows.cli.store_commands import serve_command
+    """Serve Prefect, a worker and the nightly schedule on loopback."""
+    from flows.cli.store import serve_command
 
     return serve_command(port, for_, mlflow)
 
 
 @app.command
 def doctor(*, json: Json = False) -> int:
-    """Versions, devices, disk, known-bad pins, server: what a run needs, checked."""
-    from flows.cli.store_commands import doctor_command
+    """Check what a run needs: versions, devices, disk, incompatible packages, server."""
+    from flows.cli.store import doctor_command
 
     return doctor_command(json)
 
@@ -332,21 +343,21 @@ def doctor(*, json: Json = False) -> int:
 def gc(
     *,
     keep_runs: Annotated[
-        int, Parameter(validator=validators.Number(gte=0), help="Latest runs whose artifacts stay.")
+        int, Parameter(validator=NotNegative, help="Keep the artifacts of this many last runs.")
     ] = 10,
     dry_run: Annotated[bool, Parameter(negative="", help="Count, and remove nothing.")] = False,
     json: Json = False,
 ) -> int:
-    """Remove artifacts that neither a registered model nor the last runs reach, an hour later."""
-    from flows.cli.store_commands import gc_command
+    """Remove artifacts older than an hour that no registered model and no recent run needs."""
+    from flows.cli.store import gc_command
 
     return gc_command(keep_runs, dry_run, json)
 
 
 @app.command
 def fsck(*, json: Json = False) -> int:
-    """Re-hash every artifact; quarantine what is not what its name says."""
-    from flows.cli.store_commands import fsck_command
+    """Verify the digest of every artifact; move corrupt artifacts to quarantine."""
+    from flows.cli.store import fsck_command
 
     return fsck_command(json)
 

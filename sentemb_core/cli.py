@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sentemb_core.document_vectors import Hit
     from sentemb_core.evaluation.canary import Match
 
-app = console.door(
+app = console.command_line(
     "sentemb",
     "Use a sentence encoder that lies in a folder: encode, search, evaluate, look into it.",
 )
@@ -211,7 +211,7 @@ def canary(model: Model, index: Index, *, json: Json = False) -> int:
 
     with opened_encoder(model) as encoder:
         found = compare_encoder(encoder, index)
-    return tell_match(found, index, model, json=json)
+    return show_match(found, index, model, json=json)
 
 
 @app.command
@@ -367,7 +367,7 @@ def methods(*, json: Json = False) -> int:
     return 0
 
 
-def tell_match(found: "Match", index: Path, model: str, *, json: bool) -> int:
+def show_match(found: "Match", index: Path, model: str, *, json: bool) -> int:
     """Print whether an index is a model's.
 
     Raises:

@@ -47,7 +47,7 @@ ESCAPED = {code: f"\\u{code:04x}" for code in HIDDEN}
 _debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
 
-def door(name: str, purpose: str) -> App:
+def command_line(name: str, purpose: str) -> App:
     """A command line whose verbs all know `--debug`."""
     app = App(name=name, help=purpose, version=lambda: version("sentemb"))
     for layer in (app, app.meta):

@@ -82,7 +82,7 @@ def test_a_program_reads_every_character_and_a_terminal_obeys_none(capsys):
     ],
 )
 def test_a_letter_that_stdout_does_not_have_ends_no_verb(monkeypatch, verb, told):
-    app: App = console.door("cities", "Names.")
+    app: App = console.command_line("cities", "Names.")
 
     @app.command
     def table() -> None:
@@ -101,7 +101,7 @@ def test_a_letter_that_stdout_does_not_have_ends_no_verb(monkeypatch, verb, told
 def test_a_reader_that_had_enough_of_a_table_is_no_failure(monkeypatch):
     reading, writing = os.pipe()
     os.close(reading)
-    app = console.door("models", "Names.")
+    app = console.command_line("models", "Names.")
 
     @app.command
     def table() -> None:

@@ -1,4 +1,4 @@
-"""Runs that are on record, by name or the last of a kind."""
+"""Recorded runs: found by id, or the last of a kind."""
 
 import re
 from typing import TYPE_CHECKING
@@ -11,52 +11,64 @@ if TYPE_CHECKING:
     from sentemb_core.store.runs import Run, State
     from tasks.publish import Outcome
 
-
-FIRST = (
-    "None was begun with this home ($SENTEMB_HOME): `python -m flows run documents.jsonl` begins "
-    "one of your documents, `python -m flows demo` one of a shipped sample."
+NO_RUNS = (
+    "This home ($SENTEMB_HOME) has no runs. Start one: `python -m flows run documents.jsonl`, or "
+    "`python -m flows demo`."
 )
 
-REFUSED = re.compile(r"E(001|[1235]\d\d|402) (?!.*The network broke off)")
-"""How errors of settings, data or models begin: the same run meets them again."""
+FAILS_AGAIN = re.compile(r"E(001|[1235]\d\d|402) (?!.*The network broke off)")
+"""Errors of settings, data or models: the same run fails with them again."""
+
+TABLES = {"corpora", "models", "experiment", "compare"}
+"""Keys in the settings of a table, which returns no encoder."""
 
 
-def found_run(run: str | None, *states: "State", made: str = "") -> "Run":
-    """The named run, else the last one (of those in these states, which made such an artifact)."""
+def find_run(run: str | None, *states: "State", made: str = "") -> "Run":
+    """Return the run of this id; without an id the last in one of these states.
+
+    Args:
+        run: Id of the run.
+        states: Only runs in these states.
+        made: Only runs that made an artifact of this kind.
+
+    Raises:
+        UsageError: there is no such run.
+    """
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
 
     known = last_runs(Store.default())
-    wanted = [
-        one
-        for one in known
-        if (one.id == run if run else not states or one.state in states)
-        and (run or not made or made in {ref.kind for ref in one.outputs})
+    matching = [
+        record
+        for record in known
+        if (record.id == run if run else not states or record.state in states)
+        and (run or not made or made in {ref.kind for ref in record.outputs})
     ]
-    if not wanted:
+    if not matching:
         asked = repr(run) if run else f"that is {' or '.join(states) or 'recorded'}"
         raise UsageError(
-            f"There is no run {asked} in {Store.default().root}. {there_are(known, run)}"
+            f"There is no run {asked} in {Store.default().root}. {suggestions(known, run)}"
         )
-    return wanted[0]
+    return matching[0]
 
 
-def there_are(known: "list[Run]", asked: str | None) -> str:
-    """Which runs a person may have meant: those of a name, else the last."""
+def suggestions(known: "list[Run]", asked: str | None) -> str:
+    """Ids of the runs of a model's name, else of the last five."""
     if not known:
-        return FIRST
+        return NO_RUNS
     name = re.fullmatch(r"(?:models:/)?([\w-]+)(?:[@/][\w-]+)?", asked or "")
-    named = [one for one in known if name and one.config.get("name") == name[1]]
-    listed = ", ".join(f"{one.id} ({one.state})" for one in (named or known)[:5])
-    rule = "A run is named by its id, not by its model or its name. " if named else ""
-    return f"{rule}{f'Those of {name[1]!r}' if name and named else 'The last'}: {listed}."
+    named = [run for run in known if name and run.config.get("name") == name[1]]
+    listed = ", ".join(f"{run.id} ({run.state})" for run in (named or known)[:5])
+    if name and named:
+        return f"Use the id of a run, not its name. Runs of {name[1]!r}: {listed}."
+    return f"Last runs: {listed}."
 
 
 def waiting_runs() -> "list[Run]":
-    """Runs that failed or were killed, and that no later one with their settings made up for.
+    """Failed or killed runs whose settings no later run finished.
 
-    `resume` goes on with the first, however many others came after it: the last that was ended or
-    lacked something outside, before all that would fail again for their data or settings.
+    `resume` continues the first: the last run that somebody ended or that lacked something outside.
+    Runs that would fail again because of their data or settings come last.
     """
     from sentemb_core.store.objects import Store
     from sentemb_core.store.runs import last_runs
@@ -68,46 +80,46 @@ def waiting_runs() -> "list[Run]":
             waiting.append(run)
         if run.state != "running":
             ended.append(run.config)
-    return sorted(waiting, key=lambda run: bool(REFUSED.match(run.error)))
+    return sorted(waiting, key=lambda run: bool(FAILS_AGAIN.match(run.error)))
 
 
 def unfinished_run(run: str | None) -> "Run":
-    """The named run, else the first that waits (`waiting_runs`)."""
-    found = found_run(run) if run else next(iter(waiting_runs()), None)
-    if found is None:
+    """Return the run of this id, else the first of `waiting_runs`.
+
+    Raises:
+        UsageError: there is none, or it is completed or running.
+    """
+    record = find_run(run) if run else next(iter(waiting_runs()), None)
+    if record is None:
         from sentemb_core.store.objects import Store
         from sentemb_core.store.runs import last_runs
 
         known = last_runs(Store.default())
         raise UsageError(
-            "There is no run that is failed or killed, and that none made up for later, in "
-            f"{Store.default().root}. {there_are(known, None)}"
+            f"There is no failed or killed run to resume in {Store.default().root}. "
+            f"{suggestions(known, None)}"
         )
-    match found.state:
-        case "completed":
-            raise UsageError(
-                f"Run {found.id} is finished, there is nothing to go on with: `python -m flows "
-                f"status {found.id}` says whether anything would run again."
-            )
-        case "running":
-            raise UsageError(
-                f"Run {found.id} is running in another process, which has to end first."
-            )
-        case _:
-            return found
+    if record.state == "completed":
+        raise UsageError(
+            f"Run {record.id} is completed. `python -m flows status {record.id}` shows whether "
+            "anything would run again."
+        )
+    if record.state == "running":
+        raise UsageError(f"Run {record.id} is running in another process. Wait for its end.")
+    return record
 
 
-def require_its_documents(run: "Run", config: RunConfig) -> None:
-    """That the source is what the run read: one record has the numbers of one corpus.
+def require_same_corpus(run: "Run", config: RunConfig) -> None:
+    """Check that the source still has the bytes that the run read.
 
     Raises:
-        UsageError: it has become another.
+        UsageError: it has changed.
     """
     from sentemb_core.store import records
     from sentemb_core.store.objects import Store
     from tasks.sources import digest_of_corpus
 
-    keys = {used.key for used in run.stages if used.stage == "read_corpus"}
+    keys = {stage.key for stage in run.stages if stage.stage == "read_corpus"}
     read = {
         record.parts["arguments.config.source"]
         for record in records.all_records(Store.default(), "read_corpus")
@@ -115,24 +127,28 @@ def require_its_documents(run: "Run", config: RunConfig) -> None:
     }
     if read and digest_of_corpus(config.corpus) not in read:
         raise UsageError(
-            f"A run is of one corpus, and {config.corpus.source} has changed since run {run.id} "
-            "read it. Put the file back that it was, or begin a new run: stages that the change "
-            "does not concern are kept."
+            f"{config.corpus.source} has changed since run {run.id} read it, and a run has one "
+            "corpus. Restore the file, or start a new run: it reuses every stage that the change "
+            "does not affect."
         )
 
 
 def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
-    """A finished run (the last one if none is named) and its outcome."""
+    """Return a completed run (the last one without an id) and its outcome.
+
+    Raises:
+        UsageError: there is no such run, or it has no outcome.
+    """
     from sentemb_core.store.objects import Store
     from tasks.publish import read_outcome
 
-    found = found_run(run, "completed", made="outcome")
-    if {"corpora", "models", "experiment", "compare"} & found.config.keys():
-        raise UsageError(f"Run {found.id} is a table, which returns no encoder: name another run.")
-    refs = [ref for ref in found.outputs if ref.kind == "outcome"]
+    record = find_run(run, "completed", made="outcome")
+    if TABLES & record.config.keys():
+        raise UsageError(f"Run {record.id} is a table and returns no encoder. Name another run.")
+    refs = [ref for ref in record.outputs if ref.kind == "outcome"]
     if not refs:
         raise UsageError(
-            f"Run {found.id} has no outcome yet (it is {found.state}): "
-            f"`python -m flows resume {found.id}` finishes it."
+            f"Run {record.id} has no outcome yet ({record.state}). Finish it with "
+            f"`python -m flows resume {record.id}`."
         )
-    return found, read_outcome(Store.default().path(refs[0]))
+    return record, read_outcome(Store.default().path(refs[0]))

@@ -1,20 +1,34 @@
-"""Preset, TOML file and dotted overrides become one checked configuration."""
+"""The settings of a run, in four layers; a later layer wins.
+
+1. default: `sentemb_core/config/run.py`, and `flows/presets.py` for the start encoder.
+2. preset: named settings of the method, from its paper or its code (`--preset`).
+3. file: a TOML file, or the config.json of a run (`--config`).
+4. command line: options and `--set a.b=value`.
+
+A preset named on the command line comes after the file, because a config.json states every setting.
+"""
 
 import hashlib
 import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from flows.cli.setting_faults import complaint, innermost, of_one_document
-from flows.cli.setting_paths import METHODS, PATHS, ROUNDS, with_option
+from flows.cli.options import SETTINGS
+from flows.cli.settings_errors import (
+    METHODS,
+    ROUNDS,
+    innermost,
+    is_batch_of_one,
+    message,
+    with_option,
+)
 from flows.environment import prepare
 from flows.presets import as_table, labelled_preset, merged, method_preset, preset
 from sentemb_core.config.methods import temperature_of
@@ -43,219 +57,88 @@ MAYBE_PATHS = (
 
 CONTRASTING = frozenset(
     name
-    for name, one in METHODS.items()
-    if "temperature" in one.model_fields and temperature_of(one()) is not None
+    for name, model in METHODS.items()
+    if "temperature" in model.model_fields and temperature_of(model()) is not None
 )
 """Methods that divide the encoder's similarity by a temperature of their own."""
 
 HEAD = ("skip_from", "head_layers")
-"""Settings of a Condenser stage's head, which the method behind it has too."""
+"""Settings of a Condenser head, shared by the Condenser stage and the method that continues."""
 
-COUNTED = ("steps", "evaluate_every", "patience")
-"""Settings of a training that fine-tuning has of its labels instead (`fine_tune.by_epochs`)."""
+UNUSED_BY_FINE_TUNING = ("steps", "evaluate_every", "patience")
+"""Settings of a training that fine-tuning derives from the epochs of its labels."""
 
 SEEDED = ("encoder", "annotation", "training")
-SEEDED_IF_THERE = ("annotator", "initialiser", "fine_tuning")
-
-
-def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as settings."""
-    return {PATHS[name]: value for name, value in options.items()}
+SEEDED_IF_PRESENT = ("annotator", "initialiser", "fine_tuning")
 
 
 def settings(file: Path | None, options: Mapping[str, Any], overrides: Sequence[str]) -> AnyRun:
-    """Preset of the start encoder, file, options, `--set a.b=value`: the later one wins.
+    """Return the run that the four layers describe.
 
-    A method's preset, if `preset` names one, comes second, behind the file where an option names
-    it: a run's own config.json says every setting. The method says which kind of run it is.
-    `initialiser.method = none` leaves the initialiser out. A run without a name has its corpus's.
+    The method decides the kind of run. `initialiser.method = none` removes the initialiser. A run
+    without a name takes the name of its corpus.
+
+    Args:
+        file: TOML file or config.json.
+        options: Paths of settings and their values; None: the option is absent.
+        overrides: `--set` arguments, as PATH=VALUE.
 
     Raises:
-        UsageError: an unreadable file, an unknown or a wrong setting (with its path).
+        UsageError: an unreadable file, or an unknown or invalid setting (with its path).
     """
-    written = read_settings(file) if file else {}
-    asked = {path: value for path, value in options.items() if value is not None}
-    own = dict(map(override, overrides))
-    given, spoken = deepcopy(written), dict[str, Any]()
-    for path, value in (*asked.items(), *own.items()):
-        plant(given, path, value)
-        plant(spoken, path, value)
-    encoder = given.get("encoder")
-    name = str(encoder.get("name", "static")) if isinstance(encoder, dict) else "static"
-    named, seed = given.pop("preset", None), given.pop("seed", None)
-    base = base_of(given, place_of(name))
-    if named is not None or "method" in table_at(given, "training"):
-        plant(given, "training.method.name", method_of(given))
-    if named is None or not isinstance(method_of(given), str):  # which is told as such
-        tree = merged(base, given)
-    else:
-        below, above = (written, spoken) if "preset" in spoken else ({}, given)
-        plant(above, "training.method.name", method_of(given))
-        layers = (base, below, named_preset(method_of(given), str(named)), above)
-        tree = alike(reduce(merged, layers))
-        for asked_once in ("preset", "seed"):  # no settings of a run
-            tree.pop(asked_once, None)
-    if table_at(tree, "initialiser").get("method") == "none":
-        tree["initialiser"] = None
-        refuse_of_none(asked.keys() | own.keys())
-    require_initialiser(tree, given, name)
-    tree = placed(tree)
-    if "seed" not in {**asked, **own}:  # then it is the file's, and so are those of its parts
-        stated = [f"{part}.seed" for part in written if "seed" in table_at(written, part)]
-        own |= dict.fromkeys(stated)
-    run = checked(called(tree if seed is None else seeded(tree, seed, own)))
-    require_effect(run, asked.keys() | own.keys())
+    given = {path: value for path, value in options.items() if value is not None}
+    given |= dict(map(parse_override, overrides))
+    file_layer = read_settings(file) if file else {}
+    command_layer = nested(given)
+    asked = merged(file_layer, command_layer)
+    method, preset_name = method_of(asked), asked.get("preset")
+    default_layer = default_settings(asked)
+    preset_layer: Json = {}
+    if preset_name is not None and isinstance(method, str):
+        preset_layer = named_preset(method, str(preset_name))
+    preset_wins = "preset" in command_layer
+    top_layer = command_layer if preset_wins else asked
+    if preset_layer or "method" in table_at(asked, "training"):
+        set_at(top_layer, "training.method.name", method)
+    below_preset = file_layer if preset_wins else {}
+    tree = reduce(merged, (default_layer, below_preset, preset_layer, top_layer))
+
+    if preset_layer:
+        tree = share_settings(tree)
+    seed = tree.pop("seed", None)
+    tree.pop("preset", None)
+    own_seeds = {*given} if "seed" in given else {*given, *paths_of(file_layer)}
+    if seed is not None:
+        tree = seeded(tree, seed, own_seeds)
+    tree = without_initialiser(tree, asked, given)
+    run = checked(with_name(with_full_paths(tree)))
+    require_effect(run, given)
     return run
 
 
-def place_of(encoder: str) -> str:
-    """Where a registered encoder lies; any other name as it is.
-
-    Raises:
-        RegistryError, UnsafeModelError: As `registered_encoders.resolve`.
-    """
-    if not encoder.startswith("models:"):
-        return encoder
-    prepare()
-    from tasks.registered_encoders import encoder_at
-
-    return encoder_at(encoder)
+def by_path(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `RunOptions` as paths of settings."""
+    return {SETTINGS[name]: value for name, value in options.items()}
 
 
-def require_initialiser(tree: Json, given: Json, encoder: str) -> None:
-    """Settings of an initialiser want one; only rounds from random weights have one by themselves.
-
-    Raises:
-        UsageError: there is none, or another setting is wrong.
-    """
-    first = tree.get("initialiser")
-    if isinstance(first, dict) and not first.get("method"):
-        checked(tree | {"initialiser": None})  # a misspelt method is told as such
-        path = ".".join(["initialiser", *given["initialiser"]][:2])
-        raise UsageError(
-            f"{path}: this run has no initialiser; by themselves only rounds from random weights "
-            f"have one, and this one starts from {encoder!r}, or trains once. Leave it out, or "
-            "name one: --initialiser NAME."
-        )
+# The layers
 
 
-def refuse_of_none(asked: Collection[str]) -> None:
-    """Nothing is asked of an initialiser that is left out.
-
-    Raises:
-        UsageError: something is.
-    """
-    for path in asked:
-        if path.startswith("initialiser.") and path != "initialiser.method":
-            raise UsageError(
-                f"{with_option(path)}: this run has no initialiser (--initialiser none). Leave it "
-                "out, or name one."
-            )
-
-
-def require_effect(run: AnyRun, asked: Collection[str]) -> None:
-    """Steps that a person asks for are of a training that counts in them.
-
-    Raises:
-        UsageError: they are of a fine-tuning.
-    """
-    for path in uncounted(run.training.method.name):
-        if path in asked:
-            raise UsageError(
-                f"{with_option(path)}: fine-tuning counts in passes over its labels, and this "
-                "would change nothing. Leave it out, or take --set labels.epochs=N (at most so "
-                "many) and labels.patience."
-            )
-
-
-def uncounted(method: str) -> list[str]:
-    """Settings that would change nothing in a run of this method, or in its fine-tuning."""
-    part = "training" if method == "fine_tune" else "fine_tuning"
-    return [f"{part}.{name}" for name in COUNTED]
-
-
-def called(tree: Json) -> Json:
-    """With a name: models of two corpora under one would compete on texts that one never saw."""
-    source = table_at(tree, "corpus").get("source")
-    if not isinstance(source, str) or not (name := name_after(source)):
-        return tree
-    return {"name": name} | tree
-
-
-def name_after(source: str) -> str:
-    """The name of a file, a folder or a data set, in the letters that a model's name may have.
-
-    Of a name without any, a digest: two such corpora are two models.
-    """
-    path = Path(source).absolute()
-    stem = Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
-    plain = "".join(c for c in unicodedata.normalize("NFKD", stem) if not unicodedata.combining(c))
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-_")[:64]
-    return name or (f"corpus-{hashlib.sha256(stem.encode()).hexdigest()[:8]}" if stem else "")
-
-
-def placed(tree: Json) -> Json:
-    """With whole paths to the files and folders that it names, and versions for aliases.
-
-    A run is repeated from anywhere, and with the encoder that it began with.
-    """
-    known = {
-        table: {name: lasting(settings[name])}
-        for table, name in MAYBE_PATHS
-        if isinstance(settings := tree.get(table), dict) and isinstance(settings.get(name), str)
-    }
-    return merged(tree, known)
-
-
-def whole(name: str) -> str:
-    """A file or a folder by its whole path; any other name as it is."""
-    known = name and name not in BUILT_IN_ENCODERS and Path(name).exists()
-    return str(Path(name).absolute()) if known else name
-
-
-def lasting(name: str) -> str:
-    """A registered encoder by its version; a path as a whole; any other name as it is.
-
-    Raises:
-        RegistryError: there is no such model.
-    """
-    if not name.startswith("models:"):
-        return whole(name)
-    prepare()
-    from tasks.registered_encoders import version_at
-
-    return version_at(name)
-
-
-def base_of(given: Json, encoder: str) -> Json:
-    """The settings that go with the kind of run and its start encoder."""
-    kind = kind_of(given)
-    base = method_preset(encoder) if kind is MethodRun else preset(encoder)
+def default_settings(asked: Json) -> Json:
+    """Defaults for the kind of run and its start encoder."""
+    encoder = local_name(str(table_at(asked, "encoder").get("name", "static")))
+    kind = run_kind(asked)
+    tree = method_preset(encoder) if kind is MethodRun else preset(encoder)
     if kind in (FineTuneRun, InfoCSEPlus):
-        base = merged(
-            base, labelled_preset(encoder, "training" if kind is FineTuneRun else "fine_tuning")
-        )
-    if kind in (MethodRun, FineTuneRun) and not given.get("initialiser"):
-        base.pop("initialiser", None)
-    return base
-
-
-def override(text: str) -> tuple[str, Any]:
-    """Path and value of a `--set`."""
-    path, equals, value = text.partition("=")
-    if not (path.strip() and equals):
-        raise UsageError(f"--set wants KEY=VALUE, found {text!r}: --set training.steps=200")
-    return path.strip(), literal(value.strip())
-
-
-def seeded(tree: Json, seed: Any, own: Collection[str]) -> Json:
-    """The seed in every part of the run that draws, but for those whose `own` path was set."""
-    parts = [*SEEDED, *(part for part in SEEDED_IF_THERE if tree.get(part))]
-    return merged(tree, {part: {"seed": seed} for part in parts if f"{part}.seed" not in own})
+        part = "training" if kind is FineTuneRun else "fine_tuning"
+        tree = merged(tree, labelled_preset(encoder, part))
+    if kind in (MethodRun, FineTuneRun) and not asked.get("initialiser"):
+        tree.pop("initialiser", None)
+    return tree
 
 
 def named_preset(method: str, name: str) -> Json:
-    """The named settings of a method: of its training and its encoder, or of its whole run.
+    """Settings of a preset: of the training and the encoder, or of the whole run.
 
     Raises:
         UsageError: the method has no such preset.
@@ -266,16 +149,57 @@ def named_preset(method: str, name: str) -> Json:
     }
     known |= RUN_PRESETS.get(method, {})
     if name not in known:
-        raise UsageError(f"preset: {method} has no {name!r}; known: {', '.join(known) or 'none'}")
+        raise UsageError(
+            f"preset: {method} has no preset {name!r}. Known: {', '.join(known) or 'none'}."
+        )
     return known[name]
 
 
-def alike(tree: Json) -> Json:
-    """Initialiser and fine-tuning have of the method what they share with it; their own stays.
+def read_settings(file: Path) -> Json:
+    """Settings of a TOML file, or of the config.json beside a report.
 
-    A Condenser stage has the head that the method behind it begins with. Under inner products all
-    have its temperature: they share its loss (mutual, section 3.3), which a temperature for
-    cosines would leave without a gradient.
+    Raises:
+        UsageError: the file is absent or unreadable, or holds no table.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        tree = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError:
+        raise UsageError(f"There is no settings file {file}. Check --config.") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Cannot read settings from {file}: {error}. Use TOML.") from None
+    if not isinstance(tree, dict):
+        raise UsageError(f"Cannot read settings from {file}: it holds no table. Use TOML.")
+    return tree
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """Path and value of a `--set` argument."""
+    path, equals, value = text.partition("=")
+    if not (path.strip() and equals):
+        raise UsageError(
+            f"--set needs PATH=VALUE, found {text!r}. Example: --set training.steps=200."
+        )
+    return path.strip(), parse_value(value.strip())
+
+
+def parse_value(text: str) -> Any:
+    """`3`, `0.5`, `true`, `null` and `"quoted"` as in JSON; any other text is a string."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+# Rules across tables
+
+
+def share_settings(tree: Json) -> Json:
+    """Copy settings that initialiser and fine-tuning share with the method; explicit ones stay.
+
+    A Condenser stage trains the head that the method then uses. With inner products, every method
+    uses the method's temperature: they share its loss (mutual, section 3.3), and a temperature for
+    cosines would leave no gradient.
     """
     method = tree["training"]["method"]
     dot = table_at(tree, "encoder").get("similarity") == "dot"
@@ -289,29 +213,131 @@ def alike(tree: Json) -> Json:
     return tree
 
 
-def table_at(tree: Json, path: str) -> Json:
-    """The table at a dotted path; empty where there is none."""
-    for name in path.split("."):
-        tree = as_table(tree.get(name))
+def seeded(tree: Json, seed: Any, own: Collection[str]) -> Json:
+    """Set the seed of every part that draws random numbers, except the paths in `own`."""
+    parts = [*SEEDED, *(part for part in SEEDED_IF_PRESENT if tree.get(part))]
+    return merged(tree, {part: {"seed": seed} for part in parts if f"{part}.seed" not in own})
+
+
+def without_initialiser(tree: Json, asked: Json, given: Collection[str]) -> Json:
+    """Remove an initialiser without a method, or with the method `none`.
+
+    Raises:
+        UsageError: settings of an initialiser that this run does not have.
+    """
+    first = tree.get("initialiser")
+    if not isinstance(first, dict) or (first.get("method") or "none") != "none":
+        return tree
+    if first.get("method"):
+        own = [path for path in given if path.startswith("initialiser.")]
+        unused = [path for path in own if path != "initialiser.method"]
+    else:
+        unused = [".".join(["initialiser", *asked["initialiser"]][:2])]
+    tree = tree | {"initialiser": None}
+    if unused:
+        checked(tree)  # a misspelt method explains more
+        raise UsageError(
+            f"{unused[0]}: this run has no initialiser. Leave the setting out, or name an "
+            "initialiser (--initialiser NAME): only rounds from random weights have one by default."
+        )
     return tree
 
 
-def read_settings(file: Path) -> Json:
-    """A TOML file, or the config.json that stands beside every report."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        found = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
-    except FileNotFoundError:
-        raise UsageError(f"There is no configuration file {file}.") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file} cannot be read as settings: {error}.") from None
-    if not isinstance(found, dict):
-        raise UsageError(f"{file} cannot be read as settings: it holds no table of them.")
-    return found
+def require_effect(run: AnyRun, given: Collection[str]) -> None:
+    """Refuse settings of the command line that fine-tuning does not use.
+
+    Raises:
+        UsageError: there is such a setting.
+    """
+    part = "training" if isinstance(run, FineTuneRun) else "fine_tuning"
+    for path in (f"{part}.{name}" for name in UNUSED_BY_FINE_TUNING):
+        if path in given:
+            raise UsageError(
+                f"{with_option(path)}: fine-tuning counts epochs, so this setting has no effect. "
+                "Leave it out, or set labels.epochs and labels.patience."
+            )
 
 
-def plant(tree: Json, path: str, value: Any) -> None:
-    """Put a value at a dotted path, making the tables on the way."""
+def with_name(tree: Json) -> Json:
+    """Name a run after its corpus: the gate must not compare models of two corpora."""
+    source = table_at(tree, "corpus").get("source")
+    if not isinstance(source, str) or not (name := name_after(source)):
+        return tree
+    return {"name": name} | tree
+
+
+def name_after(source: str) -> str:
+    """Name of a file, a folder or a data set, in the letters that a model's name allows.
+
+    A name without any of these letters becomes a digest: two such corpora are two models.
+    """
+    path = Path(source).absolute()
+    stem = Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+    plain = "".join(c for c in unicodedata.normalize("NFKD", stem) if not unicodedata.combining(c))
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-_")[:64]
+    return name or (f"corpus-{hashlib.sha256(stem.encode()).hexdigest()[:8]}" if stem else "")
+
+
+def with_full_paths(tree: Json) -> Json:
+    """Replace paths by absolute paths, and aliases of registered models by versions.
+
+    So a run can be repeated from any folder, with the encoder that it started from.
+    """
+    known = {
+        table: {name: pinned_name(values[name])}
+        for table, name in MAYBE_PATHS
+        if isinstance(values := tree.get(table), dict) and isinstance(values.get(name), str)
+    }
+    return merged(tree, known)
+
+
+def full_path(name: str) -> str:
+    """Absolute path of an existing file or folder; any other name unchanged."""
+    exists = name and name not in BUILT_IN_ENCODERS and Path(name).exists()
+    return str(Path(name).absolute()) if exists else name
+
+
+def pinned_name(name: str) -> str:
+    """Version of a registered encoder; absolute path of a file or a folder; else the name.
+
+    Raises:
+        RegistryError: there is no such model.
+    """
+    if not name.startswith("models:"):
+        return full_path(name)
+    prepare()
+    from tasks.registered_encoders import version_at
+
+    return version_at(name)
+
+
+def local_name(name: str) -> str:
+    """Verified folder of a registered encoder; any other name unchanged.
+
+    Raises:
+        RegistryError, UnsafeModelError: as `registered_encoders.resolve`.
+    """
+    if not name.startswith("models:"):
+        return name
+    prepare()
+    from tasks.registered_encoders import encoder_at
+
+    return encoder_at(name)
+
+
+# Trees of settings
+
+
+def nested(values: Mapping[str, Any]) -> Json:
+    """Tree of the values at dotted paths; a later path wins."""
+    tree: Json = {}
+    for path, value in values.items():
+        set_at(tree, path, value)
+    return tree
+
+
+def set_at(tree: Json, path: str, value: Any) -> None:
+    """Set the value at a dotted path, and create the tables above it."""
     *tables, leaf = path.split(".")
     for name in tables:
         tree[name] = as_table(tree.get(name))
@@ -319,30 +345,41 @@ def plant(tree: Json, path: str, value: Any) -> None:
     tree[leaf] = value
 
 
-def literal(text: str) -> Any:
-    """`3`, `0.5`, `true`, `null` and `"quoted"` as in JSON; anything else is a string."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+def table_at(tree: Json, path: str) -> Json:
+    """Table at a dotted path; empty if there is none."""
+    for name in path.split("."):
+        tree = as_table(tree.get(name))
+    return tree
 
 
-def method_of(tree: Json) -> str:
-    """The name of the method that trains."""
+def paths_of(tree: Json, above: str = "") -> Iterator[str]:
+    """Dotted paths of all values in a tree."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from paths_of(value, f"{above}{name}.")
+        else:
+            yield above + name
+
+
+def method_of(tree: Json) -> Any:
+    """Name of the method that trains."""
     return table_at(tree, "training.method").get("name", ROUNDS)
 
 
+# From a tree to a checked run
+
+
 def checked(tree: Json) -> AnyRun:
-    """The run that these settings describe.
+    """Return the run that a tree of settings describes.
 
     Raises:
-        UsageError: an unknown or a wrong setting (with its path).
+        UsageError: an unknown or invalid setting (with its path).
     """
-    return checked_as(kind_of(tree), tree)
+    return checked_as(run_kind(tree), tree)
 
 
-def kind_of(tree: Json) -> type[AnyRun]:
-    """Self-annotation runs in rounds, and with cycles it is InfoCSE++; others train once."""
+def run_kind(tree: Json) -> type[AnyRun]:
+    """`infocse_idc` runs in rounds, with cycles as InfoCSE++; every other method trains once."""
     match method_of(tree):
         case "infocse_idc":
             return InfoCSEPlus if "cycles" in tree or "fine_tuning" in tree else InfoCSEIDC
@@ -353,10 +390,15 @@ def kind_of(tree: Json) -> type[AnyRun]:
 
 
 def checked_as(model: type[Model], tree: Json) -> Model:
-    """A table of settings as its model, or one line a mistake."""
+    """Return the tree as a model.
+
+    Raises:
+        UsageError: one line for each invalid setting.
+        NoNegativesError: a batch of fewer than two documents.
+    """
     try:
         return model.model_validate(tree)
     except ValidationError as error:
         faults = innermost(error.errors(include_url=False))
-        kind = NoNegativesError if any(map(of_one_document, faults)) else UsageError
-        raise kind("\n".join(complaint(fault, model) for fault in faults)) from None
+        kind = NoNegativesError if any(map(is_batch_of_one, faults)) else UsageError
+        raise kind("\n".join(message(fault, model) for fault in faults)) from None

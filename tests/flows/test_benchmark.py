@@ -22,16 +22,16 @@ from flows import benchmark
 from flows.__main__ import app
 from flows.benchmark import encoder_of, scoreboard
 from flows.benchmark_settings import BenchmarkSettings
-from flows.cli.benchmark_commands import (
+from flows.cli.evaluate import (
     benchmark_settings,
     check_models,
-    from_anywhere,
     run_benchmark,
-    run_duel,
+    run_compare,
+    with_full_paths,
 )
-from flows.cli.running import refusals
+from flows.cli.execute import exit_code_of
+from flows.cli.reproduce import table_job
 from flows.cli.settings import checked_as
-from flows.cli.table_commands import table_job
 from flows.compare import compare, duel
 from flows.scoring import result_on
 from flows.short_names import labelled
@@ -454,7 +454,7 @@ def test_a_model_that_a_task_refuses_leaves_the_others(files: Path, tmp_path: Pa
 
 
 def exit_code(board: Scoreboard) -> int:
-    return refusals(score.error for score in board.scores)
+    return exit_code_of(score.error for score in board.scores)
 
 
 def test_a_diverged_model_has_errors_in_place_of_numbers_and_diagnostics(
@@ -609,7 +609,7 @@ def test_a_comparison_is_on_record_and_has_a_plan(files: Path, capsys):
     config = asked(files, "one", "two", tasks=["sts12"])
     duel_of(config)
     (record, *_) = last_runs(Store.default())
-    assert asked_for(record.config, run_duel) == config
+    assert asked_for(record.config, run_compare) == config
     assert (record.state, record.stages[-1].stage) == ("completed", "compare_results")
     assert console.run(app, ["status", record.id, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -640,7 +640,7 @@ def test_a_record_is_gone_on_with_from_any_folder(files: Path, tmp_path: Path, m
     Path("corpus.jsonl").write_text('{"text": "It rains. It snows."}\n', encoding="utf-8")
     given = {"models": ["one", "minilm"], "data": "data", "beir": ["beir"], "out": "table"}
     asked = benchmark_settings(given | {"tasks": ["sts12"]}, {"source": "corpus.jsonl"})
-    config = from_anywhere(asked)
+    config = with_full_paths(asked)
     monkeypatch.chdir(tmp_path)
     assert asked_for(config.model_dump(mode="json"), run_benchmark) == config
     assert config.models == (str(files / "one"), "minilm")
@@ -662,7 +662,7 @@ def test_a_corpus_is_looked_at_only_when_the_network_is_off(
         found.append(os.environ.get("HF_HUB_OFFLINE"))
         raise UsageError("seen")
 
-    monkeypatch.setattr("flows.cli.benchmark_commands.check_corpus", looked_at)
+    monkeypatch.setattr("flows.cli.evaluate.check_corpus", looked_at)
     options = f" --data {files}/data --tasks sts12 --corpus org/name"
     assert call(*f"{verb}{options}".format(files).split())[0] == 2
     assert found == ["1"]
@@ -827,7 +827,7 @@ def test_the_split_that_is_asked_for_judges_every_folder(files: Path, tmp_path: 
     shutil.copytree(several, tmp_path / "tested")
     shutil.copy(several / "qrels" / "train.tsv", tmp_path / "tested" / "qrels" / "test.tsv")
     both = [str(several), str(tmp_path / "tested")]
-    config = from_anywhere(asked(files, "one", data=None, tasks=[], beir=both, split="dev"))
+    config = with_full_paths(asked(files, "one", data=None, tasks=[], beir=both, split="dev"))
     config.check_files()
     found = {(cell.task, cell.units) for cell in cells_of(board_of(config))}
     assert found == {("several (dev)", 1), ("tested (dev)", 1)}

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from flows.__main__ import app
-from flows.cli.commands import closing_words
+from flows.cli.reproduce import table_settings
+from flows.cli.run import closing_lines
 from flows.cli.settings import settings
-from flows.cli.table_commands import table_settings
 from flows.experiments.index import Reproduction
 from flows.infocse_idc import infocse_idc
 from sentemb_core import console
@@ -401,7 +401,7 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
     ]
     few, note = told["notes"]
     assert few.startswith("The test split has few queries")
-    assert few in closing_words(first.outcome, 0)
+    assert few in closing_lines(first.outcome, 0)
     assert f"{chosen.label} reaches R@5 {test[0]:.3f} on the test split" in note
     assert f"plain neighbours, {test[1]:.3f};" in note
 

@@ -14,8 +14,8 @@ import pytest
 
 from flows import experiment as running
 from flows import row_steps
+from flows.cli.reproduce import table_settings
 from flows.cli.settings import checked_as
-from flows.cli.table_commands import table_settings
 from flows.experiment import experiment
 from flows.experiments import index, judging, learning
 from flows.experiments.hicl import OF_BASE_ALONE

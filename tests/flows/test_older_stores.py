@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.cli.commands import walk
 from flows.cli.records import outcome_of
+from flows.cli.run import walk
 from flows.cli.settings import checked
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder

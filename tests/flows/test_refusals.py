@@ -337,7 +337,7 @@ def test_no_verb_runs_with_two_faiss_wheels(call, monkeypatch, tmp_path: Path, v
     for file in ("sts_sts12", "ir_cranfield_docs", "ir_cranfield_queries", "ir_cranfield_qrels"):
         (tmp_path / f"{file}.parquet").touch()
     monkeypatch.setattr(faiss_wheels, "_version", lambda name: "1")
-    monkeypatch.setattr("flows.cli.running.served", lambda _: pytest.fail("it began"))
+    monkeypatch.setattr("flows.cli.execute.served", lambda _: pytest.fail("it began"))
     code, said, told = call(*verb.replace("DATA", str(tmp_path)).split())
     assert (code, said) == (2, "")
     assert told.startswith("error E001 faiss-cpu and faiss-gpu own the same folder")

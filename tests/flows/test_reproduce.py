@@ -12,8 +12,8 @@ from httpx import ConnectError
 
 from flows import few_shot as shots
 from flows import method_cells, row_steps
+from flows.cli.reproduce import table_settings
 from flows.cli.settings import checked_as
-from flows.cli.table_commands import table_settings
 from flows.data_folder import looked_for
 from flows.experiments.index import Reproduction
 from flows.few_shot import NOTHING, PLUS, FewShotTable, few_shot

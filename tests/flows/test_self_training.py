@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
 from flows.annotation import annotation_of
-from flows.cli.commands import walk
+from flows.cli.run import walk
 from flows.cli.settings import settings
 from flows.infocse_idc import neighbours_only, self_train
 from flows.pipeline import run_before_training, run_with_maps

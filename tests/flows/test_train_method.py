@@ -10,7 +10,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from flows.cli.commands import closing_words
+from flows.cli.run import closing_lines
 from flows.cli.settings import checked, settings
 from flows.train_method import train_method, trained_once
 from sentemb_core.config.run import InfoCSEIDC, MethodRun, ValidationConfig
@@ -258,7 +258,7 @@ def test_refused_rows_are_told_in_their_order_and_where_all_are(
     rows = f"3 of {len(lines) + 3} rows"
     told = f"{rows} refused ({why}), with their places: {report.quarantine.file}"
     assert told in caplog.messages
-    assert told in closing_words(outcome, seed=0), "a line among many is overlooked"
+    assert told in closing_lines(outcome, seed=0), "a line among many is overlooked"
 
 
 def test_the_share_of_sentences_that_are_cut_is_logged_and_reported(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.commands import plan_of
+from flows.cli.run import plan_of
 from flows.cli.settings import checked, plant
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import merged

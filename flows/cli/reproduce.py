@@ -1,17 +1,21 @@
-"""The verb that makes the papers' tables, and what a record of any table goes on with."""
+"""`reproduce`: the papers' tables; and how the record of a table is resumed."""
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from flows.cli.benchmark_commands import benchmark_plan, duel_plan, run_benchmark, run_duel
-from flows.cli.plan_table import planned
-from flows.cli.running import refusals, running
-from flows.cli.settings import checked_as, lasting
+from flows.cli.evaluate import (
+    dry_run_benchmark,
+    dry_run_compare,
+    run_benchmark,
+    run_compare,
+)
+from flows.cli.execute import Job, dry_run_of, exit_code_of, running
+from flows.cli.settings import checked_as, pinned_name
 from flows.environment import prepare
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import UsageError
@@ -32,11 +36,11 @@ def reproduce_command(
     asked = {name: value for name, value in given.items() if value is not None}
     table = table_settings(name, asked)
     prepare()
-    return table_plan(table, as_json) if dry_run else run_table(table, as_json, markdown)
+    return dry_run_table(table, as_json) if dry_run else run_table(table, as_json, markdown)
 
 
 def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduction":
-    """A table of methods, few-shot curves, or an experiment by its id."""
+    """Settings of methods-small, few-shot, or an experiment by its id."""
     from flows.demo import SHIPPED
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable
@@ -46,7 +50,7 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if name == FewShotTable.title and not (folder and (Path(folder) / SHIPPED.name).is_file()):
         folder = str(SHIPPED.parent)
     asked.setdefault("data", folder)
-    asked |= {name: lasting(asked[name]) for name in ("data", "encoder") if name in asked}
+    asked |= {name: pinned_name(asked[name]) for name in ("data", "encoder") if name in asked}
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}
@@ -55,8 +59,8 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if foreign:
         owners = [title for title, one in kinds.items() if foreign in one.model_fields]
         raise UsageError(
-            f"--{foreign.replace('_', '-')} belongs to {' and '.join(owners) or PAPERS}, and "
-            f"{name} knows none: leave it out."
+            f"--{foreign.replace('_', '-')} is an option of {' and '.join(owners) or PAPERS}, not "
+            f"of {name}. Leave it out."
         )
     if not table.data:
         raise UsageError("Name the folder of the corpora: --data FOLDER, or set $SENTEMB_DATA.")
@@ -64,24 +68,24 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
 
 
 def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
-    """What `reproduce` knows, and what of it the data folder lacks.
+    """Show every table, and the files that the data folder lacks for it.
 
     Raises:
-        UsageError: an option that a table alone has.
+        UsageError: an option that `list` does not have.
     """
     from flows.experiments.index import ALSO, folder_or_file
 
     foreign = [name for name, value in given.items() if value is not None and name != "data"]
     if foreign:
         raise UsageError(
-            f"--{foreign[0].replace('_', '-')} says how a table is made, and `list` makes none: "
-            "leave it out, or name a table."
+            f"--{foreign[0].replace('_', '-')} is an option of a table, not of `list`. Leave it "
+            "out, or name a table."
         )
     folder = given["data"] or os.environ.get("SENTEMB_DATA")
-    told = experiments_in(folder)
+    tables = experiments_in(folder)
     if as_json:
-        told += [{"id": name, "same_as": other} for name, other in ALSO.items()]
-        emit(told)
+        tables += [{"id": name, "same_as": other} for name, other in ALSO.items()]
+        emit(tables)
         return 0
     rows = [
         (
@@ -89,34 +93,34 @@ def list_experiments(given: Mapping[str, Any], as_json: bool) -> int:
             row["title"],
             ", ".join({folder_or_file(file, folder): None for file in row["lacks"]}) or "ready",
         )
-        for row in told
+        for row in tables
     ]
     rows += [(name, f"the same as {other}", "") for name, other in ALSO.items()]
-    show(terminal_table(("id", "what", "ready, or wants"), rows))
+    show(terminal_table(("id", "what", "ready, or missing files"), rows))
     return 0
 
 
 def experiments_in(folder: str | None) -> list[Json]:
-    """Id, title, files and absent files of every table; shipped ones are there without a folder."""
+    """Id, title, files and missing files of every table; shipped files need no folder."""
     from flows.demo import SHIPPED
     from flows.experiments.index import EXPERIMENTS, OURS, Reproduction, files_wanted
     from flows.few_shot import FewShotTable
     from flows.method_table import MethodTable
 
-    told: list[Json] = []
+    tables: list[Json] = []
     for one in EXPERIMENTS.values():
         files = files_wanted(one, one.small)
         lacks = Reproduction(experiment=one.id, data=folder).absent_files() if folder else files
-        told.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
+        tables.append({"id": one.id, "title": one.title, "files": files, "lacks": lacks})
     for ours in (MethodTable(data=folder or ""), FewShotTable(data=folder or str(SHIPPED.parent))):
         files = ours.files_wanted()
         lacks = ours.absent_files() if ours.data else files
-        told.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
-    return told
+        tables.append({"id": ours.title, "title": OURS[ours.title], "files": files, "lacks": lacks})
+    return tables
 
 
 def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None = None) -> int:
-    """The table beside the paper's, what becomes of the claims, and the files."""
+    """Run an experiment; show our table beside the paper's, and what holds of its claims."""
     from flows.experiment import experiment
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store
@@ -125,26 +129,26 @@ def run_experiment(asked: "Reproduction", as_json: bool, markdown: Path | None =
     from tasks.tables.markdown import write_between_marks
 
     with filling(markdown, asked.marks), running():
-        told = experiment(asked)
+        result = experiment(asked)
     if markdown:
-        write_between_marks(markdown, asked.marks, told.markdown())
+        write_between_marks(markdown, asked.marks, result.markdown())
     folder = Store.default().root / "reports" / asked.name
     with replacing_in(folder) as draft:
-        write_experiment(told, draft)
+        write_experiment(result, draft)
     if as_json:
-        emit(told.json())
+        emit(result.json())
     else:
-        claims = [terminal(told.claims_table())] if told.claims else []
+        claims = [terminal(result.claims_table())] if result.claims else []
         page = f"Table and figure: {folder}"
-        show(terminal(told.table()), *claims, *told.notes(), page)
-    return refusals([*(one.error for one in told.results), *told.unmeasured.values()])
+        show(terminal(result.table()), *claims, *result.notes(), page)
+    return exit_code_of([*(one.error for one in result.results), *result.unmeasured.values()])
 
 
 @contextmanager
 def filling(file: Path | None, name: str) -> Generator[None, None, None]:
-    """The block makes a table for this file, if for any: what the file lacks is told before it.
+    """Check the marks in a Markdown file before the block makes its table.
 
-    A record does not know the file: if the block does not end well, say who writes it then.
+    A record does not keep the file, so `resume` does not write it: say so after an error.
     """
     from tasks.tables.markdown import around_marks
 
@@ -154,7 +158,7 @@ def filling(file: Path | None, name: str) -> Generator[None, None, None]:
         yield
     except BaseException:
         if file:
-            remark(f"{file} is as it was, and `resume` leaves it so: repeat the whole command.")
+            remark(f"{file} is unchanged. `resume` does not write it: repeat the whole command.")
         raise
 
 
@@ -182,11 +186,11 @@ def run_table(
         show(cells_table(cells), *seen)
     if isinstance(table, FewShotTable):
         show_curves(cells, table.model_dump(mode="json"))
-    return refusals(cell.error for cell in cells)
+    return exit_code_of(cell.error for cell in cells)
 
 
 def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
-    """Draw them, in a folder of these settings alone, and say where."""
+    """Draw the curves into a folder of these settings."""
     from sentemb_core.store.disk import replacing_in
     from sentemb_core.store.objects import Store, canonical
     from tasks.tables.curves import write_curves
@@ -198,8 +202,8 @@ def show_curves(cells: "list[MethodCell]", settings: Json) -> None:
     remark(f"Figures: {', '.join(str(folder / file.name) for file in files)}")
 
 
-def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
-    """What every stage of every cell would do, found by walking the table."""
+def dry_run_table(table: "MethodTable | Reproduction", as_json: bool) -> int:
+    """Show what every stage of every cell would do."""
     table.check_files()
     from flows.experiment import walked
     from flows.experiments.index import Reproduction
@@ -209,22 +213,15 @@ def table_plan(table: "MethodTable | Reproduction", as_json: bool) -> int:
 
     match table:
         case Reproduction():
-            return planned(partial(walked, table), as_json)
+            return dry_run_of(partial(walked, table), as_json)
         case FewShotTable():
-            return planned(partial(walked_cells, table, few_shot_cells(table)), as_json)
+            return dry_run_of(partial(walked_cells, table, few_shot_cells(table)), as_json)
         case _:
-            return planned(partial(walked_cells, table, cells(table)), as_json)
-
-
-class Job(NamedTuple):
-    """What a record asks for, each for people or as JSON: do it, or say what it would do."""
-
-    run: Callable[[bool], int]
-    plan: Callable[[bool], int]
+            return dry_run_of(partial(walked_cells, table, cells(table)), as_json)
 
 
 def table_job(config: Json) -> Job | None:
-    """What the settings of a record ask for, if they are a table's."""
+    """How to run a record's table; None if it is not a table."""
     from flows.benchmark_settings import BenchmarkSettings
     from flows.experiments.index import Reproduction
     from flows.few_shot import FewShotTable
@@ -238,13 +235,13 @@ def table_job(config: Json) -> Job | None:
             return job_of_table(checked_as(kind, config))
         case {"models": _}:
             suite = checked_as(BenchmarkSettings, config)
-            return Job(partial(run_benchmark, suite), partial(benchmark_plan, suite))
+            return Job(partial(run_benchmark, suite), partial(dry_run_benchmark, suite))
         case {"compare": pair}:
             duel = checked_as(BenchmarkSettings, pair)
-            return Job(partial(run_duel, duel), partial(duel_plan, duel))
+            return Job(partial(run_compare, duel), partial(dry_run_compare, duel))
         case _:
             return None
 
 
 def job_of_table(table: "MethodTable | Reproduction") -> Job:
-    return Job(partial(run_table, table), partial(table_plan, table))
+    return Job(partial(run_table, table), partial(dry_run_table, table))

@@ -1,15 +1,15 @@
-"""The verbs around what runs left: reports, registry, lineage, clean-up; and the servers."""
+"""Verbs on what runs saved: report, registry, lineage, clean-up; and the servers."""
 
 import os
 import sys
 from pathlib import Path
 
 from flows.cli.records import outcome_of
-from flows.cli.settings import checked, place_of
+from flows.cli.settings import checked, local_name
 from flows.environment import prepare
 from sentemb_core.console import debugging, emit, remark, show, terminal_table
 from sentemb_core.errors import GateRefusedError
-from sentemb_core.formats import are, counted
+from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
 
 GARBAGE = {
@@ -20,30 +20,25 @@ GARBAGE = {
     "quarantined": "quarantined file",
     "locks": "lock",
 }
-"""What one of each kind that `gc` removes is called."""
-
-WAY_OUT = (
-    "`python -m flows gc` removes the records of what is missing; the next run that needs it "
-    "makes it anew."
-)
+"""Kinds that `gc` removes, as nouns."""
 
 
 def lineage_command(model: str, as_json: bool) -> int:
     prepare()
-    from flows.cli.lineage_table import lineage_table
+    from flows.cli.lineage import lineage_table
     from sentemb_core.store.objects import Store
     from sentemb_core.store.records import lineage
 
-    found = lineage(Store.default(), artifact_of(model))
+    origins = lineage(Store.default(), artifact_of(model))
     if as_json:
-        emit(found.model_dump(mode="json"))
+        emit(origins.model_dump(mode="json"))
     else:
-        show(lineage_table(found), "--json has every parameter, and the digests of keys and code.")
+        show(lineage_table(origins), "--json adds all parameters, and digests of keys and code.")
     return 0
 
 
 def artifact_of(model: str) -> ArtifactRef:
-    """From a registered model, a run's id, or the beginning of a digest."""
+    """Artifact of a registered model, of a run by its id, or by the beginning of its digest."""
     from sentemb_core.store.objects import Store
 
     if model.startswith("models:/"):
@@ -59,10 +54,10 @@ def report_command(run: str | None, as_json: bool) -> int:
     prepare()
     from tasks.run_report import write_report_of
 
-    found, outcome = outcome_of(run)
-    page = write_report_of(outcome, checked(found.config))
+    record, outcome = outcome_of(run)
+    page = write_report_of(outcome, checked(record.config))
     if as_json:
-        emit({"run": found.id, "report": str(page)})
+        emit({"run": record.id, "report": str(page)})
     else:
         show(f"Report: {page}")
     return 0
@@ -72,8 +67,8 @@ def register_command(run: str | None, as_json: bool) -> int:
     prepare()
     from tasks.gate import registered
 
-    found, outcome = outcome_of(run)
-    version = registered(checked(found.config), outcome.training, outcome.encoder, outcome.run)
+    record, outcome = outcome_of(run)
+    version = registered(checked(record.config), outcome.training, outcome.encoder, outcome.run)
     if as_json:
         emit({"uri": version.uri, "name": version.name, "version": version.version})
     else:
@@ -87,54 +82,54 @@ def promote_command(run: str | None, as_json: bool) -> int:
     from tasks.execution import without_prefect
     from tasks.gate import landed
 
-    found, outcome = outcome_of(run)
-    config = checked(found.config)
+    record, outcome = outcome_of(run)
+    config = checked(record.config)
     if run is None and not config.register_model:
         remark(
-            f"Run {found.id}, the last that finished, was made with register_model=false: it is "
-            "registered now. `promote ID` takes another."
+            f"Registering the last completed run, {record.id}, although it has "
+            "register_model=false. Use `promote ID` for another run."
         )
-    with without_prefect(Store.default()):  # one question is not worth a server
-        landing = landed(config, outcome.training, outcome.encoder, outcome.run)
+    with without_prefect(Store.default()):  # one stage is not worth a server
+        gate = landed(config, outcome.training, outcome.encoder, outcome.run)
     if as_json:
-        emit(landing.model_dump(mode="json"))
-    elif landing.alias == "champion":
-        show(landing.told)
-    if landing.alias != "champion":
-        raise GateRefusedError(landing.told)
+        emit(gate.model_dump(mode="json"))
+    elif gate.alias == "champion":
+        show(gate.told)
+    if gate.alias != "champion":
+        raise GateRefusedError(gate.told)
     return 0
 
 
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
-    from sentemb_core.cli import tell_match
+    from sentemb_core.cli import show_match
     from tasks.model_versions import find_version
     from tasks.registered_encoders import check_comparable, compare_with
 
     check_comparable(index)
-    version = find_version(model).uri  # an alias may have moved by the time that this is read
-    return tell_match(compare_with(version, index), index, version, json=as_json)
+    version = find_version(model).uri  # an alias may move later
+    return show_match(compare_with(version, index), index, version, json=as_json)
 
 
-def resolved(model: str) -> Path:
-    """The folder of a registered model (verified), or the folder itself."""
+def verified_folder(model: str) -> Path:
+    """Verified folder of a registered model; of a folder, itself."""
     prepare()
     from tasks.registered_encoders import resolve
 
     return resolve(model)
 
 
-def named(model: str) -> str:
-    """What `sentemb` calls a model: a registered one's verified folder, others as they are."""
+def local_encoder(model: str) -> str:
+    """The name under which `sentemb` finds an encoder: the folder of a registered one."""
     prepare()
-    return place_of(model)
+    return local_name(model)
 
 
 def serve_command(port: int, seconds: float | None, mlflow: bool) -> int:
-    """The roof stands on the flows, so it is started as a program of its own."""
+    """Replace this process by the deployments: flows must not import them."""
     prepare()
     pages = ", and MLflow's pages" if mlflow else ""
-    remark(f"Starting Prefect's server and its worker{pages}: up to a minute.")
+    remark(f"Starting Prefect's server and worker{pages}. This takes up to a minute.")
     command = [sys.executable, "-m", "deployments", "--port", str(port)]
     command += ["--for", str(seconds)] if seconds is not None else []
     flags = {"--mlflow": mlflow, "--debug": debugging()}
@@ -145,13 +140,13 @@ def doctor_command(as_json: bool) -> int:
     folder = prepare()
     from tasks.doctor import findings
 
-    told = findings(folder)
+    checks = findings(folder)
     if as_json:
-        emit([finding.__dict__ for finding in told])
+        emit([check.__dict__ for check in checks])
     else:
-        rows = [("ok" if one.ok else "BAD", one.what, one.found) for one in told]
+        rows = [("ok" if check.ok else "BAD", check.what, check.found) for check in checks]
         show(terminal_table(("", "what", "found"), rows))
-    return 0 if all(finding.ok for finding in told) else 5
+    return 0 if all(check.ok for check in checks) else 5
 
 
 def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
@@ -169,7 +164,7 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
         kept = counted(garbage.kept_objects, "artifact")
         show(
             f"{'Would remove' if dry_run else 'Removed'} {what}: {garbage.bytes / 1e6:,.1f} MB; "
-            f"{kept} kept. What is younger than an hour always is."
+            f"{kept} kept. Files younger than an hour are always kept."
         )
     return 0
 
@@ -179,15 +174,18 @@ def fsck_command(as_json: bool) -> int:
     from sentemb_core.store.maintenance import fsck
     from sentemb_core.store.objects import Store
 
-    found = fsck(Store.default())
+    result = fsck(Store.default())
     if as_json:
-        emit(found.model_dump(mode="json"))
+        emit(result.model_dump(mode="json"))
     else:
-        size = f"{found.bytes / 1e6:,.1f} MB"
-        lines = [f"{counted(found.ok, 'artifact')} {are(found.ok)} whole ({size})."]
-        lines += [f"corrupt, now in quarantine: {line}" for line in found.corrupt]
-        lines += [f"missing: {ref}" for ref in found.missing]
-        lines += [WAY_OUT] * bool(found.missing)
-        lines += [f"stray: {path}" for path in found.stray]
+        lines = [f"intact: {counted(result.ok, 'artifact')} ({result.bytes / 1e6:,.1f} MB)"]
+        lines += [f"corrupt, moved to quarantine: {line}" for line in result.corrupt]
+        lines += [f"missing: {ref}" for ref in result.missing]
+        if result.missing:
+            lines.append(
+                "`python -m flows gc` removes the records of missing artifacts; the next run "
+                "rebuilds them."
+            )
+        lines += [f"stray: {path}" for path in result.stray]
         show("\n".join(lines))
-    return 0 if found.healthy else 5
+    return 0 if result.healthy else 5

@@ -1,4 +1,4 @@
-"""The way back from an artifact for the terminal: a line each, indented under what it went into."""
+"""The table of `lineage`: one line per artifact, indented below the artifact made from it."""
 
 import re
 from collections import defaultdict
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sentemb_core.store.records import Lineage, Origin
 
-TOLD: Mapping[str, str] = {
+PARAMETERS: Mapping[str, str] = {
     "read_corpus": "source %(config.source)s",
     "read_labels": "labels of %(config.source)s",
     "draw_labels": "count %(count)s",
@@ -25,28 +25,28 @@ TOLD: Mapping[str, str] = {
     "train_encoder": "%(config.method.name)s, %(config.steps)s steps, seed %(config.seed)s",
     "publish_encoder": "named %(name)s",
 }
-"""What tells artifacts of a stage apart, of its parameters; `--json` has all."""
+"""Stage -> the parameters in its line; `--json` has all."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """An artifact, how far it is indented, and the lines of what else it was made of."""
+    """An artifact, its depth, and the lines of the other artifacts that it was made from."""
 
     origin: "Origin"
     depth: int
     also: list[int] = field(default_factory=list[int])
 
 
-def lineage_table(found: "Lineage") -> "Table":
-    """Every artifact once, in the line under the first one that was made of it."""
+def lineage_table(lineage: "Lineage") -> "Table":
+    """Every artifact once, below the first artifact that was made from it."""
     from rich.table import Table
 
     table = Table(box=None)
     for name in ("", "artifact", "made by", "when"):
         table.add_column(name, no_wrap=True)
-    for name in ("with", "also made of"):
+    for name in ("with", "also made from"):
         table.add_column(name)
-    for number, line in enumerate(lines_of(found), 1):
+    for number, line in enumerate(lines_of(lineage), 1):
         origin = line.origin
         table.add_row(
             str(number),
@@ -59,32 +59,31 @@ def lineage_table(found: "Lineage") -> "Table":
     return table
 
 
-def lines_of(found: "Lineage") -> list[Line]:
+def lines_of(lineage: "Lineage") -> list[Line]:
     """The artifacts in the order of the table."""
-    origins = {origin.ref.digest: origin for origin in found.origins}
+    origins = {origin.ref.digest: origin for origin in lineage.origins}
     numbers: dict[str, int] = {}
     lines: list[Line] = []
 
-    def tell(origin: "Origin", depth: int) -> None:
+    def add(origin: "Origin", depth: int) -> None:
         lines.append(line := Line(origin, depth))
         numbers[origin.ref.digest] = len(lines)
         for ref in origin.inputs:
             if ref.digest in numbers:
                 line.also.append(numbers[ref.digest])
             else:
-                tell(origins[ref.digest], depth + 1)
+                add(origins[ref.digest], depth + 1)
 
-    tell(found.origins[0], 0)
+    add(lineage.origins[0], 0)
     return lines
 
 
 def parameters(origin: "Origin") -> str:
-    """A few of them, in words; `?` for one that an older record does not have."""
     known = {name: in_brief(value) for name, value in origin.parameters.items()}
-    return TOLD.get(origin.stage or "", "") % defaultdict(lambda: "?", known)
+    return PARAMETERS.get(origin.stage or "", "") % defaultdict(lambda: "?", known)
 
 
 def in_brief(value: Any) -> str:
-    """A value in a few characters; of a digest as many as `lineage` wants of one."""
+    """A value in a few characters; of a digest the first 12, which `lineage` accepts."""
     digest = re.fullmatch(r"[0-9a-f]{64}", str(value))
     return str(value)[:12] if digest else short(value)

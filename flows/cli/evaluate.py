@@ -1,0 +1,183 @@
+"""`benchmark` and `compare`: models on the evaluation suite."""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.cli.execute import dry_run_of, exit_code_of, running
+from flows.cli.settings import checked_as, full_path
+from flows.cli.store import verified_folder
+from flows.environment import prepare
+from sentemb_core.cli_arguments import is_checkpoint
+from sentemb_core.console import emit, show
+from sentemb_core.errors import UsageError
+from tasks.checks import check_corpus, check_model
+
+if TYPE_CHECKING:
+    from flows.benchmark_settings import BenchmarkSettings
+
+
+def benchmark_command(
+    given: Mapping[str, Any], corpus: Mapping[str, str], *, dry_run: bool, as_json: bool
+) -> int:
+    prepare()
+    config = with_full_paths(benchmark_settings(given, corpus))
+    refuse_baselines(config.models)
+    check_models(config.models)
+    return dry_run_benchmark(config, as_json) if dry_run else run_benchmark(config, as_json)
+
+
+def corpus_settings(file: str | None, given: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the corpus that --corpus names; empty without it.
+
+    Raises:
+        UsageError: there are corpus options, but no --corpus.
+    """
+    if given and not file:
+        option = next(iter(given)).replace("_", "-")
+        raise UsageError(
+            f"--{option} needs a corpus. Name it with --corpus FILE, or leave the option out."
+        )
+    return {"source": file, **given} if file else {}
+
+
+def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "BenchmarkSettings":
+    """Checked settings; the files of the tasks and of the corpus are there.
+
+    Call `prepare` first: it keeps the data set libraries offline.
+    """
+    from flows.benchmark_settings import BenchmarkSettings
+
+    if empty := [name for name in ("tasks", "beir") if given[name] == []]:
+        raise UsageError(f"--{empty[0]} needs at least one name. Add it, or leave the option out.")
+    values = {name: value for name, value in given.items() if value is not None}
+    values.setdefault("data", os.environ.get("SENTEMB_DATA"))
+    config = checked_as(BenchmarkSettings, values | ({"corpus": corpus} if corpus else {}))
+    config.check_files()
+    if config.corpus:
+        check_corpus(config.corpus)
+    return config
+
+
+def refuse_baselines(models: Iterable[str]) -> None:
+    """Refuse the names of baselines, which are in every table."""
+    from flows.compare import fixed_row
+
+    for model in models:
+        if fixed_row(model):
+            raise UsageError(
+                f"{model} is a baseline in every retrieval table, so name only models. To compare "
+                f"it with a model: `compare {model} MODEL`. For a folder of this name: ./{model}."
+            )
+
+
+def check_models(models: Iterable[str]) -> None:
+    """Check that all models exist, as `benchmark.encoder_of` finds them."""
+    for model in models:
+        if is_checkpoint(model):
+            verified_folder(model)
+        if not model.startswith("models:"):
+            check_model(model)
+
+
+def with_full_paths(config: "BenchmarkSettings") -> "BenchmarkSettings":
+    """Replace all paths by absolute paths, so that `resume` works in any folder."""
+    from flows.benchmark_settings import BenchmarkSettings
+    from flows.compare import fixed_row
+
+    corpus = config.corpus
+    paths = {
+        "models": tuple(model if fixed_row(model) else full_path(model) for model in config.models),
+        "beir": tuple(map(full_path, config.beir)),
+        "data": config.data and full_path(config.data),
+        "out": config.out and str(Path(config.out).absolute()),  # it may not exist yet
+        "corpus": corpus and corpus.model_copy(update={"source": full_path(corpus.source)}),
+    }
+    return checked_as(BenchmarkSettings, dict(config) | paths)
+
+
+def dry_run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
+    """Show what each stage of a benchmark would do."""
+    config.check_files()
+    from flows.benchmark import scoreboard
+    from tasks.benchmark import placed
+    from tasks.tables.scoreboard import not_run
+
+    code = dry_run_of(partial(scoreboard, config, "plan"), as_json)
+    if not as_json:
+        absent = not_run(placed(task, folder) for task, folder in config.places())
+        show(*(f"{task}: {note}" for task, note in absent.items()))
+    return code
+
+
+def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
+    config.check_files()
+    if config.out:
+        make_folder(config.out)
+    from flows.benchmark import benchmark, folder_of
+    from tasks.tables.scoreboard_tables import board_json, scoreboard_tables
+
+    with running():
+        board = benchmark(config)
+    if as_json:
+        emit(board_json(board))
+    else:
+        show(*scoreboard_tables(board), f"Table and figure: {folder_of(config, board.run)}")
+    return exit_code_of(score.error for score in board.scores)
+
+
+def make_folder(out: str) -> None:
+    """Make the output folder of a table. It may hold the table of an earlier benchmark.
+
+    Raises:
+        UsageError: the folder cannot be made, or holds files of these names from another program.
+    """
+    from tasks.tables.evaluations import is_table
+    from tasks.tables.scoreboard_tables import FILES
+
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot make the folder {out}: {error.strerror}. Name another one (--out)."
+        ) from error
+    existing = [name for name in FILES if Path(out, name).exists()]
+    if existing and not is_table(Path(out, "table.json")):
+        raise UsageError(
+            f"{out} holds {', '.join(existing)} of another program. Only an earlier table is "
+            "overwritten: name another folder (--out)."
+        )
+
+
+def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
+    prepare()
+    config = with_full_paths(benchmark_settings(given, corpus))
+    from flows.compare import comparable, fixed_row
+
+    comparable(config)
+    check_models(model for model in config.models if not fixed_row(model))
+    return run_compare(config, as_json)
+
+
+def run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
+    config.check_files()
+    from flows.compare import compare
+    from tasks.tables.duel import duel_json, duel_tables
+
+    with running():
+        duel = compare(config)
+    if as_json:
+        emit(duel_json(duel))
+    else:
+        show(*duel_tables(duel))
+    return exit_code_of(score.error for score in duel.scores)
+
+
+def dry_run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
+    """Show what each stage of a comparison would do."""
+    config.check_files()
+    from flows.compare import duel
+
+    return dry_run_of(partial(duel, config), as_json)

@@ -1,0 +1,141 @@
+"""How a verb executes a flow: with a log and a server, or as a dry run that shows its stages."""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from flows.environment import home, log_file
+from flows.logs import logged
+from flows.server import served
+from sentemb_core.console import emit, remark, show, terminal_table
+from sentemb_core.errors import BadDataError, RegistryError, StorageError
+from sentemb_core.formats import are, counted
+from sentemb_core.store.runs import begun_here, read_run
+from tasks.checks import check_faiss
+
+if TYPE_CHECKING:
+    from sentemb_core.store.status import Status
+    from tasks.execution import DryRun
+
+MANY = 60
+"""Stages above which a dry run shows one line per part; a table of a paper has up to 877."""
+
+
+class Job(NamedTuple):
+    """What the record of a run asks for. Both functions take `as_json` and return an exit code."""
+
+    run: Callable[[bool], int]
+    dry_run: Callable[[bool], int]
+
+
+@contextmanager
+def running() -> Generator[None, None, None]:
+    """Log the block to a file, give its flows a server, and say how to resume after an error.
+
+    Raises:
+        UsageError: both faiss wheels are installed.
+    """
+    check_faiss(needed=False)
+    log, earlier = log_file(), len(begun_here())
+    remark("Starting Prefect, its server and MLflow. This takes some seconds.")
+    if not (home() / "mlflow.db").exists():
+        remark("The first run in this home also creates their databases.")
+    try:
+        with logged(log), served(log.with_name("server.log")):
+            yield
+    except (KeyboardInterrupt, RegistryError, StorageError):  # registration is the last step
+        remark(how_to_resume(begun_here()[earlier:]))
+        raise
+
+
+def how_to_resume(runs: Sequence[str]) -> str:
+    """Return what is saved of the last of these runs, and the command that resumes it."""
+    from sentemb_core.store.objects import Store
+
+    run = read_run(Store.default(), runs[-1]) if runs else None
+    if run is None:
+        return "Finished stages are saved. Repeat the command to continue."
+    saved = len(run.stages)
+    return (
+        f"Saved: {counted(saved, 'finished stage')}, and the training up to its last checkpoint. "
+        f"Continue with `python -m flows resume {run.id}`."
+    )
+
+
+def exit_code_of(errors: Iterable[str]) -> int:
+    """Return 3 (bad data) if a part of a table failed, else 0."""
+    return BadDataError.exit_code if any(errors) else 0
+
+
+def dry_run_of(flow: Callable[[], object], as_json: bool) -> int:
+    """Show what each stage of a flow would do, without computing anything."""
+    from sentemb_core.store.objects import Store
+    from tasks.execution import making_plan
+
+    with making_plan(Store.default()) as plan:
+        flow()
+    return show_dry_run(plan, as_json)
+
+
+def show_dry_run(plan: "DryRun", as_json: bool) -> int:
+    if as_json:
+        emit([vars(status) for status in plan.told])
+        return 0
+    parts = [(part, [*group]) for part, group in groupby(plan.told, lambda status: status.part)]
+    if len(plan.told) > MANY:
+        head = ("part", "would run", "which", "why the first")
+        rows = [(part, *summary_of_part(stages)) for part, stages in parts]
+    else:
+        head = ("part", "stage", "", "why")
+        rows = [
+            ("" if place else part, status.stage, status.verdict, status.why)
+            for part, stages in parts
+            for place, status in enumerate(stages)
+        ]
+    show(terminal_table(head, rows), summary(plan))
+    return 0
+
+
+def summary_of_part(stages: "list[Status]") -> tuple[str, str, str]:
+    """How many stages of a part would run, which, and why the first.
+
+    Stages that an earlier part also has are counted there.
+    """
+    if refused := next((status for status in stages if status.verdict == "REFUSED"), None):
+        return "refused", "", refused.why
+    own = [status for status in stages if status.verdict != "SAME"]
+    if not own:
+        return "shared", "", f"same stages as {stages[-1].why}"
+    run = [status for status in stages if status.would_run]
+    times = Counter(status.stage for status in run)
+    which = [f"{name} x{count}" if count > 1 else name for name, count in times.items()]
+    why = f"{'after ' if run[0].verdict == 'AFTER' else ''}{run[0].why}" if run else ""
+    return f"{len(run)} of {len(own)}", ", ".join(which), why
+
+
+def summary(plan: "DryRun") -> str:
+    """How many stages would run; shared stages count once."""
+    run = sum(status.would_run for status in plan.told)
+    stages = sum(status.verdict not in ("SAME", "REFUSED") for status in plan.told)
+    refused = sum(status.verdict == "REFUSED" for status in plan.told)
+    end = f" {counted(refused, 'part')} {are(refused)} refused." if refused else ""
+    if not run:
+        return f"Nothing would run.{end}"
+    later = " Later stages depend on their results." if plan.undecided else ""
+    return f"{run} of {counted(stages, 'stage')} would run.{later}{end}"
+
+
+def where_it_continues(plan: "DryRun") -> str:
+    """Return at which stage, and at which step of a training, a run continues."""
+    from tasks.execution import step_kept
+
+    saved = sum(status.verdict == "HIT" for status in plan.told)
+    missing = next((status for status in plan.told if status.verdict == "MISS"), None)
+    if missing is None:
+        return f"All {saved} stages are saved; registration and report are left."
+    part = f" ({missing.part})" if missing.part else ""
+    step = step_kept(plan.store, missing.stage, plan.next_key)
+    how = f"continues after step {step:,}" if step else "starts at step 0 (no checkpoint)"
+    return f"{counted(saved, 'finished stage')} {are(saved)} saved. {missing.stage}{part} {how}."

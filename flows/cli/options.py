@@ -1,0 +1,279 @@
+"""The options of `run`, `benchmark`, `compare` and `reproduce`, and the settings that they set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter, validators
+
+from sentemb_core.types import Map
+
+RUN = Group("The run", sort_key=2)
+CELLS = Group("Only methods-small and few-shot", sort_key=2)
+AtLeastOne = validators.Number(gte=1)
+NotNegative = validators.Number(gte=0)
+SEVERAL = Parameter(consume_multiple=True, negative="")
+
+Config = Annotated[
+    Path | None,
+    Parameter(
+        group=RUN,
+        help="TOML file of settings, or the config.json of a run. Options and --set override it.",
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        group=RUN,
+        negative="",
+        help="Any setting by its path, for example --set training.batch_size=256. Repeatable. "
+        "`python -m flows settings` lists the paths.",
+    ),
+]
+
+
+@Parameter(name="*", group=RUN)
+@dataclass(frozen=True)
+class RunOptions:
+    """Short names of the settings that change most often (`SETTINGS`)."""
+
+    name: Annotated[
+        str | None,
+        Parameter(
+            help="Name of the run and of the registered model. Default: the name of the corpus."
+        ),
+    ] = None
+    encoder: Annotated[
+        str | None,
+        Parameter(
+            help="Start encoder: static, transformer, minilm, a folder, a file of word vectors "
+            "(.txt, .vec, .bin), models:/NAME@ALIAS or a Hugging Face name. Default: static."
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        Parameter(
+            help="Training method (`sentemb methods`). infocse_idc annotates and trains in rounds; "
+            "every other method trains once. Default: infocse_idc."
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        Parameter(
+            help="Settings of the method from its paper or its code, by name (`sentemb methods`). "
+            "Options and --set override it. Default: the settings for the start encoder."
+        ),
+    ] = None
+    initialiser: Annotated[
+        str | None,
+        Parameter(
+            help="Method that trains the encoder first (`sentemb methods`), for example condenser "
+            "before infocse_aux; or none. Default: conpono before rounds from random weights."
+        ),
+    ] = None
+    steps: Annotated[
+        int | None, Parameter(validator=AtLeastOne, help="Optimiser steps in each round.")
+    ] = None
+    rounds: Annotated[
+        int | None, Parameter(validator=AtLeastOne, help="Maximum number of rounds.")
+    ] = None
+    cycles: Annotated[
+        int | None,
+        Parameter(
+            validator=NotNegative,
+            help="InfoCSE++: maximum number of cycles of rounds and fine-tuning on labels.",
+        ),
+    ] = None
+    labels: Annotated[
+        str | None,
+        Parameter(
+            help="File of labelled pairs (columns doc_id, counterpart). Validation uses them "
+            "instead of the counterpart column; `--method fine_tune` and --cycles train on them."
+        ),
+    ] = None
+    label_count: Annotated[
+        int | None,
+        Parameter(validator=NotNegative, help="Number of labels to train on. Default: all."),
+    ] = None
+    postprocess: Annotated[
+        Map | None,
+        Parameter(
+            help="Also validate the start encoder and the best encoder with a map fitted on their "
+            "own vectors: BERT-whitening, partial whitening, or a small BERT-flow."
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Parameter(
+            validator=NotNegative,
+            help="Seed of random weights, batches and samples in every part. Default: 42.",
+        ),
+    ] = None
+
+
+NO_RUN_OPTIONS = RunOptions()
+
+SETTINGS: Mapping[str, str] = {
+    "name": "name",
+    "encoder": "encoder.name",
+    "method": "training.method",
+    "preset": "preset",
+    "initialiser": "initialiser.method",
+    "steps": "training.steps",
+    "rounds": "rounds.max_rounds",
+    "cycles": "cycles.max_cycles",
+    "labels": "labels.source",
+    "label_count": "labels.count",
+    "postprocess": "postprocess",
+    "seed": "seed",
+}
+"""Field of `RunOptions` -> path of the setting that it sets."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SuiteOptions:
+    """Which tasks `benchmark` and `compare` run, and how a document becomes a vector.
+
+    Each field has a counterpart in `benchmark_settings.BenchmarkSettings`.
+    """
+
+    tasks: Annotated[
+        list[str] | None,
+        SEVERAL,
+        Parameter(
+            help="Names of tasks, or of groups: retrieval, sts, transfer, reviews, probing. "
+            "The name of a --beir folder selects only it. Default: the first three groups."
+        ),
+    ] = None
+    data: Annotated[
+        str | None, Parameter(help="Folder with the files of the tasks. Default: $SENTEMB_DATA.")
+    ] = None
+    beir: Annotated[
+        list[str] | None,
+        SEVERAL,
+        Parameter(
+            help="Folders in BEIR format; each is a task. Queries: qrels/test.tsv, or the only "
+            "split."
+        ),
+    ] = None
+    split: Annotated[
+        str | None,
+        Parameter(
+            name="--beir-split",
+            help="Split of the BEIR folders: the queries of qrels/NAME.tsv. Default: test, or the "
+            "only split.",
+        ),
+    ] = None
+    vectors: Annotated[
+        Literal["text", "sentence_mean", "unit_sentence_mean"],
+        Parameter(
+            help="Vector of a document: of its whole text (as in MTEB), or the mean of the vectors "
+            "of its sentences, as they are or normalised."
+        ),
+    ] = "text"
+
+
+DEFAULT_SUITE = SuiteOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class TableOptions:
+    """Options of `reproduce`; an option that is absent keeps the default of the table."""
+
+    preset: Annotated[
+        Literal["small", "paper"] | None,
+        Parameter(
+            help="Scale of a paper's experiment. small: two CPU cores and open corpora. paper: the "
+            "settings of the paper, which need its data. Default: small."
+        ),
+    ] = None
+    data: Annotated[
+        str | None,
+        Parameter(
+            help="Folder with the corpora and STS files. Default: $SENTEMB_DATA; for few-shot the "
+            "data folder of the repository."
+        ),
+    ] = None
+    encoder: Annotated[
+        str | None,
+        Parameter(
+            help="Start encoder of every row of a paper's experiment, as in `run`. Rows that "
+            "continue with a Condenser head need a folder that has one. Default: the preset's."
+        ),
+    ] = None
+    seeds: Annotated[
+        list[int] | None,
+        SEVERAL,
+        Parameter(
+            help="Seeds; each row is the mean over them. Default: 42 43 44; methods-small: 42."
+        ),
+    ] = None
+    steps: Annotated[
+        int | None,
+        Parameter(
+            validator=AtLeastOne,
+            help="Steps of each training. Default: 1,000; minilm: 200; a paper's table: 300, most "
+            "tables of `mutual`: 600.",
+        ),
+    ] = None
+    candidates: Annotated[
+        int | None,
+        Parameter(validator=AtLeastOne, help="Documents in a validation pool. Default: 1,000."),
+    ] = None
+    max_documents: Annotated[
+        int | None,
+        Parameter(validator=AtLeastOne, help="Size of a sample of each corpus. Default: all."),
+    ] = None
+    corpora: Annotated[
+        list[str] | None,
+        SEVERAL,
+        Parameter(
+            group=CELLS,
+            help="Default: blog_usgov news_reuters21578 plain_sentences, and long_elife for "
+            "declutr; few-shot: blog_usgov.",
+        ),
+    ] = None
+    encoders: Annotated[
+        list[str] | None,
+        SEVERAL,
+        Parameter(
+            group=CELLS,
+            help="Start encoders. Default: transformer minilm; few-shot: static.",
+        ),
+    ] = None
+    methods: Annotated[
+        list[str] | None,
+        SEVERAL,
+        Parameter(
+            group=CELLS,
+            help="Methods (`sentemb methods`). Default: all; few-shot: conpono infocse_idc.",
+        ),
+    ] = None
+    counts: Annotated[
+        list[int] | None,
+        SEVERAL,
+        Parameter(group=CELLS, help="Only few-shot: label counts. Default: 100 250 1000."),
+    ] = None
+    batch_size: Annotated[
+        int | None,
+        Parameter(
+            group=CELLS,
+            validator=AtLeastOne,
+            help="Pairs in a step, except in fine-tuning. Default: 64.",
+        ),
+    ] = None
+    dim: Annotated[
+        int | None,
+        Parameter(
+            group=CELLS,
+            validator=AtLeastOne,
+            help="Dimensions of the transformer with random weights. Default: 128.",
+        ),
+    ] = None
+
+
+NO_TABLE_OPTIONS = TableOptions()

@@ -1,0 +1,262 @@
+"""`demo`, `run`, `resume` and `status`: start a run, continue it, show what it would do."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.cli.execute import Job, running, show_dry_run, where_it_continues
+from flows.cli.records import find_run, require_same_corpus, unfinished_run, waiting_runs
+from flows.cli.reproduce import table_job
+from flows.cli.settings import AnyRun, by_path, checked, settings
+from flows.environment import prepare
+from flows.presets import high_learning_rate_warnings, slow_products, slow_trainings
+from sentemb_core.cli_arguments import is_folder
+from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
+from sentemb_core.console import emit, log_to_stderr, remark, show
+from sentemb_core.formats import counted
+from tasks.checks import check_run
+from tasks.registered_encoders import located
+
+if TYPE_CHECKING:
+    from flows.demo import Way
+    from flows.steps import OnRow
+    from sentemb_core.store.runs import Run
+    from tasks.execution import DryRun
+    from tasks.publish import Outcome
+    from tasks.rows import EncoderResult, RunResult
+
+    Loop = Callable[[Any, OnRow], RunResult]
+
+LISTED = 5
+"""Waiting runs that `resume` and `status` list."""
+
+
+def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
+    prepare()
+    from flows.demo import WAYS, demo, demo_table
+
+    ways: list[Way] = [only] if only else list(WAYS)
+    if dry_run:
+        return dry_run_of_demo([WAYS[way] for way in ways], as_json)
+    with running():
+        outcomes = demo(ways)
+    if as_json:
+        emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
+    else:
+        show(demo_table(outcomes))
+        for way, outcome in outcomes.items():
+            show(f"Report of {WAYS[way].name}: {outcome.report}")
+    return 0
+
+
+def run_command(
+    file: Path | None,
+    source: str | None,
+    columns: Mapping[str, str],
+    options: Mapping[str, Any],
+    overrides: Sequence[str],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    corpus = {f"corpus.{name}": value for name, value in columns.items()}
+    config = settings(file, {"corpus.source": source} | corpus | by_path(options), overrides)
+    prepare()
+    return dry_run_config(config, as_json) if dry_run else run_config(config, as_json)
+
+
+def resume_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    record = unfinished_run(run)
+    if run is None:
+        why = f"{record.state}: {record.error}" if record.error else record.state
+        remark(f"Resuming run {record.id} ({why}).")
+        others = [f"{other.id} ({other.state})" for other in waiting_runs() if other != record]
+        more = f" and {len(others) - LISTED:,} more" if len(others) > LISTED else ""
+        if others:
+            remark(f"Other runs to resume by id: {', '.join(others[:LISTED])}{more}.")
+    from tasks.run_monitor import resuming
+
+    with resuming(record.id):
+        return job_of(record).run(as_json)
+
+
+def status_command(run: str | None, as_json: bool) -> int:
+    prepare()
+    record = find_run(run)
+    if not as_json:
+        name = f" of {record.config['name']!r}" if "name" in record.config else ""
+        show(f"{'Run' if run else 'Last run'} {record.id}{name}: {state_of(record)}")
+        waiting = [] if run else [other for other in waiting_runs() if other != record]
+        for other in waiting[:LISTED]:
+            show(f"Waiting run {other.id}: {state_of(other)}")
+        if len(waiting) > LISTED:
+            show(f"Waiting, not listed: {counted(len(waiting) - LISTED, 'run')}.")
+    return job_of(record).dry_run(as_json)
+
+
+def state_of(run: "Run") -> str:
+    """State of a run; of an unfinished one also the error and how to resume it."""
+    if run.state not in ("failed", "killed"):
+        return f"{run.state}."
+    why = f": {run.error}" if run.error else ""
+    return f"{run.state}{why}\nResume it with `python -m flows resume {run.id}`."
+
+
+def job_of(record: "Run") -> Job:
+    """What a record asks for: a table, or a run."""
+    if job := table_job(record.config):
+        return job
+    config = checked(record.config)
+    return Job(partial(run_config, config, resumed=record), partial(dry_run_config, config))
+
+
+def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -> int:
+    check(config)
+    if resumed:
+        require_same_corpus(resumed, config)
+        remark(where_it_continues(plan_of(config)))
+    elif config.register_model:
+        remark(f"The best encoder will be registered as models:/{config.name} (change: --name).")
+    with running():
+        outcome = run_of(config)
+    from tasks.tables.run_table import outcome_table
+
+    if as_json:
+        emit(outcome.model_dump(mode="json"))
+    else:
+        show(outcome_table(outcome), *closing_lines(outcome, config.training.seed))
+    return 0
+
+
+def closing_lines(outcome: "Outcome", seed: int) -> list[str]:
+    """Lines below the table of a run: gain, doubts, refused rows, registry, report."""
+    from tasks.corpus import refused_rows
+    from tasks.verdict import doubts_of, gain_of, notes_of
+
+    training, gate = outcome.training, outcome.landing
+    lines = [gain_of(training), *doubts_of(training), *notes_of(training, seed)]
+    lines += refused_rows(training.texts.documents)
+    lines += [f"Registry: {gate.told}"] if gate else []
+    return [*lines, f"Report: {outcome.report}"]
+
+
+def dry_run_config(config: AnyRun, as_json: bool) -> int:
+    """Show what each stage of a run would do: HIT, MISS (why), or after which stage.
+
+    Guessed columns are logged to stderr, as in a run.
+    """
+    log_to_stderr()
+    check(config)
+    return show_dry_run(plan_of(config), as_json)
+
+
+def dry_run_of_demo(configs: list[InfoCSEIDC], as_json: bool) -> int:
+    plans = {config.name: plan_of(config) for config in configs}
+    if as_json:
+        emit({name: [vars(status) for status in plan.told] for name, plan in plans.items()})
+        return 0
+    for name, plan in plans.items():
+        show(name)
+        show_dry_run(plan, as_json=False)
+    return 0
+
+
+def plan_of(config: AnyRun) -> "DryRun":
+    """A dry run of the flow of this run."""
+    from sentemb_core.store.objects import Store
+    from tasks.execution import making_plan
+
+    with making_plan(Store.default(), config) as plan:
+        walk(config)
+    return plan
+
+
+def run_of(config: AnyRun) -> "Outcome":
+    """Run the flow of this kind of run."""
+    flow, _ = flow_and_loop(config)
+    return flow(config)
+
+
+def walk(config: AnyRun) -> None:
+    """Call the stages of a run in order, outside Prefect."""
+    from flows.steps import run_with_maps
+
+    def ignore_row(row: "EncoderResult") -> None: ...
+
+    _, loop = flow_and_loop(config)
+    run_with_maps(loop(config, ignore_row), config, ignore_row)
+
+
+def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
+    """The flow of this kind of run, and its loop. Importing a flow takes a quarter of a second."""
+    match config:
+        case InfoCSEPlus():
+            from flows.infocse_plus import infocse_plus, self_train_and_fine_tune
+
+            return infocse_plus, self_train_and_fine_tune
+        case InfoCSEIDC():
+            from flows.infocse_idc import infocse_idc, self_train
+
+            return infocse_idc, self_train
+        case FineTuneRun():
+            from flows.fine_tune import fine_tune, fine_tuned_once
+
+            return fine_tune, fine_tuned_once
+        case MethodRun():
+            from flows.train_method import train_method, trained_once
+
+            return train_method, trained_once
+
+
+def check(config: AnyRun) -> None:
+    """Refuse a run that cannot work (`check_run`); warn about settings that may surprise."""
+    config = located(config)
+    check_run(config)
+    for warning in (
+        *slow_trainings(config),
+        *high_learning_rate_warnings(config),
+        *slow_products(config),
+        *label_warnings(config),
+        *id_warnings(config),
+    ):
+        remark(f"warning {warning}")
+
+
+def label_warnings(config: AnyRun) -> Iterator[str]:
+    """Labels that no training uses, and a counterpart column that labels replace."""
+    source, count, column = (
+        config.labels.source,
+        config.labels.count,
+        config.corpus.counterpart_column,
+    )
+    if isinstance(config, InfoCSEPlus):
+        if not config.uses_labels:
+            zero = "labels.count (--label-count)" if count == 0 else "cycles.max_cycles (--cycles)"
+            yield (
+                f"{zero} is 0: no training uses labels, but {config.validation.label_share:.0%} of "
+                "the counterparts are set aside as labels. Set validation.label_share=0 to "
+                "validate with all."
+            )
+    elif not isinstance(config, FineTuneRun) and not (source is None and count is None):
+        unused = f"labels.source {source}" if source else f"labels.count (--label-count) {count:,}"
+        yield (
+            f"no training uses the labels of {unused}. Use --method fine_tune, or --cycles N "
+            "(InfoCSE++)."
+        )
+    if source and column:
+        yield f"validation uses the labels of {source}, not the counterpart column {column!r}."
+
+
+def id_warnings(config: AnyRun) -> Iterator[str]:
+    """Documents without ids whose halves decide a promotion."""
+    corpus = config.corpus
+    has_ids = corpus.id_column or is_folder(corpus.source)
+    if has_ids or corpus.counterpart_column or config.labels.source or not config.register_model:
+        return
+    yield (
+        "the documents have no ids, so row numbers decide which are held out. After rows are "
+        "added or removed, the gate of a later run uses documents that this encoder was trained "
+        "on. Name a column of ids (--id-column)."
+    )

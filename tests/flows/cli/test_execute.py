@@ -1,0 +1,76 @@
+"""A dry run on the terminal: one line per stage, or per part if there are many."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.cli.evaluate import make_folder
+from flows.cli.execute import MANY, show_dry_run
+from sentemb_core.errors import UsageError
+from sentemb_core.store.objects import Store
+from sentemb_core.store.status import Status
+from tasks.execution import DryRun
+
+
+@pytest.fixture
+def lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Lines of the table of these stages, without the heading."""
+
+    def shown(*stages: Status) -> list[list[str]]:
+        plan = DryRun(Store(tmp_path))
+        plan.told = [*stages]
+        assert show_dry_run(plan, as_json=False) == 0
+        table = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+        assert show_dry_run(plan, as_json=True) == 0
+        assert len(json.loads(capsys.readouterr().out)) == len(stages)
+        return table
+
+    return shown
+
+
+def test_a_small_dry_run_has_a_line_per_stage(lines):
+    table = lines(Status("read", "HIT", "", "one"), Status("train", "MISS", "first time", "one"))
+    assert table[:2] == [["one", "read", "HIT"], ["train", "MISS", "first", "time"]]
+    assert table[2][:3] == ["1", "of", "2"]
+
+
+def test_a_large_dry_run_has_a_line_per_part_and_counts_shared_stages_once(lines):
+    kept = [Status("read", "HIT", "", "kept") for _ in range(MANY)]
+    due = [
+        Status("read", "HIT", "", "due"),
+        Status("train", "MISS", "training.steps 300 -> 400", "due"),
+        Status("score", "AFTER", "train", "due"),
+        Status("score", "AFTER", "train", "due"),
+    ]
+    later = [Status("score", "AFTER", "train", "later")]
+    again = [Status("train", "SAME", "due", "more"), Status("score", "MISS", "first time", "more")]
+    shared = [Status("train", "SAME", "due", "equal")]
+    refused = [Status("read", "HIT", "", "no"), Status("", "REFUSED", "E303 no head", "no")]
+    *parts, summary = lines(*kept, *due, *later, *again, *shared, *refused)
+    assert [line[:4] for line in parts] == [
+        ["kept", "0", "of", str(MANY)],
+        ["due", "3", "of", "4"],
+        ["later", "1", "of", "1"],
+        ["more", "1", "of", "1"],
+        ["equal", "shared", "same", "stages"],
+        ["no", "refused", "E303", "no"],
+    ]
+    assert parts[1][4:7] == ["train,", "score", "x2"]
+    assert summary[:3] == ["5", "of", str(MANY + 7)]
+
+
+@pytest.mark.parametrize("others", [0, MANY])
+def test_brackets_in_a_reason_are_text(lines, others: int):
+    why = "corpus.id_column [id] -> [/id]"
+    table = lines(*[Status("read", "MISS", why, "one")] * (1 + others))
+    assert why in " ".join(table[0])
+
+
+def test_only_an_earlier_table_is_overwritten(tmp_path: Path):
+    (tmp_path / "table.csv").write_text("mine")
+    with pytest.raises(UsageError):
+        make_folder(str(tmp_path))
+    table = {"run": "benchmark-1", "models": {}, "scores": []}
+    (tmp_path / "table.json").write_text(json.dumps(table))
+    make_folder(str(tmp_path))
