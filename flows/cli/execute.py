@@ -12,7 +12,7 @@ from flows.server import served
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import BadDataError, RegistryError, StorageError
 from sentemb_core.formats import are, counted
-from sentemb_core.store.runs import begun_here, read_run
+from sentemb_core.store.runs import read_run, runs_of_this_process
 from tasks.checks import check_faiss
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def running() -> Generator[None, None, None]:
         UsageError: both faiss wheels are installed.
     """
     check_faiss(needed=False)
-    log, earlier = log_file(), len(begun_here())
+    log, earlier = log_file(), len(runs_of_this_process())
     remark("Starting Prefect, its server and MLflow. This takes some seconds.")
     if not (home() / "mlflow.db").exists():
         remark("The first run in this home also creates their databases.")
@@ -46,7 +46,7 @@ def running() -> Generator[None, None, None]:
         with logged(log), served(log.with_name("server.log")):
             yield
     except (KeyboardInterrupt, RegistryError, StorageError):  # registration is the last step
-        remark(how_to_resume(begun_here()[earlier:]))
+        remark(how_to_resume(runs_of_this_process()[earlier:]))
         raise
 
 

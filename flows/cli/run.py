@@ -20,11 +20,11 @@ from tasks.registered_encoders import located
 
 if TYPE_CHECKING:
     from flows.demo import Way
-    from flows.steps import OnRow
+    from flows.pipeline import OnRow
     from sentemb_core.store.runs import Run
     from tasks.execution import DryRun
     from tasks.publish import Outcome
-    from tasks.rows import EncoderResult, RunResult
+    from tasks.run_result import EncoderResult, RunResult
 
     Loop = Callable[[Any, OnRow], RunResult]
 
@@ -181,7 +181,7 @@ def run_of(config: AnyRun) -> "Outcome":
 
 def walk(config: AnyRun) -> None:
     """Call the stages of a run in order, outside Prefect."""
-    from flows.steps import run_with_maps
+    from flows.pipeline import run_with_maps
 
     def ignore_row(row: "EncoderResult") -> None: ...
 

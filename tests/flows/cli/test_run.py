@@ -17,7 +17,7 @@ import torch
 from flows.cli.run import plan_of
 from flows.cli.settings import settings
 from flows.infocse_idc import self_train
-from flows.steps import documents_of
+from flows.pipeline import documents_of
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import (
     BadDataError,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.run import plan_of
-from flows.cli.settings import checked, plant
+from flows.cli.settings import checked, set_at
 from flows.infocse_idc import neighbours_only, self_train
 from flows.presets import merged
 from sentemb_core.config.run import FineTuneRun, InfoCSEPlus, RunConfig
@@ -23,7 +23,7 @@ ROUND = {"rounds": {"max_rounds": 1, "patience": 1}, "control": False}
 
 def changed(source: Path, path: str, value: object) -> RunConfig:
     tree: Json = {}
-    plant(tree, path, value)
+    set_at(tree, path, value)
     return checked(merged(tiny_run(source, **ROUND).model_dump(mode="json"), tree))
 
 

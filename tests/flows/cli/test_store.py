@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from flows.cli.lineage import lineage_table
-from sentemb_core.store.lineage import Lineage, Origin
 from sentemb_core.store.objects import Store
+from sentemb_core.store.records import Lineage, Origin
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef, Json
 from tasks.execution import InProcess, walking
