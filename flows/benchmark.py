@@ -14,7 +14,6 @@ from flows.isolate_errors import attempted
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, reads_vectors, result_on
 from flows.short_names import labelled
-from flows.subflow import sub_flow
 from sentemb_core.cli_arguments import is_checkpoint
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
@@ -32,7 +31,7 @@ from tasks.benchmark import (
     placed,
     result_of,
 )
-from tasks.execution import is_pending, part
+from tasks.execution import is_pending, section, sub_flow
 from tasks.fusion import score_fusion
 from tasks.progress import progress
 from tasks.registered_encoders import resolve
@@ -187,7 +186,7 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
 
 def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
     """What a system has on a task, or why not; the others go on."""
-    with part(label := f"{system}: {task}"):
+    with section(label := f"{system}: {task}"):
         result, error = attempted(label, make)
     if error:
         log.warning("%s on %s: %s", system, task, error)

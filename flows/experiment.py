@@ -12,13 +12,12 @@ from flows.experiments.learning import arm_encoder, base_of, less_than_asked, te
 from flows.isolate_errors import attempted
 from flows.row_steps import minilm
 from flows.scoring import System, reads_vectors
-from flows.subflow import sub_flow
 from sentemb_core.config.experiments import CASE, OF_TRAINING, TITLE, Arm, Column, Corpus, Finish
 from sentemb_core.types import ArtifactRef, Value
 from tasks.benchmark import largest_overlaps, pools_told
 from tasks.claims import ArmResult, cells_of, claim_result
 from tasks.encode import word_vectors
-from tasks.execution import each_undecided
+from tasks.execution import skip_unknown_results, sub_flow
 from tasks.experiment_table import ExperimentTable
 from tasks.run_monitor import recorded
 
@@ -78,7 +77,7 @@ def walked(asked: Reproduction) -> None:
     to_come = {one.arm for one in made if one.column in judged and not (one.result or one.error)}
     for claim in asked.what.claims:
         if to_come.isdisjoint({claim.better, *claim.than}):
-            with each_undecided():
+            with skip_unknown_results():
                 claim_result(claim, asked.what, cells_of([one for one in made if one.result]))
 
 

@@ -23,11 +23,11 @@ from flows.method_cells import (
 from flows.method_table import METHODS, MethodTable, Start
 from flows.presets import SMALL_EPOCHS
 from flows.row_steps import Rules, encoder_after, labels_of
-from flows.subflow import sub_flow
 from sentemb_core.config.experiments import Corpus, Finish, Label, SelfTrain, Step
 from sentemb_core.config.run import LabelsConfig, ValidationConfig
 from sentemb_core.formats import counted
 from sentemb_core.types import Json
+from tasks.execution import sub_flow
 from tasks.tables.cells import CellsTable, MethodCell
 
 NOTHING = "no method"

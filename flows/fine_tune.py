@@ -9,7 +9,6 @@ from flows.pipeline import (
     validated_row,
     verdict_on_rounds,
 )
-from flows.subflow import sub_flow
 from sentemb_core.config.run import (
     FineTuneRun,
     InfoCSEPlus,
@@ -19,6 +18,7 @@ from sentemb_core.config.run import (
 )
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import draw_labels, tokenise_sentences
+from tasks.execution import sub_flow
 from tasks.publish import Outcome
 from tasks.run_result import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.train import train_encoder

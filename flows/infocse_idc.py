@@ -14,13 +14,12 @@ from flows.pipeline import (
     validated_row,
     verdict_on_rounds,
 )
-from flows.subflow import sub_flow
 from sentemb_core.config.methods import CONPONO, InfoCSEIDCPairs
 from sentemb_core.config.run import InfoCSEIDC, TrainingConfig
 from sentemb_core.formats import counted
 from sentemb_core.stopping import Verdict
 from tasks.corpus import tokenise_sentences
-from tasks.execution import in_plan
+from tasks.execution import is_dry_run, sub_flow
 from tasks.publish import Outcome
 from tasks.run_result import EncoderResult, RunResult, Texts
 from tasks.train import steps_of, train_encoder
@@ -86,7 +85,7 @@ def tell_end(rows: list[EncoderResult], said: Verdict) -> None:
 
 def tell(line: str) -> None:
     """Log where a run is; a plan, which looks ahead, is nowhere."""
-    if not in_plan():
+    if not is_dry_run():
         log.info("%s", line)
 
 

@@ -5,9 +5,9 @@ from prefect import flow
 from flows.fine_tune import fine_tuned_row, labels_of
 from flows.infocse_idc import first_annotator, self_train, self_trained, tell
 from flows.pipeline import OnRow, run_before_training, run_pipeline, verdict_on_rounds
-from flows.subflow import sub_flow
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
+from tasks.execution import sub_flow
 from tasks.publish import Outcome
 from tasks.run_result import EncoderResult, Labelled, RunResult, Texts
 from tasks.validate import recall_at_5

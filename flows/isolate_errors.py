@@ -9,7 +9,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from sentemb_core.errors import SentembError, ServerLostError, StorageError
 from sentemb_core.store.status import Status
-from tasks.execution import DryRun, each_undecided, walking
+from tasks.execution import DryRun, current_executor, skip_unknown_results
 
 R = TypeVar("R")
 
@@ -27,7 +27,7 @@ def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
         ServerLostError, TransportError, PrefectHTTPStatusError: Prefect's server went away, or
             refuses; likewise.
     """
-    with each_undecided():
+    with skip_unknown_results():
         try:
             return make(), ""
         except OF_NO_PART:
@@ -37,7 +37,7 @@ def attempted(label: str, make: Callable[[], R]) -> tuple[R | None, str]:
         except Exception as failure:
             log.exception("%s failed", label)
             error = f"{SentembError.code} {type(failure).__name__}: {failure}"
-        if isinstance(plan := walking(), DryRun):
-            plan.told.append(Status("", "REFUSED", error, label))
+        if isinstance(plan := current_executor(), DryRun):
+            plan.statuses.append(Status("", "REFUSED", error, label))
         return None, error
     return None, ""

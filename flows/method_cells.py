@@ -24,7 +24,6 @@ from flows.method_table import (
 from flows.pipeline import documents_of, encoder_from
 from flows.row_steps import RowTexts, Rules, encoder_after
 from flows.scoring import System, result_on
-from flows.subflow import sub_flow
 from sentemb_core.config.experiments import Corpus
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.errors import NoQueriesError
@@ -34,6 +33,7 @@ from tasks.benchmark import Placed, placed
 from tasks.checks import entry_of
 from tasks.corpus import draw_validation_pool, require_multi_sentence, tokenise_sentences
 from tasks.encode import finished_encoder, pooled_as, word_vectors
+from tasks.execution import sub_flow
 from tasks.run_monitor import recorded
 from tasks.tables.cells import CellsTable, MethodCell
 from tasks.train import tell_segmented

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from flows.subflow import sub_flow
 from sentemb_core.config.run import (
     RANDOM_ENCODERS,
     AnnotationConfig,
@@ -30,6 +29,7 @@ from tasks.corpus import (
     tokenise_sentences,
 )
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
+from tasks.execution import sub_flow
 from tasks.finishing import published
 from tasks.publish import Outcome
 from tasks.registered_encoders import encoder_at, pinned

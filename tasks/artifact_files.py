@@ -6,17 +6,17 @@ from pathlib import Path
 
 from sentemb_core.store.objects import Draft, Store
 from sentemb_core.types import ArtifactRef, Json
-from tasks.execution import Undecided, is_pending
+from tasks.execution import UnknownResult, is_pending
 
 
 def artifact_path(artifact: ArtifactRef) -> Path:
     """The verified folder of an artifact.
 
     Raises:
-        Undecided: in a plan, when the artifact is yet to be made.
+        UnknownResult: in a plan, when the artifact is yet to be made.
     """
     if is_pending(artifact):
-        raise Undecided(artifact.kind)
+        raise UnknownResult(artifact.kind)
     return Store.default().path(artifact)
 
 

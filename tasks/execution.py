@@ -1,11 +1,22 @@
-"""Who takes the calls of stages in place of Prefect: a plan, or the process itself."""
+"""How stages and sub-flows run: under Prefect, as a dry run, or in this process.
 
-from collections.abc import Generator
+A context variable holds the executor. Without one, Prefect runs the flow:
+
+    (Prefect)    a stage is a Prefect task and a sub-flow a Prefect flow (`python -m flows run`)
+    DryRun       nothing runs; every stage reports what it would do (`--dry-run`, `status`)
+    InProcess    a stage is a plain function over the store, without any server (tests, scripts)
+
+All three read the same records, so each finds what another one has computed.
+"""
+
+import inspect
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import cache, partial, wraps
 from hashlib import sha256
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 
@@ -17,81 +28,156 @@ from sentemb_core.store.status import RecordedKeys, Status, status_of
 from sentemb_core.types import ArtifactRef
 from tasks.setting_names import in_settings
 
-PENDING = "0" * 32
-"""How the digest begins of an artifact that a plan does not know yet; the rest is its own."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Arguments = dict[str, Any]
 
 
-def is_pending(ref: ArtifactRef) -> bool:
-    """Whether a plan handed it out for a stage that has yet to run."""
-    return ref.digest.startswith(PENDING)
+class InProcess:
+    """Stages are functions over the store: the same records, and no Prefect."""
 
+    def __init__(self, store: Store) -> None:
+        self.store = store
 
-class Undecided(BaseException):
-    """The flow depends on a value that a stage has yet to compute."""
+    def run_stage(self, stage: Stage, arguments: Arguments) -> Any:
+        return stage.run(self.store, arguments)
+
+    def run_sub_flow(self, label: str, call: Callable[[], R]) -> R:
+        return call()
 
 
 class DryRun:
-    """What the stages of a flow would do, collected while its code is walked.
+    """No stage runs. `statuses` says of each whether it is cached, and if not, why.
 
-    `config` is the run's, by whose settings it tells why.
+    A cached stage returns its recorded result. Any other returns pending references, which say
+    which later stages wait for it. The dry run ends at the first stage whose result decides how
+    the flow goes on (`incomplete`).
     """
 
     def __init__(self, store: Store, config: RunConfig | None = None) -> None:
+        """`config` is the run's: a reason names its settings in place of a stage's arguments."""
         self.store = store
         self.config = config
         self.earlier = RecordedKeys(store)
-        self.told: list[Status] = []
-        self.undecided = False
+        self.statuses: list[Status] = []
+        self.incomplete = False
         self.next_key = ""
-        """Digest of the first stage's key that misses."""
-        self._first: dict[str, tuple[str, Record | None]] = {}
-        """Digest of a stage's key -> the part that has it first, and its record on a hit."""
+        """Digest of the key of the first stage that misses."""
+        self._known: dict[str, tuple[str, Record | None]] = {}
+        """Digest of a stage's key -> the section that met it first, and its record on a hit."""
 
-    def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
-        """The recorded result on a hit; else a stand-in, by which later stages know their place.
+    def run_stage(self, stage: Stage, arguments: Arguments) -> Any:
+        """Return the recorded result on a hit, else pending references.
 
         Raises:
-            Undecided: the stage misses and gives out more than references.
+            UnknownResult: the stage misses, and returns more than references.
         """
         key = stage.key(arguments)
-        if key.digest in self._first:
-            where, record = self._first[key.digest]
-            self.told.append(Status(stage.name, "SAME", where or "above", _part.get()))
+        if key.digest in self._known:
+            where, record = self._known[key.digest]
+            self.statuses.append(Status(stage.name, "SAME", where or "above", _section.get()))
         else:
-            record = self._looked_up(stage, arguments, key)
-            self._first[key.digest] = _part.get(), record
+            record = self._look_up(stage, arguments, key)
+            self._known[key.digest] = _section.get(), record
         return stage.result(record) if record else _pending(stage, key)
 
-    def _looked_up(self, stage: Stage, arguments: dict[str, Any], key: StageKey) -> Record | None:
-        """The record on a hit; told is what the stage would do."""
-        waiting_for = [ref.kind for ref in refs_in(arguments) if is_pending(ref)]
-        if waiting_for:
-            self.told.append(Status(stage.name, "AFTER", waiting_for[-1], _part.get()))
+    def run_sub_flow(self, label: str, call: Callable[[], R]) -> R:
+        with section(label):
+            return call()
+
+    def _look_up(self, stage: Stage, arguments: Arguments, key: StageKey) -> Record | None:
+        """Return the record on a hit, and add the stage's status."""
+        waits_for = [ref.kind for ref in refs_in(arguments) if is_pending(ref)]
+        if waits_for:
+            self.statuses.append(Status(stage.name, "AFTER", waits_for[-1], _section.get()))
             return None
-        found = stage.look_up(self.store, key)
-        told = status_of(stage.name, key, found, self.earlier)
-        why = in_settings(told.why, stage.name, arguments, self.config)
-        if told.would_run and (step := step_kept(self.store, stage.name, key.digest)):
+        record = stage.look_up(self.store, key)
+        status = status_of(stage.name, key, record, self.earlier)
+        why = in_settings(status.why, stage.name, arguments, self.config)
+        if status.would_run and (step := last_checkpoint_step(self.store, stage.name, key.digest)):
             why = f"begun, goes on after step {step:,}"
-        self.told.append(replace(told, why=why, part=_part.get()))
-        if isinstance(found, Record):
-            return found
+        self.statuses.append(replace(status, why=why, part=_section.get()))
+        if isinstance(record, Record):
+            return record
         self.next_key = self.next_key or key.digest
         return None
 
 
-def step_kept(store: Store, stage: str, key: str) -> int:
-    """The last step that checkpoints hold of a stage that was begun under this key, else 0."""
-    folder = store.root / "work" / f"{stage}-{key}"
-    if not folder.is_dir():
-        return 0
-    from sentemb_core.training.checkpoint import last_step  # torch, for which few plans wait
+_executor: ContextVar[DryRun | InProcess | None] = ContextVar("executor", default=None)
 
-    return last_step(folder)
+
+def current_executor() -> DryRun | InProcess | None:
+    """The executor of this context; none: Prefect."""
+    return _executor.get()
+
+
+def is_dry_run() -> bool:
+    """Whether nothing runs here: what logs and checks a result has none to look at."""
+    return isinstance(current_executor(), DryRun)
+
+
+@contextmanager
+def without_prefect(store: Store) -> Generator[None, None, None]:
+    """In this block stages run in this process, over the store."""
+    token = _executor.set(InProcess(store))
+    try:
+        yield
+    finally:
+        _executor.reset(token)
+
+
+@contextmanager
+def dry_run(store: Store, config: RunConfig | None = None) -> Generator[DryRun, None, None]:
+    """In this block stages only report; the block ends where the flow needs an unknown result."""
+    token = _executor.set(plan := DryRun(store, config))
+    try:
+        yield plan
+    except UnknownResult:
+        plan.incomplete = True
+    finally:
+        _executor.reset(token)
+
+
+class UnknownResult(BaseException):
+    """A dry run has come to a result that decides how the flow goes on."""
+
+
+@contextmanager
+def skip_unknown_results() -> Generator[None, None, None]:
+    """In a dry run, an unknown result ends this block alone: one cell of a table, not the table."""
+    try:
+        yield
+    except UnknownResult:
+        plan = current_executor()
+        assert isinstance(plan, DryRun), "only a dry run raises it"
+        plan.incomplete = True
+
+
+_section: ContextVar[str] = ContextVar("section", default="")
+
+
+@contextmanager
+def section(label: str) -> Generator[None, None, None]:
+    """A dry run lists the stages of this block under a label: a round, a cell, a training."""
+    token = _section.set(label)
+    try:
+        yield
+    finally:
+        _section.reset(token)
+
+
+PENDING = "0" * 32
+"""How the digest of a pending reference begins; the rest tells it from all others."""
+
+
+def is_pending(ref: ArtifactRef) -> bool:
+    """Whether a dry run returned it for a stage that has yet to run."""
+    return ref.digest.startswith(PENDING)
 
 
 def _pending(stage: Stage, key: StageKey) -> Any:
-    """What a stage would give out, each artifact told from all others of the plan."""
+    """What the stage would return, with a pending reference in place of every artifact."""
 
     def ref(field: str = "") -> ArtifactRef:
         rest = sha256(f"{key.digest}{field}".encode()).hexdigest()[len(PENDING) :]
@@ -103,74 +189,43 @@ def _pending(stage: Stage, key: StageKey) -> Any:
         fields = stage.returns.model_fields
         if not any(field.annotation is int for field in fields.values()):
             return stage.returns.model_construct(None, **{name: ref(name) for name in fields})
-    raise Undecided(stage.name)
+    raise UnknownResult(stage.name)
 
 
-class InProcess:
-    """Stages computed here and now, with the same records and no Prefect."""
+def last_checkpoint_step(store: Store, stage: str, key: str) -> int:
+    """The step of the last checkpoint that a stage left under this key; 0 without one."""
+    folder = store.root / "work" / f"{stage}-{key}"
+    if not folder.is_dir():
+        return 0
+    from sentemb_core.training.checkpoint import last_step  # imports torch, which takes seconds
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def visit(self, stage: Stage, arguments: dict[str, Any]) -> Any:
-        """The recorded result, or a computed one."""
-        return stage.run(self.store, arguments)
-
-
-_walker: ContextVar[DryRun | InProcess | None] = ContextVar("walker", default=None)
+    return last_step(folder)
 
 
-def walking() -> DryRun | InProcess | None:
-    """Who takes the calls of tasks in this context in place of Prefect."""
-    return _walker.get()
+def sub_flow(*, name: str, flow_run_name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function a sub-flow: a bar that opens on Prefect's page, a section in a dry run.
 
+    Args:
+        name: Of the Prefect flow.
+        flow_run_name: A template over the function's parameters, such as `{label}`.
+    """
 
-def in_plan() -> bool:
-    """Whether a plan looks ahead here: nothing happens yet, and there is nothing to tell."""
-    return isinstance(walking(), DryRun)
+    def wrap(function: Callable[P, R]) -> Callable[P, R]:
+        @cache  # Prefect takes a tenth of a second for the schema of the parameters
+        def as_flow() -> Callable[P, R]:
+            from prefect import flow
 
+            return flow(name=name, flow_run_name=flow_run_name)(function)
 
-_part: ContextVar[str] = ContextVar("part", default="")
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            executor = current_executor()
+            if executor is None:
+                return as_flow()(*args, **kwargs)
+            arguments = inspect.signature(function).bind(*args, **kwargs).arguments
+            label = flow_run_name.format(**arguments)
+            return executor.run_sub_flow(label, partial(function, *args, **kwargs))
 
+        return call
 
-@contextmanager
-def part(label: str) -> Generator[None, None, None]:
-    """A plan tells the stages of this block as those of a round, a cell, a training."""
-    token = _part.set(label)
-    try:
-        yield
-    finally:
-        _part.reset(token)
-
-
-@contextmanager
-def making_plan(store: Store, config: RunConfig | None = None) -> Generator[DryRun, None, None]:
-    """In this block a task tells what it would do; the block ends where that is undecided."""
-    token = _walker.set(plan := DryRun(store, config))
-    try:
-        yield plan
-    except Undecided:
-        plan.undecided = True
-    finally:
-        _walker.reset(token)
-
-
-@contextmanager
-def each_undecided() -> Generator[None, None, None]:
-    """In a plan an undecided stage ends this block alone, and what comes after it is told."""
-    try:
-        yield
-    except Undecided:
-        plan = walking()
-        assert isinstance(plan, DryRun), "stages that run decide"
-        plan.undecided = True
-
-
-@contextmanager
-def without_prefect(store: Store) -> Generator[None, None, None]:
-    """In this block tasks run as plain functions over the store: no server, the same artifacts."""
-    token = _walker.set(InProcess(store))
-    try:
-        yield
-    finally:
-        _walker.reset(token)
+    return wrap

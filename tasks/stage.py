@@ -1,11 +1,14 @@
-"""`@stage`: a function as a Prefect task whose cache is the core's store of records.
+"""`@stage`: a function as a Prefect task, cached by the records of our store.
 
-Prefect asks our policy for a key and our storage for a record of that key. The storage reads core
-records alone (records.py: JSON, sealed, every artifact verified) and hands Prefect an envelope of
-its own making, so no file can name the code that reads it; whatever the core refuses raises here,
-and Prefect takes that for a miss. The body looks up again, computes under a lock and files the
-record itself: what Prefect writes afterwards is checked and dropped. So a stage gives the same
-artifacts through `.stage.run(store, arguments)`, without any server.
+What is cached by what: the key of a record is computed by `Stage.key` in
+`sentemb_core/store/stages.py` from the stage's name, version, code, arguments and libraries.
+
+Prefect asks `StagePolicy` for a key and `RecordStorage` for the record of that key. The storage
+reads records of our store alone (JSON, with every artifact verified) and hands Prefect an envelope
+of its own making, so no file can choose the code that reads it. A record that the store refuses is
+a miss. The task's body looks up again, computes under a lock and writes the record itself; what
+Prefect writes afterwards is checked and dropped. So `.stage.run(store, arguments)` gives the same
+artifacts without any server.
 """
 
 import inspect
@@ -29,13 +32,13 @@ from sentemb_core.store import records, runs
 from sentemb_core.store.objects import Store, canonical
 from sentemb_core.store.records import Record
 from sentemb_core.store.stages import Stage, running
-from tasks.execution import walking
+from tasks.execution import current_executor
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 STAGES: dict[str, Stage] = {}
-"""Every stage of this process by its name: who reads a record knows its type from here."""
+"""Every stage of this process by its name, from which the type of a record's result is known."""
 
 
 def stage(
@@ -46,11 +49,11 @@ def stage(
     numeric: tuple[str, ...] = (),
     libraries: tuple[str, ...] = (),
 ) -> "Callable[[Callable[P, R]], StageTask[P, R]]":
-    """A function as a cached task (arguments as of `Stage`); `.stage` is what the core knows of it.
+    """Make a function a cached task. The arguments are those of `Stage`.
 
-    Imports of core modules belong into the body: they, and nothing else of `tasks`, are its code
-    fingerprint beside its own source. A helper of another module of `tasks` is not seen: a test
-    lists those that may be used, since they change no result (`tests/architecture/test_stages.py`).
+    Import core modules inside the function's body: the code fingerprint is the body and what it
+    imports from the core. It does not follow helpers of other modules of `tasks`; those that may
+    be used change no result (`tests/architecture/test_stages.py` lists them).
     """
 
     def wrap(function: Callable[P, R]) -> StageTask[P, R]:
@@ -60,7 +63,7 @@ def stage(
 
 
 class StageTask(Task[P, R]):
-    """A stage as Prefect runs and shows it."""
+    """A stage as Prefect runs and shows it; `.stage` is the same without Prefect."""
 
     def __init__(self, stage: Stage, **options: Any) -> None:
         super().__init__(
@@ -75,28 +78,32 @@ class StageTask(Task[P, R]):
             retry_condition_fn=_may_pass_next_time,
             **options,
         )
-        # the constructor takes storages that a server knows; this one is ours and local
+        # the constructor takes only storages that a server knows; ours is local
         self.result_storage = RecordStorage()
         self.stage = stage
         self._options = options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if walker := walking():
-            return walker.visit(self.stage, _bound(self.stage, *args, **kwargs))
+        if executor := current_executor():
+            return executor.run_stage(self.stage, _bound(self.stage, *args, **kwargs))
         return super().__call__(*args, **kwargs)
 
     def with_options(self, **options: Any) -> Self:
-        """The same stage with other options of Prefect: `refresh_cache=True`, `retries=1`."""
+        """The same stage with other options of Prefect, such as `retries=1`."""
         return type(self)(self.stage, **(self._options | options))
 
 
 def registered(stage: Stage) -> Stage:
-    """The stage, whose name no other function may take."""
+    """Add the stage to `STAGES`.
+
+    Raises:
+        UsageError: another function has this name.
+    """
     known = STAGES.setdefault(stage.name, stage)
     if _origin(known) != _origin(stage):
         raise UsageError(
-            f"A stage's name is its alone: {stage.name!r} is {_origin(known)}, and now "
-            f"{_origin(stage)}. Rename one."
+            f"Stage names must be unique: {stage.name!r} is {_origin(known)}, and now "
+            f"{_origin(stage)}. Rename one of them."
         )
     STAGES[stage.name] = stage
     return stage
@@ -110,7 +117,7 @@ def _body(stage: Stage) -> Callable[..., Any]:
     @wraps(stage.function)
     def body(*args: Any, **kwargs: Any) -> Any:
         arguments = _bound(stage, *args, **kwargs)
-        return stage.run(Store.default(), arguments, refresh=_asked_to_refresh())
+        return stage.run(Store.default(), arguments, refresh=_refreshes())
 
     return body
 
@@ -119,28 +126,29 @@ def _bound(stage: Stage, *args: Any, **kwargs: Any) -> dict[str, Any]:
     return dict(inspect.signature(stage.function).bind(*args, **kwargs).arguments)
 
 
-def _asked_to_refresh() -> bool:
+def _refreshes() -> bool:
+    """Whether Prefect runs this task with `refresh_cache`, by its options or its settings."""
     context = TaskRunContext.get()
     if context is None:
         return False
-    asked = context.task.refresh_cache
-    return PREFECT_TASKS_REFRESH_CACHE.value() if asked is None else asked
+    option = context.task.refresh_cache
+    return PREFECT_TASKS_REFRESH_CACHE.value() if option is None else option
 
 
 def _may_pass_next_time(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
-    """Our own errors tell a person what to change; trying again does not, unless a line broke."""
+    """Whether a retry helps: our own errors need a person, unless the network broke."""
     error: Any = state.result(raise_on_failure=False)
-    broke = isinstance(getattr(error, "__cause__", None), ConnectionError | TimeoutError)
-    return broke or not isinstance(error, SentembError)
+    network = isinstance(getattr(error, "__cause__", None), ConnectionError | TimeoutError)
+    return network or not isinstance(error, SentembError)
 
 
 def working_folder() -> Path:
-    """Where the stage that runs keeps its checkpoints; a run after a kill finds them again."""
+    """The folder for checkpoints of the running stage; a run after a kill finds it again."""
     return running().work
 
 
 class StagePolicy(CachePolicy):
-    """The core's key as Prefect's. A key that cannot be computed fails the body as well."""
+    """The store's key as Prefect's. If it cannot be computed, the task's body fails as well."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__()
@@ -160,7 +168,7 @@ class StageSerializer(Serializer):
     """JSON of one stage's results; the type to read comes from the stage, not from the file."""
 
     type: str = Field(default="sentemb-stage", frozen=True)
-    stage: str = ""  # the server keeps the type alone, and its answers must be readable
+    stage: str = ""  # the server keeps only the type, and must be able to read its answers
 
     def dumps(self, obj: Any) -> bytes:
         return canonical(STAGES[self.stage].as_json(obj))
@@ -170,19 +178,19 @@ class StageSerializer(Serializer):
 
 
 class RecordStorage(WritableFileSystem):
-    """The records of the core's store, as the envelopes that Prefect knows."""
+    """The records of our store, in the envelopes that Prefect reads."""
 
     _block_type_name = "sentemb records"
 
     def read_path(  # pyright: ignore[reportIncompatibleMethodOverride] - Prefect takes either
         self, path: str, _sync: bool = True
     ) -> bytes:
-        """The envelope of a sound record.
+        """The envelope of a valid record.
 
         Raises:
-            KeyError: there is none; Prefect runs the stage then.
+            KeyError: there is none; Prefect then runs the stage.
         """
-        stage, record = _recorded(path)
+        stage, record = _record_at(path)
         runs.note(record, hit=True)
         value = canonical(stage.as_json(stage.result(record))).decode()
         serializer = StageSerializer(stage=stage.name).model_dump()
@@ -192,28 +200,28 @@ class RecordStorage(WritableFileSystem):
     def write_path(  # pyright: ignore[reportIncompatibleMethodOverride] - as above
         self, path: str, content: bytes, _sync: bool = True
     ) -> None:
-        """Nothing: the stage has filed its record already, else something is wrong.
+        """Write nothing: the stage has written its record, or something is wrong.
 
-        An exception, which Prefect files under a name of its own, is not kept either.
+        An exception, which Prefect writes under a name of its own, is dropped.
 
         Raises:
             ValueError: another serializer wants to write here.
-            KeyError: the record is not there.
+            KeyError: the record is absent.
         """
         if "-" not in path:
             return
-        stage, _ = _recorded(path)
+        stage, _ = _record_at(path)
         serializer = json.loads(content)["metadata"]["serializer"]
         if serializer != StageSerializer(stage=stage.name).model_dump():
-            raise ValueError(f"Records are written by {stage.name!r} alone, found {serializer}.")
+            raise ValueError(f"Only {stage.name!r} writes its records, found {serializer}.")
 
     def _resolve_path(self, path: str) -> None:
         """A key is no path."""
 
 
-def _recorded(path: str) -> tuple[Stage, Record]:
+def _record_at(path: str) -> tuple[Stage, Record]:
     name, _, key = path.rpartition("-")
-    found = records.look_up(Store.default(), name, key) if name in STAGES else None
-    if not isinstance(found, Record):
-        raise KeyError(f"{path}: {found.reason if found else 'no such stage'}")
-    return STAGES[name], found
+    record = records.look_up(Store.default(), name, key) if name in STAGES else None
+    if not isinstance(record, Record):
+        raise KeyError(f"{path}: {record.reason if record else 'no such stage'}")
+    return STAGES[name], record

@@ -13,7 +13,7 @@ from sentemb_core.progress import Update
 from sentemb_core.types import ArtifactRef, OnStep
 from tasks.artifact_files import artifact_path, new_artifact
 from tasks.checks import headless, silent
-from tasks.execution import in_plan
+from tasks.execution import is_dry_run
 from tasks.run_result import Trained
 from tasks.stage import stage, working_folder
 
@@ -125,7 +125,7 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     Raises RecipeError, EmptyPairsError or NoNegativesError as the training itself would; a plan
     goes on without its documents.
     """
-    if in_plan():
+    if is_dry_run():
         return
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -198,7 +198,7 @@ def tell_segmented(
     Returns:
         It; None for other methods, in a plan, and where nothing may be learnt from.
     """
-    if not isinstance(method, HiCL) or in_plan():
+    if not isinstance(method, HiCL) or is_dry_run():
         return None
 
     from sentemb_core.corpus.tokens import TokenCorpus

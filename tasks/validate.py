@@ -7,7 +7,7 @@ from sentemb_core.config.run import AnnotationConfig, RunConfig
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path, new_artifact, read_json, save_json
 from tasks.checks import learns_from_labels
-from tasks.execution import in_plan, is_pending
+from tasks.execution import is_dry_run, is_pending
 from tasks.run_result import Annotation, EncoderResult
 from tasks.stage import stage
 
@@ -36,7 +36,7 @@ def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> No
             unlabelled=judging_unlabelled(config),
         )
         few = few_queries(artifact_path(validation_pool))
-        if few and not in_plan():
+        if few and not is_dry_run():
             log.warning("%s", few)
 
 

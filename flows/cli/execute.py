@@ -72,19 +72,19 @@ def exit_code_of(errors: Iterable[str]) -> int:
 def dry_run_of(flow: Callable[[], object], as_json: bool) -> int:
     """Show what each stage of a flow would do, without computing anything."""
     from sentemb_core.store.objects import Store
-    from tasks.execution import making_plan
+    from tasks.execution import dry_run
 
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         flow()
     return show_dry_run(plan, as_json)
 
 
 def show_dry_run(plan: "DryRun", as_json: bool) -> int:
     if as_json:
-        emit([vars(status) for status in plan.told])
+        emit([vars(status) for status in plan.statuses])
         return 0
-    parts = [(part, [*group]) for part, group in groupby(plan.told, lambda status: status.part)]
-    if len(plan.told) > MANY:
+    parts = [(part, [*group]) for part, group in groupby(plan.statuses, lambda status: status.part)]
+    if len(plan.statuses) > MANY:
         head = ("part", "would run", "which", "why the first")
         rows = [(part, *summary_of_part(stages)) for part, stages in parts]
     else:
@@ -117,25 +117,25 @@ def summary_of_part(stages: "list[Status]") -> tuple[str, str, str]:
 
 def summary(plan: "DryRun") -> str:
     """How many stages would run; shared stages count once."""
-    run = sum(status.would_run for status in plan.told)
-    stages = sum(status.verdict not in ("SAME", "REFUSED") for status in plan.told)
-    refused = sum(status.verdict == "REFUSED" for status in plan.told)
+    run = sum(status.would_run for status in plan.statuses)
+    stages = sum(status.verdict not in ("SAME", "REFUSED") for status in plan.statuses)
+    refused = sum(status.verdict == "REFUSED" for status in plan.statuses)
     end = f" {counted(refused, 'part')} {are(refused)} refused." if refused else ""
     if not run:
         return f"Nothing would run.{end}"
-    later = " Later stages depend on their results." if plan.undecided else ""
+    later = " Later stages depend on their results." if plan.incomplete else ""
     return f"{run} of {counted(stages, 'stage')} would run.{later}{end}"
 
 
 def where_it_continues(plan: "DryRun") -> str:
     """Return at which stage, and at which step of a training, a run continues."""
-    from tasks.execution import step_kept
+    from tasks.execution import last_checkpoint_step
 
-    saved = sum(status.verdict == "HIT" for status in plan.told)
-    missing = next((status for status in plan.told if status.verdict == "MISS"), None)
+    saved = sum(status.verdict == "HIT" for status in plan.statuses)
+    missing = next((status for status in plan.statuses if status.verdict == "MISS"), None)
     if missing is None:
         return f"All {saved} stages are saved; registration and report are left."
     part = f" ({missing.part})" if missing.part else ""
-    step = step_kept(plan.store, missing.stage, plan.next_key)
+    step = last_checkpoint_step(plan.store, missing.stage, plan.next_key)
     how = f"continues after step {step:,}" if step else "starts at step 0 (no checkpoint)"
     return f"{counted(saved, 'finished stage')} {are(saved)} saved. {missing.stage}{part} {how}."

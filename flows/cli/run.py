@@ -155,7 +155,7 @@ def dry_run_config(config: AnyRun, as_json: bool) -> int:
 def dry_run_of_demo(configs: list[InfoCSEIDC], as_json: bool) -> int:
     plans = {config.name: plan_of(config) for config in configs}
     if as_json:
-        emit({name: [vars(status) for status in plan.told] for name, plan in plans.items()})
+        emit({name: [vars(status) for status in plan.statuses] for name, plan in plans.items()})
         return 0
     for name, plan in plans.items():
         show(name)
@@ -166,9 +166,9 @@ def dry_run_of_demo(configs: list[InfoCSEIDC], as_json: bool) -> int:
 def plan_of(config: AnyRun) -> "DryRun":
     """A dry run of the flow of this run."""
     from sentemb_core.store.objects import Store
-    from tasks.execution import making_plan
+    from tasks.execution import dry_run
 
-    with making_plan(Store.default(), config) as plan:
+    with dry_run(Store.default(), config) as plan:
         walk(config)
     return plan
 

@@ -9,7 +9,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from flows.isolate_errors import attempted
 from sentemb_core.errors import EmptyPairsError, StorageError
 from sentemb_core.store.objects import Store
-from tasks.execution import making_plan
+from tasks.execution import dry_run
 
 REQUEST = Request("GET", "http://127.0.0.1:9/api")
 
@@ -42,6 +42,6 @@ def test_what_every_later_part_would_meet_ends_the_table(error: Exception):
 
 @pytest.mark.parametrize("error", [EmptyPairsError("no pair"), KeyError("k")])
 def test_a_plan_tells_of_every_part_that_would_not_be_made(error: Exception, tmp_path: Path):
-    with making_plan(Store(tmp_path)) as plan:
+    with dry_run(Store(tmp_path)) as plan:
         _, why = attempted("x", failing(error))
-    assert [(one.verdict, one.why, one.part) for one in plan.told] == [("REFUSED", why, "x")]
+    assert [(one.verdict, one.why, one.part) for one in plan.statuses] == [("REFUSED", why, "x")]

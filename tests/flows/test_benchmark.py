@@ -53,7 +53,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.benchmark import compare_results, comparison_of, diagnosis_of
-from tasks.execution import making_plan, without_prefect
+from tasks.execution import dry_run, without_prefect
 from tasks.fusion import Estimate, Fusion
 from tasks.mlflow_client import experiment_id, mlflow_client
 from tasks.tables.duel import Duel, duel_json, duel_tables
@@ -226,9 +226,9 @@ def test_an_edited_file_runs_its_task_alone_and_a_moved_one_none(files: Path, tm
 
 
 def test_a_plan_walks_the_whole_benchmark_and_computes_nothing(files: Path, tmp_path: Path):
-    with making_plan(Store(tmp_path)) as plan:
+    with dry_run(Store(tmp_path)) as plan:
         scoreboard(asked(files), "plan")
-    assert {(told.stage, told.verdict) for told in plan.told} == {
+    assert {(told.stage, told.verdict) for told in plan.statuses} == {
         ("kept_encoder", "MISS"),
         ("score_fixed", "MISS"),
         ("score_fixed_similarity", "MISS"),
@@ -237,13 +237,13 @@ def test_a_plan_walks_the_whole_benchmark_and_computes_nothing(files: Path, tmp_
         ("diagnose_on_pairs", "AFTER"),
         ("compare_results", "AFTER"),
     }
-    assert not plan.undecided
+    assert not plan.incomplete
 
 
 def test_a_plan_of_a_comparison_has_its_averages(files: Path, tmp_path: Path):
-    with making_plan(Store(tmp_path)) as plan:
+    with dry_run(Store(tmp_path)) as plan:
         duel(asked(files, "one", "two", tasks=["cranfield"], beir=[str(files / "beir")]))
-    compared = [told.verdict for told in plan.told if told.stage == "compare_results"]
+    compared = [told.verdict for told in plan.statuses if told.stage == "compare_results"]
     assert compared == ["AFTER"] * 3, "two tasks and their average"
 
 

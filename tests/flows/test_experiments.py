@@ -73,7 +73,7 @@ from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
 from tasks.claims import ArmResult, cells_of, value_of
-from tasks.execution import making_plan, without_prefect
+from tasks.execution import dry_run, without_prefect
 from tasks.experiment_table import ExperimentTable, training_budget, write_experiment
 from tasks.run_result import Trained
 from tests.flows.corpora import write_data_folder
@@ -304,15 +304,15 @@ def test_an_arm_that_fails_leaves_the_others(asked: Reproduction, monkeypatch):
 
 
 def test_a_plan_tells_of_every_arm(asked: Reproduction):
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         running.walked(asked)
-    assert "measure_overlap" in {told.stage for told in plan.told}
-    with making_plan(Store.default()) as plan:
+    assert "measure_overlap" in {told.stage for told in plan.statuses}
+    with dry_run(Store.default()) as plan:
         found = list(running.all_findings(asked, learning.base_of(asked)))
     assert {one.arm for arm in found for one in arm} == {arm.label for arm in WHOLE.arms}
     assert {one.error for arm in found for one in arm} == {""}
-    assert plan.undecided, "how many labels there are is not known yet, nor how long one learns"
-    assert {"train_encoder", "export_pairs"} <= {told.stage for told in plan.told}
+    assert plan.incomplete, "how many labels there are is not known yet, nor how long one learns"
+    assert {"train_encoder", "export_pairs"} <= {told.stage for told in plan.statuses}
 
 
 def test_arms_that_share_a_training_have_both_its_seconds_and_its_log(
@@ -368,9 +368,9 @@ def test_of_several_fine_tuned_encoders_the_best_on_validation_is_the_arms(
 def test_the_record_and_the_plan_have_all_of_which_the_table_is_made(asked: Reproduction):
     made(asked)
     used = {one.stage for one in last_runs(Store.default())[0].stages}
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         running.walked(asked)
-    told = {(one.stage, one.verdict) for one in plan.told}
+    told = {(one.stage, one.verdict) for one in plan.statuses}
     for stage in ("measure_overlap", "claim_interval"):
         assert stage in used
         assert (stage, "HIT") in told
@@ -409,9 +409,9 @@ def test_a_judge_that_refuses_leaves_the_other_columns_alone(
 def test_a_plan_holds_no_claim_whose_results_are_not_all_known(asked: Reproduction):
     """Some of its seeds would be those of another claim."""
     tabled(asked.model_copy(update={"seeds": (1,)}))
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         running.walked(asked)
-    assert "claim_interval" not in {one.stage for one in plan.told}
+    assert "claim_interval" not in {one.stage for one in plan.statuses}
 
 
 def test_a_base_that_is_taken_as_it_is_reads_no_corpus(
@@ -427,9 +427,9 @@ def test_a_base_that_is_taken_as_it_is_reads_no_corpus(
     assert "plain_sentences.parquet" in index.files_wanted(what, TINY)
     monkeypatch.setattr(index, "EXPERIMENTS", {what.id: what})
     monkeypatch.delattr(learning, "documents_of")
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         learning.base_of(Reproduction(experiment=what.id, data=asked.data))
-    assert [told.stage for told in plan.told] == ["start_encoder"]
+    assert [told.stage for told in plan.statuses] == ["start_encoder"]
 
 
 def test_absent_files_are_named_before_anything_runs(tmp_path: Path):

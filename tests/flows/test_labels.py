@@ -27,7 +27,7 @@ from sentemb_core.errors import EmptyPairsError, UnknownLabelsError, UsageError
 from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from tasks.artifact_files import artifact_path
-from tasks.execution import making_plan, without_prefect
+from tasks.execution import dry_run, without_prefect
 from tasks.run_report import full_report
 from tasks.run_result import RunResult
 from tasks.verdict import notes_of
@@ -229,10 +229,10 @@ def test_labels_of_one_document_are_refused_before_anything_is_made(
 def test_a_plan_ends_where_the_number_of_labels_is_not_known(corpus_file: Path):
     config = plus_run(corpus_file)
     for known in (False, True):
-        with making_plan(Store.default()) as plan:
+        with dry_run(Store.default()) as plan:
             self_train_and_fine_tune(config, lambda row: None)
-        assert plan.undecided
-        told = {status.stage for status in plan.told}
+        assert plan.incomplete
+        told = {status.stage for status in plan.statuses}
         assert ("draw_labels" in told, "export_pairs" in told) == (True, known)
         with without_prefect(Store.default()):
             begun_with = run_before_training(config, lambda row: None)

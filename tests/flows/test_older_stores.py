@@ -20,7 +20,7 @@ from sentemb_core.store.maintenance import fsck
 from sentemb_core.store.objects import Store
 from sentemb_core.store.records import lineage
 from sentemb_core.store.status import Status
-from tasks.execution import making_plan
+from tasks.execution import dry_run
 from tasks.run_report import write_report_of
 from tasks.validate import scores_of
 
@@ -90,9 +90,9 @@ def test_a_model_leads_back_to_its_corpus(older):
 
 def plan_of(run: str) -> list[Status]:
     found, _ = outcome_of(run)
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         walk(checked(found.config))
-    return plan.told
+    return plan.statuses
 
 
 def test_each_stage_hits_or_says_what_has_changed(older):

@@ -39,7 +39,7 @@ from sentemb_core.store.runs import last_runs, recording
 from sentemb_core.types import ArtifactRef, Json
 from tasks.artifact_files import save_json
 from tasks.benchmark import largest_overlaps
-from tasks.execution import making_plan, without_prefect
+from tasks.execution import dry_run, without_prefect
 from tasks.run_monitor import resuming
 from tasks.stage import STAGES
 from tasks.tables.cells import (
@@ -330,9 +330,9 @@ def test_seconds_are_of_training_and_annotation_alone(data: str):
 
 
 def test_a_plan_tells_of_every_cell(data: str):
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         cells = list(method_cells.cells(table(data)))
-    assert (len(cells), plan.undecided) == (14, False)
+    assert (len(cells), plan.incomplete) == (14, False)
 
 
 def test_a_cell_that_nobody_foresaw_failing_leaves_the_others(data: str, monkeypatch):
@@ -519,9 +519,9 @@ def test_what_training_read_of_its_judges_is_measured_and_printed(data: str):
     assert {name: one.exact for name, one in overlaps.items()} == {"STS-B-dev": 1.0, "SICK-R": 1.0}
     assert list(found.pools) == ["blog_usgov"]
     assert "measure_overlap" in {one.stage for one in last_runs(Store.default())[0].stages}
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         method_cells.walked(config, method_cells.cells(config))
-    assert ("measure_overlap", "HIT") in {(one.stage, one.verdict) for one in plan.told}
+    assert ("measure_overlap", "HIT") in {(one.stage, one.verdict) for one in plan.statuses}
     seen = found.seen()
     told = cells_markdown([measured("conpono", 1)], seen)
     _, texts, _ = seen
@@ -661,9 +661,9 @@ def test_a_plan_of_few_shot_curves_tells_of_every_cell_before_a_cycle_is_judged(
     with without_prefect(Store.default()):
         (block, _) = method_cells.tried_block(asked, "blog_usgov", "static", 1)
         shots.counts_of(asked, block)
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         cells = list(shots.few_shot_cells(asked))
-    assert plan.undecided
+    assert plan.incomplete
     assert {cell.error for cell in cells} == {""}
     assert {cell.method for cell in cells} > {PLUS, "infocse_idc"}
 

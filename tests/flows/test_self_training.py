@@ -24,7 +24,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
-from tasks.execution import making_plan, without_prefect
+from tasks.execution import dry_run, without_prefect
 from tasks.run_result import RunResult
 from tasks.train import steps_of
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
@@ -92,7 +92,7 @@ def test_a_run_tells_where_it_is_and_why_no_round_follows(
     )
     assert controls.startswith("to come, for comparison: 2 controls, as many steps as the rounds")
     assert controls.endswith("--set control=false leaves them out")
-    with making_plan(Store.default(), config):
+    with dry_run(Store.default(), config):
         assert told(config, walk) == []
     rule = {"max_rounds": 2, "patience": 1, "min_delta": 1.0}
     first, end = told(tiny_run(corpus_file, rounds=rule, control=False))
@@ -124,9 +124,9 @@ def test_every_method_that_needs_no_annotation_can_be_the_initialiser(
     random_head = {"random_head": True} if entry.continues else {}
     config = begun_by(corpus_file, entry.name, encoder, **random_head)
     check_run(config)
-    with making_plan(Store.default(), config) as plan:
+    with dry_run(Store.default(), config) as plan:
         walk(config)
-    trainings = [told.part for told in plan.told if told.stage == "train_encoder"]
+    trainings = [told.part for told in plan.statuses if told.stage == "train_encoder"]
     assert trainings == [f"after {entry.name}"], "how the rounds go on is not known yet"
 
 
@@ -272,10 +272,10 @@ def test_a_changed_corpus_is_another_corpus(corpus_file: Path, tmp_path: Path):
 def test_another_top_k_prunes_again_and_encodes_nothing_before_training(corpus_file: Path):
     trained(tiny_run(corpus_file))
     config = tiny_run(corpus_file, annotation={"top_k": 2})
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         self_train(config, lambda row: None)
     told = {}
-    for status in plan.told:
+    for status in plan.statuses:
         told.setdefault(status.stage, status)
     assert told["build_graph"].verdict == "HIT"
     assert told["prune_graph"].verdict == "MISS"
@@ -424,9 +424,9 @@ def test_a_plan_walks_the_maps_too(corpus_file: Path):
     config = tiny_run(corpus_file, postprocess="whitening")
     with without_prefect(Store.default()):
         run_with_maps(trained(config), config, lambda row: None)
-    with making_plan(Store.default(), config) as plan:
+    with dry_run(Store.default(), config) as plan:
         walk(config)
-    told = [told.verdict for told in plan.told if told.stage == "finished_encoder"]
+    told = [told.verdict for told in plan.statuses if told.stage == "finished_encoder"]
     assert told == ["HIT", "HIT"]
 
 
@@ -445,9 +445,11 @@ def test_a_corpus_too_small_for_the_gate_is_refused_before_any_training(tmp_path
     config = config.model_copy(
         update={"corpus": config.corpus.model_copy(update={"counterpart_column": None})}
     )
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         self_train(config, lambda row: None)
-    assert "train_encoder" in {status.stage for status in plan.told}, "a plan draws no benchmark"
+    assert "train_encoder" in {status.stage for status in plan.statuses}, (
+        "a plan draws no benchmark"
+    )
     store = Store.default()
     with pytest.raises(NoQueriesError, match="E502"), recording(store, "probe", [], {}) as log:
         trained(config)

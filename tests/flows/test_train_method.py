@@ -24,7 +24,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
-from tasks.execution import making_plan, without_prefect
+from tasks.execution import dry_run, without_prefect
 from tasks.gate import collapsed
 from tasks.run_report import full_report, write_report_of
 from tasks.run_result import RunResult
@@ -146,9 +146,9 @@ def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
 
 def test_a_plan_walks_the_flow(corpus_file: Path):
     trained(tiny_method(corpus_file))
-    with making_plan(Store.default()) as plan:
+    with dry_run(Store.default()) as plan:
         trained_once(tiny_method(corpus_file, "ict"), lambda row: None)
-    told = {status.stage: status.verdict for status in plan.told}
+    told = {status.stage: status.verdict for status in plan.statuses}
     assert (told["start_encoder"], told["train_encoder"]) == ("HIT", "MISS")
 
 

@@ -19,7 +19,7 @@ def lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
     def shown(*stages: Status) -> list[list[str]]:
         plan = DryRun(Store(tmp_path))
-        plan.told = [*stages]
+        plan.statuses = [*stages]
         assert show_dry_run(plan, as_json=False) == 0
         table = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
         assert show_dry_run(plan, as_json=True) == 0

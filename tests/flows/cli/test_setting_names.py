@@ -34,7 +34,7 @@ def test_a_plan_names_every_setting_as_it_is_set(corpus_file: Path, tmp_path: Pa
 
     def first_reason(path: str, value: object) -> str:
         plan = plan_of(changed(corpus_file, path, value))
-        return next(f"{told.part}: {told}" for told in plan.told if told.verdict == "MISS")
+        return next(f"{told.part}: {told}" for told in plan.statuses if told.verdict == "MISS")
 
     for path, value, told in (
         ("training.steps", 11, "round 1: train_encoder: MISS (training.steps 10 -> 11)"),

@@ -12,7 +12,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.records import Lineage, Origin
 from sentemb_core.store.stages import Stage
 from sentemb_core.types import ArtifactRef, Json
-from tasks.execution import InProcess, walking
+from tasks.execution import InProcess, current_executor
 from tasks.gate import GateOutcome
 
 
@@ -55,7 +55,7 @@ def test_promote_asks_the_gate_without_a_server(
     call, monkeypatch, alias: str, code: int, registers: bool
 ):
     def landed(*_: object) -> GateOutcome:
-        assert isinstance(walking(), InProcess)
+        assert isinstance(current_executor(), InProcess)
         return GateOutcome(uri="models:/tiny/2", alias=alias, reason="Why.", standing="It stands.")
 
     config = {"corpus": {"source": "a.jsonl"}, "register_model": registers}
