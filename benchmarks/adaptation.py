@@ -24,7 +24,7 @@ from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import EncoderResult
 from tasks.tables.markdown import across, markdown_table, write_between_marks
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sentemb_core.types import ArtifactRef
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.tables.markdown import across, markdown_table, write_between_marks
 from tasks.validate import scores_of
 

@@ -116,7 +116,7 @@ def delete_versions_without_alias() -> int:
     """Delete the registered versions without an alias; return their number."""
     from sentemb_core.store.objects import Store
     from tasks.mlflow_client import mlflow_client
-    from tasks.model_versions import versions
+    from tasks.registry import versions
 
     client = mlflow_client(Store.default().root)
     with_alias = {

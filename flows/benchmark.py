@@ -34,7 +34,7 @@ from tasks.benchmark import (
 from tasks.execution import is_pending, section, sub_flow
 from tasks.fusion import score_fusion
 from tasks.progress import progress
-from tasks.registered_encoders import resolve
+from tasks.registered_encoders import find_encoder
 from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder
 from tasks.tables.scoreboard import (
@@ -167,7 +167,7 @@ def refused(*scores: Score | None) -> list[Score]:
 def encoder_of(model: str) -> ArtifactRef:
     """What is whole as it is; a bare transformer, a file or any other name as a start encoder."""
     if is_checkpoint(model):
-        folder = str(resolve(model))
+        folder = str(find_encoder(model))
         return kept_encoder(folder, digest_of_encoder(folder))
     return encoder_from(EncoderConfig(name=model, max_length=LONGEST), None)
 

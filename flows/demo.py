@@ -10,7 +10,7 @@ from flows.infocse_idc import infocse_idc
 from flows.presets import merged, preset
 from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.tables.run_table import fixed_rows, run_rows, scores_table
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from sentemb_core.config.run import (
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import draw_labels, tokenise_sentences
 from tasks.execution import sub_flow
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import EncoderResult, Labelled, RunResult, Texts, Trained
 from tasks.train import train_encoder
 

@@ -20,7 +20,7 @@ from sentemb_core.formats import counted
 from sentemb_core.stopping import Verdict
 from tasks.corpus import tokenise_sentences
 from tasks.execution import is_dry_run, sub_flow
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import EncoderResult, RunResult, Texts
 from tasks.train import steps_of, train_encoder
 from tasks.validate import diagnose_round, recall_at_5

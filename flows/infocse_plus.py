@@ -8,7 +8,7 @@ from flows.pipeline import OnRow, run_before_training, run_pipeline, verdict_on_
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import Verdict, verdict
 from tasks.execution import sub_flow
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import EncoderResult, Labelled, RunResult, Texts
 from tasks.validate import recall_at_5
 

@@ -30,9 +30,9 @@ from tasks.corpus import (
 )
 from tasks.encode import encode_sentences, finished_encoder, start_encoder
 from tasks.execution import sub_flow
-from tasks.finishing import published
-from tasks.publish import Outcome
-from tasks.registered_encoders import encoder_at, pinned
+from tasks.publish import finish_run
+from tasks.registered_encoders import local_name, with_pinned_encoders
+from tasks.report import Outcome
 from tasks.run_monitor import monitored_run
 from tasks.run_result import EncoderResult, RowKind, RunResult, Texts
 from tasks.sources import by_bytes, digest_of_corpus, digest_of_labels, revision_of
@@ -52,9 +52,9 @@ OnRow = Callable[[EncoderResult], None]
 
 def run_pipeline(config: C, loop: Callable[[C, OnRow], RunResult]) -> Outcome:
     """What is left of a run by such a loop."""
-    config = pinned(config)
+    config = with_pinned_encoders(config)
     with monitored_run(config) as run:
-        return published(run_with_maps(loop(config, run), config, run), run)
+        return finish_run(run_with_maps(loop(config, run), config, run), run)
 
 
 def run_before_training(config: RunConfig, watch: OnRow) -> RunResult:
@@ -172,7 +172,7 @@ def as_read(labels: LabelsConfig) -> LabelsConfig:
 def encoder_from(config: EncoderConfig, documents: ArtifactRef | None) -> ArtifactRef:
     """A given encoder, or one from random weights that learns its vocabulary from the corpus."""
     texts = documents if config.name in RANDOM_ENCODERS else None
-    place = encoder_at(config.name)
+    place = local_name(config.name)
     named = by_bytes(config.model_copy(update={"name": place}))
     return start_encoder(place, named, texts, revision_of(place))
 

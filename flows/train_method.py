@@ -11,7 +11,7 @@ from flows.pipeline import (
 )
 from sentemb_core.config.methods import Condenser
 from sentemb_core.config.run import MethodRun, RoundsConfig
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import RunResult
 
 

@@ -207,10 +207,10 @@ def canary(model: Model, index: Index, *, json: Json = False) -> int:
     from sentemb_core.evaluation.canary import check_index
 
     check_index(index)
-    from sentemb_core.evaluation.canary import compare_encoder
+    from sentemb_core.evaluation.canary import match_encoder
 
     with opened_encoder(model) as encoder:
-        found = compare_encoder(encoder, index)
+        found = match_encoder(encoder, index)
     return show_match(found, index, model, json=json)
 
 

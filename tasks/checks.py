@@ -37,7 +37,7 @@ from sentemb_core.methods.listing import (
     cluster_batch_refused,
     static_refused,
 )
-from tasks.registered_encoders import located
+from tasks.registered_encoders import with_local_encoders
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
@@ -60,7 +60,7 @@ def check_run(config: RunConfig) -> None:
         RegistryError: E702, of a registered encoder.
     """
     check_faiss(needed=config.annotation.clustering == "kmeans")
-    config = located(config)
+    config = with_local_encoders(config)
     check_methods(config, static=config.encoder.name == "static")
     check_corpus(config.corpus)
     check_labels(config)

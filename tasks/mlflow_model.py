@@ -7,7 +7,7 @@ This is the layout of MLflow's sentence-transformers flavor, written without it:
 load the encoder (an optional dependency, half a minute to infer requirements), save it again as
 other bytes, and note the absolute path it came from. MLflow's own loaders read the result, but
 they trust code in a model folder (trust_remote_code, no way out); ours are
-`registered_encoders.resolve` and plain `SentenceTransformer(folder)`.
+`registered_encoders.find_encoder` and plain `SentenceTransformer(folder)`.
 """
 
 import json

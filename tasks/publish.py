@@ -1,51 +1,110 @@
-"""What a finished run leaves in the store: its best encoder under its own card, and its outcome."""
+"""The end of a run: its best encoder published with a card, registered, gated and reported."""
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.config.run import RunConfig
 from sentemb_core.encoder.card import base_of
-from sentemb_core.report.data import StageTiming
-from sentemb_core.store.objects import canonical
-from sentemb_core.types import ArtifactRef, Json, Value
+from sentemb_core.errors import SentembError
+from sentemb_core.types import ArtifactRef, Value
 from tasks.artifact_files import artifact_path, new_artifact
-from tasks.gate import GateOutcome
-from tasks.run_result import EncoderResult, RunResult
+from tasks.gate import register_and_gate
+from tasks.prefect_pages import link, markdown
+from tasks.report import (
+    Outcome,
+    report_folder,
+    row_and_control,
+    stored_outcome,
+    verdict_of,
+    write_report_of,
+)
+from tasks.run_monitor import RunMonitor, metrics_of
+from tasks.run_result import RunResult
 from tasks.stage import stage
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.card import Judged
 
-
-class Outcome(Value):
-    """A finished run: its id, what the loop made, the published encoder, where the report is."""
-
-    run: str
-    training: RunResult
-    encoder: ArtifactRef
-    report: str
-    landing: GateOutcome | None
-    timings: list[StageTiming]
+log = logging.getLogger("sentemb_core.run")
 
 
-def stored_outcome(outcome: Outcome) -> ArtifactRef:
-    """The outcome as an artifact, for `read_outcome`."""
-    told: Json = outcome.model_dump(mode="json")
-    with new_artifact("outcome") as draft:
-        (draft.path / "outcome.json").write_bytes(canonical(told))
-    return draft.ref
+class TrainingCard(Value):
+    """The part of an encoder's card on its training."""
+
+    start: ArtifactRef
+    base: str
+    method: str
+    steps: list[str]  # labels of its trainings, in order
+    documents: ArtifactRef
+    labels: int
 
 
-def read_outcome(folder: Path) -> Outcome:
-    """What `stored_outcome` wrote."""
-    return Outcome.model_validate_json((folder / "outcome.json").read_bytes())
+class ScoreCard(Value):
+    """The part of an encoder's card on its scores and those to compare them with."""
+
+    validation_pool: ArtifactRef
+    counterpart: str | None
+    rows: dict[str, ArtifactRef]  # label -> scores
+
+
+def finish_run(training: RunResult, run: RunMonitor) -> Outcome:
+    """Publish, register and report a finished loop."""
+    config, run_id = run.config, run.record.run.id
+    outcome = Outcome(
+        run=run_id,
+        training=training,
+        encoder=best_encoder(training, config),
+        report=str(report_folder(run_id) / "report.html"),
+        gate=None,
+        timings=run.timings,
+    )
+    if config.register_model:
+        outcome = gated_or_reported(outcome, config)
+    page = write_report_of(outcome, config)
+    run.record.update(outputs=[stored_outcome(outcome), outcome.encoder])
+    verdict = verdict_of(outcome)
+    run.tracker.log_artifact(page.parent)
+    run.tracker.log_metrics(metrics_of(training.rows[training.best]))
+    run.tracker.set_tags(
+        {
+            "encoder": outcome.encoder.digest,
+            "documents": training.texts.documents.digest,
+            "validation_pool": training.texts.validation_pool.digest,
+            "verdict": verdict,
+        }
+    )
+    if address := run.tracker.url:
+        link(f"{run_id}-mlflow", address, "This run in MLflow")
+    markdown(f"{run_id}-report", f"{verdict}\n\nReport: `{page}`", "Verdict of the run")
+    log.info("%s", verdict)
+    return outcome
+
+
+def gated_or_reported(outcome: Outcome, config: RunConfig) -> Outcome:
+    """Return the outcome with the gate's; if the registry fails, write the report without it.
+
+    Raises:
+        SentembError: MLflow cannot be reached, the disk is full, the champion cannot be opened.
+            `resume` tries again and then adds the gate's outcome to the report.
+    """
+    try:
+        gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
+    except SentembError:
+        note = (
+            "An error interrupted the registration: the encoder is not registered, or not compared "
+            f"with the champion. `python -m flows resume {outcome.run}` continues."
+        )
+        write_report_of(outcome, config, note)
+        raise
+    return outcome.model_copy(update={"gate": gate})
 
 
 def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
-    """The encoder that the loop chose, with a card that tells its way there."""
+    """Return the encoder that the loop chose, under a card with its training and scores."""
     *before, best = path = training.path
-    taught = TrainingCard(
+    training_card = TrainingCard(
         start=path[0].encoder,
         base=base_of(config.encoder.name),
         method=config.training.method.name,
@@ -53,77 +112,58 @@ def best_encoder(training: RunResult, config: RunConfig) -> ArtifactRef:
         documents=training.texts.documents,
         labels=training.labels if any(row.kind == "fine-tuned" for row in path) else 0,
     )
-    scored = ScoreCard(
-        benchmark=training.texts.validation_pool,
+    score_card = ScoreCard(
+        validation_pool=training.texts.validation_pool,
         counterpart=None if config.labels.source else config.corpus.counterpart_column,
         rows={row.label: row.scores for row in before}
         | {f"{best.label} (this encoder)": best.scores}
-        | beside(training),
+        | baseline_scores(training),
     )
-    return publish_encoder(best.encoder, config.name, taught, scored)
+    return publish_encoder(best.encoder, config.name, training_card, score_card)
 
 
-def beside(training: RunResult) -> dict[str, ArtifactRef]:
-    """Scores to hold those of the best encoder against: words alone, and its control."""
-    told = {"BM25": training.bm25}
+def baseline_scores(training: RunResult) -> dict[str, ArtifactRef]:
+    """Return the scores to compare the best encoder with: BM25, and its control if it has one."""
+    scores = {"BM25": training.bm25}
     if training.controls:
-        chosen, control, what = compared(training)
-        if chosen == training.rows[training.best]:
-            told[f"control: {what}"] = control.scores
-    return told
-
-
-class TrainingCard(Value):
-    """What an encoder learnt from: the part of its card on training."""
-
-    start: ArtifactRef
-    base: str
-    method: str
-    steps: list[str]  # labels of its trainings, the first one first
-    documents: ArtifactRef
-    labels: int
-
-
-class ScoreCard(Value):
-    """What an encoder was judged on: the part of its card on scores."""
-
-    benchmark: ArtifactRef
-    counterpart: str | None
-    rows: dict[str, ArtifactRef]  # label -> scores: its own, and those to hold them against
+        row, control, what = row_and_control(training)
+        if row == training.rows[training.best]:
+            scores[f"control: {what}"] = control.scores
+    return scores
 
 
 @stage("publish_encoder", version=3, modules=("sentemb_core.encoder.card",))
 def publish_encoder(
-    encoder: ArtifactRef, name: str, taught: TrainingCard, scored: ScoreCard
+    encoder: ArtifactRef, name: str, training_card: TrainingCard, score_card: ScoreCard
 ) -> ArtifactRef:
-    """The same weights under their own card: what taught them, scores per round, how to load."""
+    """Write the same weights with a card: training, scores of each row, how to load them."""
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.evaluation.validation_scores import read_scores
 
     learner = load_encoder(artifact_path(encoder))
-    read = {
+    scores = {
         label: read_scores(artifact_path(ref))["test"].document_to_counterpart
-        for label, ref in scored.rows.items()
+        for label, ref in score_card.rows.items()
     }
     facts = CardFacts(
         name=name,
         registered=name,
-        base=taught.base,
-        method=way(taught.method, taught.steps),
-        parent=taught.start.digest if taught.steps else None,
-        corpus=corpus_words(artifact_path(taught.documents), taught.documents.digest),
-        labels=taught.labels,
+        base=training_card.base,
+        method=method_text(training_card.method, training_card.steps),
+        parent=training_card.start.digest if training_card.steps else None,
+        corpus=corpus_text(artifact_path(training_card.documents), training_card.documents.digest),
+        labels=training_card.labels,
         kind=learner.kind,
         max_length=learner.max_length,
-        judged=judged_on(artifact_path(scored.benchmark), scored.counterpart),
+        judged=judged_split(artifact_path(score_card.validation_pool), score_card.counterpart),
         scores={
             label: {
                 "test R@1": row.recall_at_1,
                 "test R@5": row.recall_at_5,
                 "test R@10": row.recall_at_10,
             }
-            for label, row in read.items()
+            for label, row in scores.items()
         },
     )
     with new_artifact("model") as draft:
@@ -131,44 +171,33 @@ def publish_encoder(
     return draft.ref
 
 
-def way(method: str, labels: list[str]) -> str | None:
-    """The method and the trainings behind its encoder; a lone one of the same name is left out."""
+def method_text(method: str, labels: list[str]) -> str | None:
+    """Return the method with its trainings; a single one of the same name is left out."""
     steps = [label.removeprefix("after ") for label in labels]
     if not steps:
         return None
     return method if steps == [method] else f"{method}: {', then '.join(steps)}"
 
 
-def corpus_words(documents: Path, digest: str) -> str:
-    """A corpus by its size and its digest: a file of another name gives the same encoder."""
-    told = json.loads((documents / "report.json").read_text("utf-8"))
+def corpus_text(documents: Path, digest: str) -> str:
+    """Return the size and digest of a corpus; the name of its file plays no part."""
+    report = json.loads((documents / "report.json").read_text("utf-8"))
     return (
-        f"{told['documents']:,} documents, {told['sentences']:,} sentences "
+        f"{report['documents']:,} documents, {report['sentences']:,} sentences "
         f"(documents:{digest[:12]})"
     )
 
 
-def judged_on(benchmark: Path, counterpart: str | None) -> "Judged":
-    """The test split of a benchmark; a column of counterparts lends them its name."""
+def judged_split(pool: Path, counterpart: str | None) -> "Judged":
+    """Return sides and size of a pool's test split; a counterpart column names the candidates."""
     from sentemb_core.corpus.validation_pool import SIDES, PoolReport
     from sentemb_core.encoder.card import Judged
 
-    told = PoolReport.model_validate_json((benchmark / "pool.json").read_bytes())
-    query, candidate = SIDES[told.kind]
+    report = PoolReport.model_validate_json((pool / "pool.json").read_bytes())
+    query, candidate = SIDES[report.kind]
     return Judged(
         query=query,
-        candidate=(counterpart if told.kind == "counterpart" else None) or candidate,
-        queries=told.n_queries["test"],
-        candidates=told.n_candidates,
+        candidate=(counterpart if report.kind == "counterpart" else None) or candidate,
+        queries=report.n_queries["test"],
+        candidates=report.n_candidates,
     )
-
-
-def compared(training: RunResult) -> tuple[EncoderResult, EncoderResult, str]:
-    """The row that a control speaks of, the control, and what that is."""
-    best = training.learnt
-    if best.kind == "fine-tuned":
-        return best, training.controls[0], "the same labels once, without self-training"
-    rounds = [row for row in training.rows if row.kind == "round"]
-    pairs = list(zip(rounds, training.controls, strict=True))
-    chosen, control = next((pair for pair in pairs if pair[0] == best), pairs[-1])
-    return chosen, control, "the same number of steps on plain neighbours"

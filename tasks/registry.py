@@ -1,56 +1,83 @@
-"""Models are registered once, and promoted by the gate alone.
+"""The model registry: encoders are registered once, found by address, and promoted by the gate.
 
-A version's files lie in MLflow (`mlflow_model.py`) and its tags name them by the digest they have
-in our store. Aliases: `champion` is what serves, `previous` what served before it, `challenger`
-the last candidate that the gate refused. One file lock serialises writers of a home; without it
-24 versions that six processes wanted became 34, and a worse model ended as champion. It covers one
-machine: more than one that write to one server need a queue of their own.
+MLflow holds a version's files (`mlflow_model.py`); its tags name them by their digest in our store.
+Aliases: `champion` serves now, `previous` served before it, `challenger` is the last candidate that
+the gate refused. One file lock serialises the writers of a home: without it, six processes that
+registered 24 versions made 34, and a worse model became champion. The lock covers one machine;
+several machines that write to one server need a queue of their own.
 """
 
 import hashlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sentemb_core.errors import UsageError
+from sentemb_core.errors import (
+    RegistryDownError,
+    RegistryError,
+    SentembError,
+    UnsafeModelError,
+    UsageError,
+)
 from sentemb_core.evaluation.gate import GateDecision
-from sentemb_core.redaction import redacted
+from sentemb_core.formats import nearest
+from sentemb_core.redaction import first_line, redacted
+from sentemb_core.store.disk import remove, storage_errors, unique
 from sentemb_core.store.locks import file_lock
 from sentemb_core.store.objects import Store, canonical
-from sentemb_core.types import Json, Value
-from tasks.mlflow_client import experiment_id
-from tasks.mlflow_model import MODEL, model_ref, refuse_unsafe, upload_model
-from tasks.model_versions import (
-    NAME,
-    ModelVersion,
-    note_registry,
-    one_version,
-    readable,
-    version_of,
+from sentemb_core.types import ArtifactRef, Json, Value
+from tasks.mlflow_client import (
+    address_of,
+    experiment_id,
+    mlflow_client,
+    set_environment,
+    tracking_uri,
 )
-from tasks.registered_encoders import is_intact
+from tasks.mlflow_model import ENCODER, MODEL, model_ref, refuse_unsafe, upload_model
 from tasks.tracking import dotted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities.model_registry import ModelVersion as Entity
+    from mlflow.entities.model_registry import RegisteredModel
 
-Alias = Literal["champion", "challenger"]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+URI = re.compile(rf"models:/(?P<name>{NAME.pattern})(@(?P<alias>[\w-]+)|/(?P<version>[0-9]+))")
+
+ABSENT = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}
+"""MLflow's codes for an unknown model or version (the first) and an unknown alias (the second)."""
 
 STOOD = "stood"
-"""Tag of a version that was seen as champion, until the gate puts another in its place.
+"""Tag of a version that was champion, until the gate replaces it.
 
-A version that has it and is no champion was taken down by a person, which the gate does not undo.
+A version with this tag that is not champion was taken down by a person; the gate does not undo it.
 """
 
 TAKEN_DOWN = (
-    "Not judged: it was the champion before, and a person took it down. Who wants it back sets "
-    "the alias champion by hand (docs/serving.md)."
+    "Not compared: it was the champion, and a person took it down. To restore it, set the alias "
+    "champion by hand (docs/serving.md)."
 )
+
+Alias = Literal["champion", "challenger"]
+
+
+class ModelVersion(Value):
+    """One version of a registered model, and the artifact of its encoder."""
+
+    name: str
+    version: int
+    artifact: ArtifactRef
+    tags: dict[str, str]
+
+    @property
+    def uri(self) -> str:
+        return f"models:/{self.name}/{self.version}"
 
 
 class Promotion(Value):
-    """What became of a candidate, and why, in words; `before` was the champion until then."""
+    """A candidate's new alias, the reason for it, and the champion until then (`before`)."""
 
     version: ModelVersion
     alias: Alias
@@ -58,11 +85,99 @@ class Promotion(Value):
     before: ModelVersion | None
 
 
-def fingerprint_of(data: str, parent: str, config: Json, round_: int, encoder: str) -> str:
-    """SHA-256 of what a model was made from, and of what came of it.
+def find_version(uri: str) -> ModelVersion:
+    """Return the version at a `models:/` address.
 
-    The corpus's digest, the parent's, settings and round do not tell the code, the libraries and
-    the device of a training: the encoder's own digest does.
+    Raises:
+        RegistryError: the address names nothing, or MLflow cannot be reached.
+    """
+    address = URI.fullmatch(uri)
+    if not address:
+        raise RegistryError(
+            f"A registered model is models:/NAME@ALIAS or models:/NAME/VERSION; found "
+            f"{ascii(uri)[:120]}."
+        )
+    home = Store.default().root
+    if has_registry(home):
+        with registry_client(home) as client:
+            version = lookup(client, address["name"], address["alias"], address["version"])
+        if version:
+            return version
+    raise RegistryError(f"The registry has no {uri}{alternatives(address['name'])}.")
+
+
+def alternatives(name: str) -> str:
+    """Return the end of a message: a model's versions and aliases, or the most similar name."""
+    home = Store.default().root
+    known: dict[str, RegisteredModel] = {}
+    if has_registry(home):
+        with registry_client(home) as client:
+            known = {model.name: model for model in all_pages(client.search_registered_models)}
+    if not known:
+        return ": nothing is registered yet"
+    if name not in known:
+        return nearest(name, known)
+    numbers = sorted(version.version for version in versions() if version.name == name)
+    aliases = sorted(known[name].aliases.items())
+    parts = [f"versions {numbers}", *(f"@{alias} = {number}" for alias, number in aliases)]
+    return f"; models:/{name} has {', '.join(parts)}"
+
+
+def versions() -> list[ModelVersion]:
+    """Return all versions that this program registered, newest first."""
+    home = Store.default().root
+    if not has_registry(home):
+        return []
+    with registry_client(home) as client:
+        entities = list(all_pages(client.search_model_versions))
+    return [read_version(entity) for entity in entities if "artifact.digest" in entity.tags]
+
+
+def registered_artifacts() -> list[ArtifactRef]:
+    """Return the encoder of every registered version: `gc` must keep them.
+
+    Raises:
+        UsageError: models of this home are also registered elsewhere.
+    """
+    home = Store.default().root
+    today = address_of(home)
+    if others := [address for address in known_registries(home) if address != today]:
+        raise UsageError(
+            f"`gc` keeps registered models and reads one registry, here {today}; found models of "
+            f"this home in {' and '.join(others)}, too. Set MLFLOW_TRACKING_URI to that registry "
+            "(unset it for the home's own). If it no longer exists, delete its line in "
+            f"{registries_file(home)}."
+        )
+    return [version.artifact for version in versions()]
+
+
+def note_registry(home: Path) -> None:
+    """Add today's registry to the home's list of registries."""
+    if (address := address_of(home)) not in known_registries(home):
+        with registries_file(home).open("a", encoding="utf-8") as file:
+            file.write(f"{address}\n")
+
+
+def known_registries(home: Path) -> list[str]:
+    """Return the registries with models of this home, as `address_of` names them."""
+    file = registries_file(home)
+    return file.read_text("utf-8").splitlines() if file.exists() else []
+
+
+def registries_file(home: Path) -> Path:
+    return home / "registries.txt"
+
+
+def has_registry(home: Path) -> bool:
+    """Return whether there is a registry; the first writer makes a local database."""
+    uri = tracking_uri(home)
+    return not uri.startswith("sqlite:") or Path(uri.removeprefix("sqlite:///")).exists()
+
+
+def fingerprint_of(data: str, parent: str, config: Json, round_: int, encoder: str) -> str:
+    """Return the SHA-256 of everything that a model was made from, and of the encoder itself.
+
+    The encoder's digest covers what the others leave open: code, libraries and device.
     """
     return hashlib.sha256(canonical([data, parent, config, round_, encoder])).hexdigest()
 
@@ -76,128 +191,239 @@ def register(
     tags: Mapping[str, Any] | None = None,
     canaries: Sequence[str] = (),
 ) -> ModelVersion:
-    """The version of this fingerprint, made from a model folder if MLflow has none that is whole.
+    """Return the intact version of this fingerprint; make it from a model folder if there is none.
 
     Args:
-        folder: What `SentenceTransformer(folder)` loads; it is copied as it is.
+        folder: Input of `SentenceTransformer(folder)`; it is copied unchanged.
         name: Letters, digits, `-` and `_`, at most 64.
-        fingerprint: Of all that the model was made from, and of itself (`fingerprint_of`).
+        fingerprint: As `fingerprint_of`.
         metrics: Shown beside the version.
         tags: Parent, round, run, digests.
         canaries: Sentences whose vectors are kept beside the encoder (`canaries_of`).
 
     Raises:
-        UsageError: a name that is not plain.
+        UsageError: a name with other characters.
         UnsafeModelError: pickles, code or links in the folder.
         RegistryDownError: MLflow cannot be reached.
     """
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"A model's name has 1-64 letters, digits, '_' or '-' and begins with a letter or a "
+            f"A model's name has 1 to 64 letters, digits, '_' or '-' and begins with a letter or a "
             f"digit; found {ascii(name)[:80]}."
         )
     refuse_unsafe(folder)
-    told = {
+    all_tags = {
         **{key: redacted(str(value)) for key, value in dotted(tags or {})},
         "fingerprint": fingerprint,
         **{f"artifact.{key}": str(value) for key, value in model_ref(folder)},
     }
     home = Store.default().root
-    with writing(home), readable(home) as client:
+    with registry_lock(home), registry_client(home) as client:
         query = f"name = '{name}' and tags.fingerprint = '{fingerprint}'"
         known = client.search_model_versions(query, order_by=["version_number DESC"])
         note_registry(home)
-        if whole := next(filter(is_intact, map(version_of, known)), None):
-            return whole
-        run = client.create_run(experiment_id(home), run_name=f"register {name}", tags=told)
-        with terminated(client, run.info.run_id):
-            told |= upload_model(client, run.info.run_id, folder, canaries)
+        if intact := next(filter(is_intact, map(read_version, known)), None):
+            return intact
+        run = client.create_run(experiment_id(home), run_name=f"register {name}", tags=all_tags)
+        with ending_run(client, run.info.run_id):
+            all_tags |= upload_model(client, run.info.run_id, folder, canaries)
             for key, value in dotted(metrics or {}):
                 client.log_metric(run.info.run_id, key, value)
         if not client.search_registered_models(f"name = '{name}'"):
             client.create_registered_model(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
-        return version_of(client.create_model_version(name, source, run.info.run_id, told))
-
-
-@contextmanager
-def terminated(client: "MlflowClient", run_id: str) -> Generator[None, None, None]:
-    """A run of MLflow that is over with the block, as FAILED if the block fails."""
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):  # the first failure says more
-            client.set_terminated(run_id, "FAILED")
-        raise
-    client.set_terminated(run_id)
+        return read_version(client.create_model_version(name, source, run.info.run_id, all_tags))
 
 
 def promote(
-    version: ModelVersion, judge: Callable[[ModelVersion | None], GateDecision]
+    version: ModelVersion, decide: Callable[[ModelVersion | None], GateDecision]
 ) -> Promotion:
-    """Make a version the champion if the gate agrees, else the challenger.
+    """Make a version the champion if the gate decides so, else the challenger.
+
+    The champion itself, and a version that a person took down, are not compared.
 
     Args:
-        version: The candidate. The champion itself is left as it is, unjudged, and so is one that
-            a person took down.
-        judge: The gate's verdict against the champion of now (none at the first landing). It is
-            asked while the registry is locked, and must not write to it; and asked again if a
-            person set the alias meanwhile.
+        version: The candidate.
+        decide: The gate's decision against the present champion (None if there is none). It is
+            called while the registry is locked, so it must not write to the registry. It is called
+            again if a person sets the alias meanwhile.
 
     Raises:
         RegistryDownError: MLflow cannot be reached.
     """
     home = Store.default().root
-    with writing(home), readable(home) as client:
+    with registry_lock(home), registry_client(home) as client:
         while True:
-            champion = one_version(client, version.name, "champion")
-            if settled := unjudged(client, version, champion):
+            champion = lookup(client, version.name, "champion")
+            if settled := settled_promotion(client, version, champion):
                 return settled
-            verdict = judge(champion)  # takes minutes, in which a person may set the alias
-            now = one_version(client, version.name, "champion")
+            decision = decide(champion)  # takes minutes, in which a person may set the alias
+            now = lookup(client, version.name, "champion")
             if (now and now.version) == (champion and champion.version):
                 break
         number = str(version.version)
-        alias: Alias = "champion" if verdict.promote else "challenger"
-        client.set_model_version_tag(version.name, number, "verdict", verdict.reason)
-        client.update_model_version(version.name, number, described(version, verdict))
-        if verdict.promote:
+        alias: Alias = "champion" if decision.promote else "challenger"
+        client.set_model_version_tag(version.name, number, "gate", decision.reason)
+        client.update_model_version(version.name, number, description(version, decision))
+        if decision.promote:
             if champion:
                 client.set_registered_model_alias(version.name, "previous", str(champion.version))
                 client.delete_model_version_tag(version.name, str(champion.version), STOOD)
-            challenger = one_version(client, version.name, "challenger")
+            challenger = lookup(client, version.name, "challenger")
             if challenger and challenger.version == version.version:
                 client.delete_registered_model_alias(version.name, "challenger")
         client.set_registered_model_alias(version.name, alias, number)
-        if verdict.promote:  # last: who is killed before has taken nobody down
+        if decision.promote:  # last, so that a process killed before has taken no version down
             client.set_model_version_tag(version.name, number, STOOD, "yes")
-    return Promotion(version=version, alias=alias, reason=verdict.reason, before=champion)
+    return Promotion(version=version, alias=alias, reason=decision.reason, before=champion)
 
 
-def unjudged(
+def settled_promotion(
     client: "MlflowClient", version: ModelVersion, champion: ModelVersion | None
 ) -> Promotion | None:
-    """What becomes of a candidate that the gate is not asked about; None: it is."""
+    """Return the outcome of a candidate that is not compared; None if the gate must decide."""
     number = str(version.version)
     if champion and STOOD not in champion.tags:
         client.set_model_version_tag(version.name, str(champion.version), STOOD, "yes")
     if champion and champion.version == version.version:
-        verdict_then = champion.tags.get("verdict", "")
-        reason = verdict_then.replace("Promoted:", "When it was promoted:", 1)
+        reason = champion.tags.get("gate", "").replace("Promoted:", "When it was promoted:", 1)
         return Promotion(version=champion, alias="champion", reason=reason, before=champion)
-    candidate = one_version(client, version.name, None, number)
+    candidate = lookup(client, version.name, None, number)
     if candidate and STOOD in candidate.tags:
         client.set_registered_model_alias(version.name, "challenger", number)
         return Promotion(version=version, alias="challenger", reason=TAKEN_DOWN, before=champion)
     return None
 
 
-def described(version: ModelVersion, verdict: GateDecision) -> str:
-    """What MLflow's page says of a version: the gate's words, and the run whose report has more."""
+def description(version: ModelVersion, decision: GateDecision) -> str:
+    """Return the text of a version's page in MLflow: the gate's reason and the run's report."""
     run = version.tags.get("run")
-    return f"{verdict.reason} Run {run}: reports/{run}/report.html." if run else verdict.reason
+    return f"{decision.reason} Run {run}: reports/{run}/report.html." if run else decision.reason
 
 
-def writing(home: Path) -> AbstractContextManager[None]:
-    """Nobody else of this home writes to the registry meanwhile."""
+def is_intact(version: ModelVersion) -> bool:
+    """Return whether MLflow has the registered files, byte by byte.
+
+    Raises:
+        RegistryError: MLflow cannot be reached.
+    """
+    store = Store.default()
+    drafts = store.tmp / unique("download")
+    with registry_client(store.root) as client:
+        run = str(client.get_model_version(version.name, str(version.version)).run_id)
+        if not client.list_artifacts(run, f"{MODEL}/{ENCODER}"):
+            return False
+    try:
+        return model_ref(downloaded(version, ENCODER, drafts)) == version.artifact
+    except UnsafeModelError:  # such as a link among the files
+        return False
+    finally:
+        remove(drafts)
+
+
+def downloaded(version: ModelVersion, item: str, drafts: Path) -> Path:
+    """Return a file or folder of a version: a local registry's own, or a server's copy in `drafts`.
+
+    Raises:
+        RegistryError: MLflow cannot be reached.
+    """
+    home = Store.default().root
+    with registry_client(home) as client:
+        from mlflow.artifacts import download_artifacts
+
+        source = client.get_model_version_download_uri(version.name, str(version.version))
+        local = None if source.startswith("file:") else str(drafts)
+        uri = tracking_uri(home)
+        return Path(download_artifacts(f"{source}/{item}", dst_path=local, tracking_uri=uri))
+
+
+def lookup(
+    client: "MlflowClient", name: str, alias: str | None, number: str | None = None
+) -> ModelVersion | None:
+    """Return the version with this alias, or else with this number, if it exists."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        if alias:
+            return read_version(client.get_model_version_by_alias(name, alias))
+        return read_version(client.get_model_version(name, str(number)))
+    except MlflowException as error:
+        if error.error_code in ABSENT:
+            return None
+        raise
+
+
+def read_version(entity: "Entity") -> ModelVersion:
+    """Return a version of MLflow as ours.
+
+    Raises:
+        UnsafeModelError: another program registered it, so no digest protects its files.
+    """
+    try:
+        artifact = {key: entity.tags[f"artifact.{key}"] for key in ArtifactRef.model_fields}
+    except KeyError:
+        raise UnsafeModelError(
+            f"A version needs the digest of its files; version {entity.version} of {entity.name!r} "
+            "has none, so another program registered it. Use another version. If an alias is on "
+            "this one, set it to another version or delete it: "
+            f"`MlflowClient().delete_registered_model_alias({entity.name!r}, ALIAS)` "
+            "(docs/serving.md)."
+        ) from None
+    return ModelVersion(
+        name=entity.name,
+        version=int(entity.version),
+        artifact=ArtifactRef.model_validate(artifact),
+        tags=dict(entity.tags),
+    )
+
+
+def all_pages(search: Callable[..., Any]) -> Iterator[Any]:
+    """Yield all results of a search that MLflow answers in pages."""
+    token = None
+    while True:
+        page = search(page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+@contextmanager
+def ending_run(client: "MlflowClient", run_id: str) -> Generator[None, None, None]:
+    """End a run of MLflow with the block, as FAILED if the block fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # the first failure is the one to report
+            client.set_terminated(run_id, "FAILED")
+        raise
+    client.set_terminated(run_id)
+
+
+@contextmanager
+def registry_client(home: Path) -> "Generator[MlflowClient, None, None]":
+    """Yield MLflow's client, and raise its failures as errors that name the registry.
+
+    A server that refuses a file raises `OSError`; a missing library for the place of the files
+    (boto3 for S3) raises `ImportError`.
+    """
+    set_environment()
+    from mlflow.exceptions import MlflowException
+
+    try:
+        with storage_errors(home):
+            yield mlflow_client(home)
+    except SentembError:  # some are also kinds of OSError, and name the cause better
+        raise
+    except (MlflowException, OSError, ImportError) as error:
+        missing = isinstance(error, ImportError)
+        raise RegistryDownError(
+            f"The model registry at {redacted(tracking_uri(home))} cannot be used: "
+            f"{first_line(error).rstrip('.')}. "
+            + ("Install it here." if missing else "Is its server up (MLFLOW_TRACKING_URI)?")
+        ) from error
+
+
+def registry_lock(home: Path) -> AbstractContextManager[None]:
+    """Return the lock of this home's writers to the registry."""
     return file_lock(home / "locks" / "registry.lock")

@@ -9,7 +9,7 @@ from sentemb_core.types import Json
 
 if TYPE_CHECKING:
     from sentemb_core.store.runs import Run, State
-    from tasks.publish import Outcome
+    from tasks.report import Outcome
 
 NO_RUNS = (
     "This home ($SENTEMB_HOME) has no runs. Start one: `python -m flows run documents.jsonl`, or "
@@ -140,7 +140,7 @@ def outcome_of(run: str | None) -> "tuple[Run, Outcome]":
         UsageError: there is no such run, or it has no outcome.
     """
     from sentemb_core.store.objects import Store
-    from tasks.publish import read_outcome
+    from tasks.report import read_outcome
 
     record = find_run(run, "completed", made="outcome")
     if TABLES & record.config.keys():

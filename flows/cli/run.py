@@ -16,14 +16,14 @@ from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, Method
 from sentemb_core.console import emit, log_to_stderr, remark, show
 from sentemb_core.formats import counted
 from tasks.checks import check_run
-from tasks.registered_encoders import located
+from tasks.registered_encoders import with_local_encoders
 
 if TYPE_CHECKING:
     from flows.demo import Way
     from flows.pipeline import OnRow
     from sentemb_core.store.runs import Run
     from tasks.execution import DryRun
-    from tasks.publish import Outcome
+    from tasks.report import Outcome
     from tasks.run_result import EncoderResult, RunResult
 
     Loop = Callable[[Any, OnRow], RunResult]
@@ -133,12 +133,12 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
 def closing_lines(outcome: "Outcome", seed: int) -> list[str]:
     """Lines below the table of a run: gain, doubts, refused rows, registry, report."""
     from tasks.corpus import refused_rows
-    from tasks.verdict import doubts_of, gain_of, notes_of
+    from tasks.report import doubts_of, gain_of, notes_of
 
-    training, gate = outcome.training, outcome.landing
+    training, gate = outcome.training, outcome.gate
     lines = [gain_of(training), *doubts_of(training), *notes_of(training, seed)]
     lines += refused_rows(training.texts.documents)
-    lines += [f"Registry: {gate.told}"] if gate else []
+    lines += [f"Registry: {gate.text}"] if gate else []
     return [*lines, f"Report: {outcome.report}"]
 
 
@@ -212,7 +212,7 @@ def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
 
 def check(config: AnyRun) -> None:
     """Refuse a run that cannot work (`check_run`); warn about settings that may surprise."""
-    config = located(config)
+    config = with_local_encoders(config)
     check_run(config)
     for warning in (
         *slow_trainings(config),

@@ -306,23 +306,23 @@ def pinned_name(name: str) -> str:
     if not name.startswith("models:"):
         return full_path(name)
     prepare()
-    from tasks.registered_encoders import version_at
+    from tasks.registered_encoders import pinned_name
 
-    return version_at(name)
+    return pinned_name(name)
 
 
 def local_name(name: str) -> str:
     """Verified folder of a registered encoder; any other name unchanged.
 
     Raises:
-        RegistryError, UnsafeModelError: as `registered_encoders.resolve`.
+        RegistryError, UnsafeModelError: as `registered_encoders.find_encoder`.
     """
     if not name.startswith("models:"):
         return name
     prepare()
-    from tasks.registered_encoders import encoder_at
+    from tasks.registered_encoders import local_name
 
-    return encoder_at(name)
+    return local_name(name)
 
 
 # Trees of settings

@@ -42,7 +42,7 @@ def artifact_of(model: str) -> ArtifactRef:
     from sentemb_core.store.objects import Store
 
     if model.startswith("models:/"):
-        from tasks.model_versions import find_version
+        from tasks.registry import find_version
 
         return find_version(model).artifact
     if any(character not in "0123456789abcdef" for character in model):
@@ -52,7 +52,7 @@ def artifact_of(model: str) -> ArtifactRef:
 
 def report_command(run: str | None, as_json: bool) -> int:
     prepare()
-    from tasks.run_report import write_report_of
+    from tasks.report import write_report_of
 
     record, outcome = outcome_of(run)
     page = write_report_of(outcome, checked(record.config))
@@ -80,7 +80,7 @@ def promote_command(run: str | None, as_json: bool) -> int:
     prepare()
     from sentemb_core.store.objects import Store
     from tasks.execution import without_prefect
-    from tasks.gate import landed
+    from tasks.gate import register_and_gate
 
     record, outcome = outcome_of(run)
     config = checked(record.config)
@@ -90,21 +90,21 @@ def promote_command(run: str | None, as_json: bool) -> int:
             "register_model=false. Use `promote ID` for another run."
         )
     with without_prefect(Store.default()):  # one stage is not worth a server
-        gate = landed(config, outcome.training, outcome.encoder, outcome.run)
+        gate = register_and_gate(config, outcome.training, outcome.encoder, outcome.run)
     if as_json:
         emit(gate.model_dump(mode="json"))
     elif gate.alias == "champion":
-        show(gate.told)
+        show(gate.text)
     if gate.alias != "champion":
-        raise GateRefusedError(gate.told)
+        raise GateRefusedError(gate.text)
     return 0
 
 
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
     from sentemb_core.cli import show_match
-    from tasks.model_versions import find_version
     from tasks.registered_encoders import check_comparable, compare_with
+    from tasks.registry import find_version
 
     check_comparable(index)
     version = find_version(model).uri  # an alias may move later
@@ -114,9 +114,9 @@ def canary_command(index: Path, model: str, as_json: bool) -> int:
 def verified_folder(model: str) -> Path:
     """Verified folder of a registered model; of a folder, itself."""
     prepare()
-    from tasks.registered_encoders import resolve
+    from tasks.registered_encoders import find_encoder
 
-    return resolve(model)
+    return find_encoder(model)
 
 
 def local_encoder(model: str) -> str:
@@ -153,7 +153,7 @@ def gc_command(keep_runs: int, dry_run: bool, as_json: bool) -> int:
     prepare()
     from sentemb_core.store.maintenance import collect
     from sentemb_core.store.objects import Store
-    from tasks.model_versions import registered_artifacts
+    from tasks.registry import registered_artifacts
 
     garbage = collect(Store.default(), registered_artifacts(), keep_runs, dry_run=dry_run)
     if as_json:

@@ -53,7 +53,7 @@ from sentemb_core.errors import UnreadableSourceError
 from sentemb_core.formats import nearest
 from sentemb_core.types import Json
 from tasks.checks import check_model
-from tasks.registered_encoders import encoder_at
+from tasks.registered_encoders import local_name
 
 PAPERS = (
     mutual,
@@ -136,7 +136,7 @@ class Reproduction(DataTable):
         Raises:
             RegistryError: there is no such registered model.
         """
-        return encoder_at(self.encoder) if self.encoder else ""
+        return local_name(self.encoder) if self.encoder else ""
 
     @property
     def budget(self) -> Budget:

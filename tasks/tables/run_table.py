@@ -13,7 +13,7 @@ from tasks.validate import bm25_scores, random_scores, scores_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tasks.publish import Outcome
+    from tasks.report import Outcome
 
 SHOWN = (1, 5, 10)
 """k of the recalls in a table."""

@@ -1,5 +1,8 @@
+"""An index is matched with its encoder by a few sentences."""
+
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,29 +12,32 @@ import pytest
 from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.errors import UsageError
+from sentemb_core.evaluation import canary
 from sentemb_core.evaluation.canary import (
     COUNT,
     Canaries,
-    compare,
-    compare_encoder,
-    compared,
+    check_index,
+    match_encoder,
+    match_index,
+    match_vectors,
     read_canaries,
     spread_rows,
     write_canaries,
 )
+from tests.parquet import write
 from tests.tiny import static
 
 SENTENCES = [f"w{k} w{k + 7} w{3 * k % 60 + 4}" for k in range(5, 25)]
 
 
 @pytest.fixture
-def canaries(tmp_path):
+def canaries(tmp_path: Path) -> Canaries:
     write_canaries(static(), SENTENCES[::2], tmp_path / "canaries.parquet")
     return read_canaries(tmp_path / "canaries.parquet")
 
 
-def index_of(encoder, path, by="sentence"):
-    """A whole index, written as `encode` writes it."""
+def index_of(encoder, path: Path, by: str = "sentence") -> Path:
+    """A whole index, as `encode` writes it."""
     documents = {
         "doc_id": ["a", "b"],
         "sentences": [SENTENCES[:9], SENTENCES[9:]],
@@ -44,104 +50,110 @@ def index_of(encoder, path, by="sentence"):
     return path / "index.parquet"
 
 
-def test_an_index_of_the_same_encoder_is_recognised(canaries, tmp_path):
-    found = compare(canaries, index_of(static(), tmp_path / "own"))
-    assert (found.same, found.found) == (True, 10)
-    assert found.least_cosine == pytest.approx(1, abs=1e-6)
+def test_index_matches_its_own_encoder_only(canaries, tmp_path):
+    own = match_index(canaries, index_of(static(), tmp_path / "own"))
+    assert (own.same, own.found) == (True, 10)
+    assert own.least_cosine == pytest.approx(1, abs=1e-6)
+    other = match_index(canaries, index_of(static(seed=1), tmp_path / "other"))
+    assert not other.same
+    assert other.least_cosine < 0.9
 
 
-def test_an_index_of_another_encoder_of_the_same_size_is_not(canaries, tmp_path):
-    found = compare(canaries, index_of(static(seed=1), tmp_path / "other"))
-    assert not found.same
-    assert found.least_cosine < 0.9
-    assert "Another encoder: the least alike of 10 canaries" in found.reason
+def test_encoder_matches_its_own_index_without_canaries(tmp_path):
+    index = index_of(static(), tmp_path / "own")
+    match = match_encoder(static(), index)
+    assert (match.same, match.found) == (True, len(SENTENCES))
+    assert not match_encoder(static(seed=1), index).same
 
 
-def test_a_canary_without_a_known_word_is_the_same_only_if_it_is_zero_in_both(canaries):
+def test_zero_vectors_match_zero_vectors_only(canaries):
     stored = canaries.vectors.copy()
     stored[2] = 0
     poor = Canaries(canaries.sentences, stored)
-    assert compared(poor, canaries.sentences, stored).same
-    assert not compared(poor, canaries.sentences, canaries.vectors).same
+    assert match_vectors(poor, canaries.sentences, stored).same
+    assert not match_vectors(poor, canaries.sentences, canaries.vectors).same
 
 
-def test_rounding_is_forgiven_and_a_touch_of_training_is_not(canaries):
+def test_float16_rounding_matches_and_a_little_training_does_not(canaries):
     rounded = canaries.vectors.astype(np.float16).astype(np.float32)
-    assert compared(canaries, canaries.sentences, rounded).same
+    assert match_vectors(canaries, canaries.sentences, rounded).same
     noise = np.random.default_rng(0).normal(size=rounded.shape).astype(np.float32)
     trained = canaries.vectors + 0.02 * noise
-    assert not compared(canaries, canaries.sentences, trained).same
+    assert not match_vectors(canaries, canaries.sentences, trained).same
 
 
-def test_vectors_of_another_size_are_of_another_encoder(canaries):
-    found = compared(canaries, canaries.sentences[:3], np.ones((3, 8), np.float32))
-    assert not found.same
-    assert "16 dimensions expected, 8 found" in found.reason
+def test_vectors_of_another_size_do_not_match(canaries):
+    match = match_vectors(canaries, canaries.sentences[:3], np.ones((3, 8), np.float32))
+    assert (match.same, match.least_cosine) == (False, None)
 
 
-def test_one_vector_a_little_wrong_among_the_right_ones_is_seen():
+def test_one_slightly_wrong_vector_is_enough_for_a_mismatch():
     right = np.eye(COUNT, dtype=np.float32)
     wrong = right.copy()
     wrong[4, 5] = 0.1
     many = Canaries([f"canary {k}" for k in range(COUNT)], right)
-    assert compared(many, many.sentences, right).same
-    found = compared(many, many.sentences, wrong)
-    assert (found.same, found.least_cosine) == (False, pytest.approx(0.995, abs=1e-4))
+    assert match_vectors(many, many.sentences, right).same
+    match = match_vectors(many, many.sentences, wrong)
+    assert (match.same, match.least_cosine) == (False, pytest.approx(0.995, abs=1e-4))
 
 
-def test_an_index_without_sentences_or_without_canaries_says_what_to_do(canaries, tmp_path):
+def test_index_without_sentences_or_without_canaries_is_refused(canaries, tmp_path):
     with pytest.raises(UsageError):
-        compare(canaries, index_of(static(), tmp_path / "documents", by="document"))
+        match_index(canaries, index_of(static(), tmp_path / "documents", by="document"))
     write_canaries(static(), ["w70 w71", "w72"], tmp_path / "foreign.parquet")
     with pytest.raises(UsageError):
-        compare(canaries, tmp_path / "foreign.parquet")
-
-
-def test_an_encoder_at_hand_knows_its_index_without_canaries(tmp_path):
-    index = index_of(static(), tmp_path / "own")
-    found = compare_encoder(static(), index)
-    assert (found.same, found.found) == (True, len(SENTENCES))
-    assert not compare_encoder(static(seed=1), index).same
+        match_index(canaries, tmp_path / "foreign.parquet")
 
 
 @pytest.mark.parametrize(
     ("sentences", "vectors"),
     [(["w5"], ["w6"]), ([5], [[1.0]]), (["w5", "w6"], [[1.0, 0.0], [1.0]]), ([None], [None])],
 )
-def test_columns_of_other_things_are_no_index(tmp_path, sentences, vectors):
+def test_index_columns_of_other_types_are_refused(tmp_path, sentences, vectors):
     index = tmp_path / "index.parquet"
     pq.write_table(pa.table({"sentence": sentences, "embedding": vectors}), index)
     with pytest.raises(UsageError):
-        compare_encoder(static(), index)
+        match_encoder(static(), index)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 no table", "empty"])
-def test_what_is_no_index_is_said_to_be_none(canaries, tmp_path, content):
+def test_missing_broken_and_empty_files_are_refused(canaries, tmp_path, content):
     index = tmp_path / "index.parquet"
     if content == "empty":
         write_canaries(static(), [], index)
     elif content is not None:
         index.write_bytes(content)
-    for compare_with in (
-        lambda: compare(canaries, index),
-        lambda: compare_encoder(static(), index),
-    ):
+    for match in (lambda: match_index(canaries, index), lambda: match_encoder(static(), index)):
         with pytest.raises(UsageError):
-            compare_with()
+            match()
 
 
-def test_vectors_are_those_of_the_encoder(canaries):
+def test_refused_index_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    opened: list[pq.ParquetFile] = []
+
+    def opens(path: Path) -> pq.ParquetFile:
+        opened.append(pq.ParquetFile(path))
+        return opened[-1]
+
+    other = write(tmp_path / "other.parquet", title=["a"])
+    monkeypatch.setattr(canary, "pq", type("", (), {"ParquetFile": staticmethod(opens)}))
+    with pytest.raises(UsageError):
+        check_index(other)
+    assert opened[0].closed
+
+
+def test_vectors_are_the_encoders(canaries):
     np.testing.assert_array_equal(canaries.vectors, embed_texts(static(), canaries.sentences))
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (3, 3), (64, 64), (1_000, COUNT)])
-def test_canaries_come_from_all_over_the_corpus(size, count):
+def test_canaries_are_spread_over_the_corpus(size, count):
     rows = spread_rows(size)
     assert len(rows) == count
     assert (rows[0], rows[-1]) == (0, size - 1)
 
 
-def test_an_index_is_compared_without_waiting_for_torch():
+def test_comparison_does_not_import_torch():
     script = "import sys, sentemb_core.evaluation.canary; print('torch' in sys.modules)"
     command = [sys.executable, "-c", script]
     assert subprocess.run(command, capture_output=True, check=True).stdout == b"False\n"

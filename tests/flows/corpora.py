@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sentemb_core.config.run import InfoCSEIDC
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import RunResult
 
 TOPICS = (
@@ -98,6 +98,4 @@ def tiny_run(source: Path, **changes: object) -> InfoCSEIDC:
 def outcome_of(training: RunResult) -> Outcome:
     """As a finished run's, for what only reads it."""
     encoder = training.rows[-1].encoder
-    return Outcome(
-        run="x", training=training, encoder=encoder, report="r", landing=None, timings=[]
-    )
+    return Outcome(run="x", training=training, encoder=encoder, report="r", gate=None, timings=[])

@@ -27,18 +27,17 @@ from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.errors import RegistryError
 from sentemb_core.evaluation.bootstrap import confidence_interval
-from sentemb_core.evaluation.canary import compared
+from sentemb_core.evaluation.canary import match_vectors
 from sentemb_core.evaluation.round_diagnostics import read_diagnostics
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.report import collect
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import Run, last_runs
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.model_versions import find_version
 from tasks.prefect_pages import artifact_key
-from tasks.publish import Outcome
-from tasks.publish import compared as compared_rows
-from tasks.registered_encoders import canaries_of, located, resolve
+from tasks.registered_encoders import canaries_of, find_encoder, with_local_encoders
+from tasks.registry import find_version
+from tasks.report import Outcome, row_and_control
 from tasks.run_result import EncoderResult
 from tasks.stage import STAGES
 from tasks.tracking import plain
@@ -294,8 +293,8 @@ def test_mlflow_has_what_every_round_found_and_of_other_rows_nothing(first):
 
 
 def test_the_encoder_is_registered_and_opened_by_the_safe_loader(first):
-    assert first.outcome.landing.alias == "champion"
-    folder = resolve("models:/tiny@champion")
+    assert first.outcome.gate.alias == "champion"
+    folder = find_encoder("models:/tiny@champion")
     assert folder == Store.default().path(first.outcome.encoder)
     vectors = embed_texts(load_encoder(folder), ["river flood water."])
     assert vectors.shape == (1, 16)
@@ -308,7 +307,7 @@ def test_the_registered_version_carries_canaries_that_know_its_encoder(first):
     for artifact, same in ((own, True), (start, False)):
         encoder = load_encoder(Store.default().path(artifact))
         vectors = embed_texts(encoder, canaries.sentences)
-        assert compared(canaries, canaries.sentences, vectors).same is same
+        assert match_vectors(canaries, canaries.sentences, vectors).same is same
 
 
 def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
@@ -329,7 +328,7 @@ def test_an_index_is_held_against_a_version_in_a_word(first, capsys, tmp_path):
         )
     assert call("canary", start, "--model", champion) == 3
     assert f"E202 {start} is not of models:/tiny/1" in capsys.readouterr().err
-    assert call("canary", str(resolve(champion)), "--model", champion) == 0
+    assert call("canary", str(find_encoder(champion)), "--model", champion) == 0
     said = capsys.readouterr().out
     assert "is of models:/tiny/1. The same encoder: the least alike of 64 canaries" in said
 
@@ -354,7 +353,7 @@ def test_no_secret_of_the_environment_is_in_anything_that_a_run_wrote(first):
 
 
 def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
-    card = (resolve("models:/tiny@champion") / "README.md").read_text()
+    card = (find_encoder("models:/tiny@champion") / "README.md").read_text()
     training = first.outcome.training
     digest = training.texts.documents.digest[:12]
     corpus = rf"- Corpus: [\d,]+ documents, [\d,]+ sentences \(documents:{digest}\)"
@@ -383,7 +382,7 @@ def test_the_card_says_what_it_learnt_from_how_well_and_how_to_load_it(first):
 def test_the_report_stands_alone_and_tells_the_whole_run(first):
     page = Path(first.outcome.report).read_text("utf-8")
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
-    for words in (*ROWS, "BM25", "random encoder", "What self-annotation itself was worth"):
+    for words in (*ROWS, "BM25", "random encoder", "Gain from self-annotation"):
         assert words in page
     told = json.loads(Path(first.outcome.report).with_name("report.json").read_text("utf-8"))
     empty = [name for name, value in told.items() if value in (None, [], {}, "")]
@@ -394,7 +393,7 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
     for curve in told["curves"]:
         assert min(curve["gradient_norm"]) > 0
         assert curve["pairs"] == len(curve["step"]) * first.config.training.batch_size
-    chosen, control, _ = compared_rows(first.outcome.training)
+    chosen, control, _ = row_and_control(first.outcome.training)
     test = [
         scores_of(row.scores)["test"].document_to_counterpart.recall_at_5
         for row in (chosen, control)
@@ -403,7 +402,7 @@ def test_the_report_stands_alone_and_tells_the_whole_run(first):
     assert few.startswith("The test split has few queries")
     assert few in closing_lines(first.outcome, 0)
     assert f"{chosen.label} reaches R@5 {test[0]:.3f} on the test split" in note
-    assert f"plain neighbours, {test[1]:.3f};" in note
+    assert f"plain neighbours) {test[1]:.3f}:" in note
 
 
 def test_the_report_shows_every_row_both_ways_and_how_sure_its_validation_is(first):
@@ -452,29 +451,21 @@ def test_an_unchanged_run_runs_no_stage_body_and_says_so(again, first, client):
         lambda tasks: tasks and all(task.state.is_final() for task in tasks),
     )
     assert {task.state.name for task in tasks} == {"Cached"}
-    assert again.outcome.landing.uri == first.outcome.landing.uri, "registered once"
-    assert again.outcome.landing.told.startswith(
-        f"{again.outcome.landing.uri} is the champion already, and nothing changes. When it was "
-        "promoted: better than "
-    )
+    assert again.outcome.gate.uri == first.outcome.gate.uri, "registered once"
+    assert again.outcome.gate.alias == "champion"
     page = Path(again.outcome.report).read_text("utf-8")
     assert "0 stages ran in 0.00 s" in page
-    assert f"Documents and settings are those of the run before, {first.outcome.run}." in page
+    assert f"previous run, {first.outcome.run}." in page
 
 
 def test_a_worse_encoder_is_a_challenger_and_the_champion_stays(worse, first, capsys):
-    assert worse.outcome.landing.alias == "challenger"
-    landing = worse.outcome.landing
-    assert landing.reason.startswith("Not promoted: it is not better than the champion by more")
-    assert landing.standing == (
-        f"{landing.uri} is registered as the challenger; {first.outcome.landing.uri} stays the "
-        "champion."
-    )
+    assert worse.outcome.gate.alias == "challenger"
+    assert first.outcome.gate.uri in worse.outcome.gate.serving
     assert call("promote", worse.outcome.run) == 4
     assert "E701" in capsys.readouterr().err
     assert call("promote", first.outcome.run) == 0
     champion = find_version(f"models:/{first.config.name}@champion")
-    assert champion.uri == first.outcome.landing.uri
+    assert champion.uri == first.outcome.gate.uri
 
 
 def test_verbs_find_the_finished_run(first, capsys):
@@ -483,9 +474,9 @@ def test_verbs_find_the_finished_run(first, capsys):
     assert call("status", first.outcome.run, "--json") == 0
     assert {told["verdict"] for told in json.loads(capsys.readouterr().out)} == {"HIT"}
     assert call("where", "models:/tiny@champion") == 0
-    assert capsys.readouterr().out.strip() == str(resolve("models:/tiny@champion"))
+    assert capsys.readouterr().out.strip() == str(find_encoder("models:/tiny@champion"))
     assert call("register", first.outcome.run, "--json") == 0
-    assert last_json(capsys)["uri"] == first.outcome.landing.uri, "a second time changes nothing"
+    assert last_json(capsys)["uri"] == first.outcome.gate.uri, "a second time changes nothing"
 
 
 def test_a_deployment_begins_with_the_champion_of_its_day(worse, capsys):
@@ -509,9 +500,11 @@ def test_a_command_begins_with_a_registered_encoder(worse, capsys):
     file = worse.config.corpus.source
     source = {"corpus.source": file, "corpus.id_column": "id", "corpus.text_column": "sentences"}
     asked = settings(None, source | {"encoder.name": CHAMPION}, [])
-    version, folder = find_version(CHAMPION).uri, str(resolve(CHAMPION))
+    version, folder = find_version(CHAMPION).uri, str(find_encoder(CHAMPION))
     assert asked.encoder.name == version
-    assert located(asked) == settings(None, source | {"encoder.name": folder}, [])  # its presets
+    assert with_local_encoders(asked) == settings(
+        None, source | {"encoder.name": folder}, []
+    )  # its presets
     two = settings(None, source, [f"annotator.name={CHAMPION}"])
     assert isinstance(two, InfoCSEIDC)
     assert two.annotator is not None
@@ -525,7 +518,7 @@ def test_a_papers_table_begins_with_a_registered_encoder_and_keeps_its_version(w
     assert isinstance(table, Reproduction)
     version = find_version(CHAMPION)
     assert table.encoder == version.uri, "an alias may move before the table is resumed"
-    assert table.budget.base.encoder.name == str(resolve(CHAMPION))
+    assert table.budget.base.encoder.name == str(find_encoder(CHAMPION))
     assert table.budget.differs.startswith(f"Every arm starts from {version.uri} as it is.")
 
 
@@ -578,7 +571,7 @@ def test_gc_leaves_what_a_registered_model_came_from(first, capsys, tmp_path, mo
 
 
 def test_a_run_whose_registry_does_not_answer_leaves_its_report_which_says_so(again):
-    with mock.patch("tasks.finishing.landed", side_effect=RegistryError("no answer")):
+    with mock.patch("tasks.publish.register_and_gate", side_effect=RegistryError("no answer")):
         state = infocse_idc(again.config, return_state=True)
     assert state.is_failed()
     failed = last_runs(Store.default())[0]

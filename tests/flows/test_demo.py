@@ -12,7 +12,7 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.validate import scores_of
 from tests.encoder.starting import start
 from tests.flows.corpora import tiny_run

@@ -28,9 +28,8 @@ from sentemb_core.store import records
 from sentemb_core.store.objects import Store
 from tasks.artifact_files import artifact_path
 from tasks.execution import dry_run, without_prefect
-from tasks.run_report import full_report
+from tasks.report import full_report, notes_of
 from tasks.run_result import RunResult
-from tasks.verdict import notes_of
 from tests.flows.corpora import outcome_of, tiny_run, told_starts
 from tests.waiting import soon
 

@@ -21,7 +21,7 @@ from sentemb_core.store.objects import Store
 from sentemb_core.store.records import lineage
 from sentemb_core.store.status import Status
 from tasks.execution import dry_run
-from tasks.run_report import write_report_of
+from tasks.report import write_report_of
 from tasks.validate import scores_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"

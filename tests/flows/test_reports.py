@@ -14,9 +14,7 @@ from sentemb_core.report.data import RunReport
 from sentemb_core.store.objects import Store
 from tasks.artifact_files import artifact_path
 from tasks.execution import without_prefect
-from tasks.publish import Outcome
-from tasks.run_report import full_report
-from tasks.verdict import doubts_of
+from tasks.report import Outcome, doubts_of, full_report
 from tests.flows.corpora import tiny_run, write_corpus
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -26,9 +24,7 @@ def reported(config) -> tuple[Outcome, RunReport]:
     with without_prefect(Store.default()):
         training = self_train(config, lambda row: None)
     best = training.rows[training.best].encoder
-    outcome = Outcome(
-        run="x", training=training, encoder=best, report="r", landing=None, timings=[]
-    )
+    outcome = Outcome(run="x", training=training, encoder=best, report="r", gate=None, timings=[])
     return outcome, full_report(outcome, config)
 
 

@@ -25,7 +25,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.delivery import sync
 from tasks.execution import without_prefect
 from tasks.mlflow_client import experiment_id, mlflow_client
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.run_result import RunResult
 from tasks.servers import answers
 from tests.flows.corpora import tiny_run

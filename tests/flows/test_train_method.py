@@ -25,12 +25,11 @@ from sentemb_core.store.runs import last_runs, recording
 from tasks.artifact_files import artifact_path
 from tasks.checks import check_run
 from tasks.execution import dry_run, without_prefect
-from tasks.gate import collapsed
-from tasks.run_report import full_report, write_report_of
+from tasks.gate import has_collapsed
+from tasks.report import doubts_of, full_report, write_report_of
 from tasks.run_result import RunResult
 from tasks.tables.run_table import outcome_table
 from tasks.validate import recall_at_5
-from tasks.verdict import doubts_of
 from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
 
@@ -212,15 +211,15 @@ def test_the_gate_looks_at_the_vectors_that_were_kept(
 ):
     row = trained(tiny_method(corpus_file)).rows[-1]
     bare = row.model_copy(update={"embeddings": None})
-    assert collapsed(row, 100) == collapsed(bare, 100)
+    assert has_collapsed(row, 100) == has_collapsed(bare, 100)
 
     def refuse(*_: object) -> None:
         raise AssertionError("encoded again")
 
     monkeypatch.setattr("sentemb_core.encoder.batching.encode", refuse)
-    assert not collapsed(row, 100)
+    assert not has_collapsed(row, 100)
     with pytest.raises(AssertionError, match="encoded again"):
-        collapsed(bare, 100)
+        has_collapsed(bare, 100)
 
 
 def test_a_report_says_where_it_is_written_before_it_takes_its_time(
@@ -335,9 +334,8 @@ def test_a_whole_run_is_reported_recorded_and_registered(prefect_server, corpus_
     (record,) = last_runs(Store.default())
     assert (record.id, record.state) == (outcome.run, "completed")
     assert Path(outcome.report).is_file()
-    assert outcome.landing is not None
-    assert outcome.landing.uri == "models:/tiny/1"
-    assert "than the start encoder" in outcome.landing.reason
-    assert "On the gate split (few: 15 queries)" in outcome.landing.reason
+    assert outcome.gate is not None
+    assert outcome.gate.uri == "models:/tiny/1"
+    assert "15 queries" in outcome.gate.reason
     card = (Store.default().path(outcome.encoder) / "README.md").read_text()
     assert "- Method: conpono\n" in card

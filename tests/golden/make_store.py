@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from sentemb_core.encoder.batching import embed_texts
 from sentemb_core.encoder.checkpoint import load_encoder
 from sentemb_core.store.objects import Store
-from tasks.publish import Outcome
+from tasks.report import Outcome
 from tasks.validate import scores_of
 from tests.flows.corpora import tiny_run, write_corpus
 

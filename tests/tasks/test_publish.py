@@ -1,30 +1,33 @@
-"""What the card of a published encoder says: of its way, its test and what it is held against."""
+"""The card of a published encoder, and the end of a run whose registry fails."""
 
 from pathlib import Path
 
 import pytest
 
+from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.corpus.validation_pool import Kind, PoolReport
-from tasks.publish import beside, judged_on, way
+from sentemb_core.errors import OutOfMemoryError, RegistryDownError, SentembError, UnsafeModelError
+from tasks import publish
+from tasks.publish import baseline_scores, gated_or_reported, judged_split, method_text
+from tasks.report import Outcome
 from tests.tasks.made import ROWS, ref, row, training
 
 
-def test_a_card_holds_an_encoder_against_words_and_against_its_own_control():
+def test_card_has_bm25_and_the_encoders_own_control():
     controls = (row("control", "control 1"), row("control", "control 2"))
     rounds = [*ROWS, row("round", "round 2")]
-    of_the_first = training(rounds, 2, controls=controls)
-    assert beside(of_the_first) == {
+    assert baseline_scores(training(rounds, 2, controls=controls)) == {
         "BM25": ref("bm25"),
         "control: the same number of steps on plain neighbours": ref("control_1"),
     }
-    assert list(beside(training(rounds, 1, controls=controls))) == ["BM25"], "no round was chosen"
-    assert list(beside(training(rounds, 2))) == ["BM25"], "there was no control"
+    no_round_chosen, no_control = training(rounds, 1, controls=controls), training(rounds, 2)
+    assert list(baseline_scores(no_round_chosen)) == list(baseline_scores(no_control)) == ["BM25"]
 
 
-def test_a_card_says_a_method_once_and_every_training_on_the_way():
-    assert way("infocse_idc", []) is None
-    assert way("simcse", ["after simcse"]) == "simcse"
-    assert way("infocse_idc", ["after ict", "round 1"]) == "infocse_idc: ict, then round 1"
+def test_card_names_the_method_once_and_every_training():
+    assert method_text("infocse_idc", []) is None
+    assert method_text("simcse", ["after simcse"]) == "simcse"
+    assert method_text("infocse_idc", ["after ict", "round 1"]) == "infocse_idc: ict, then round 1"
 
 
 @pytest.mark.parametrize(
@@ -35,12 +38,37 @@ def test_a_card_says_a_method_once_and_every_training_on_the_way():
         ("halves", "title", ("first half", "second half")),
     ],
 )
-def test_a_card_names_both_sides_of_the_test_split_and_its_size(
+def test_card_has_sides_and_size_of_the_test_split(
     kind: Kind, column: str | None, sides: tuple[str, str], tmp_path: Path
 ):
     counts = {"validation": 7, "gate": 8, "test": 9}
-    told = PoolReport(kind=kind, n_candidates=24, n_queries=counts, merged=0)
-    (tmp_path / "pool.json").write_text(told.model_dump_json())
-    judged = judged_on(tmp_path, column)
-    assert (judged.query, judged.candidate) == sides
-    assert (judged.queries, judged.candidates) == (9, 24)
+    report = PoolReport(kind=kind, n_candidates=24, n_queries=counts, merged=0)
+    (tmp_path / "pool.json").write_text(report.model_dump_json())
+    split = judged_split(tmp_path, column)
+    assert (split.query, split.candidate) == sides
+    assert (split.queries, split.candidates) == (9, 24)
+
+
+@pytest.mark.parametrize("error", [RegistryDownError, UnsafeModelError, OutOfMemoryError])
+def test_report_is_written_even_if_the_registry_fails(
+    monkeypatch: pytest.MonkeyPatch, error: type[SentembError]
+):
+    notes: list[str] = []
+
+    def fail(*_: object) -> None:
+        raise error("The champion cannot be opened.")
+
+    monkeypatch.setattr(publish, "register_and_gate", fail)
+    monkeypatch.setattr(publish, "write_report_of", lambda _, __, note: notes.append(note))
+    outcome = Outcome(
+        run="night-1",
+        training=training(ROWS, 0),
+        encoder=ref("model"),
+        report="report.html",
+        gate=None,
+        timings=[],
+    )
+    with pytest.raises(error):
+        gated_or_reported(outcome, InfoCSEIDC(corpus=CorpusConfig(source="d.jsonl")))
+    (note,) = notes
+    assert "flows resume night-1" in note

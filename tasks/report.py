@@ -1,0 +1,375 @@
+"""The report of a finished run: its verdict in words, its facts, its page and files."""
+
+import json
+import logging
+import platform
+import subprocess
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from sentemb_core.config.run import CorpusConfig, RunConfig
+from sentemb_core.errors import CorruptArtifactError
+from sentemb_core.formats import counted, sure_change
+from sentemb_core.options import CorpusOptions
+from sentemb_core.redaction import redacted
+from sentemb_core.report.data import Fact, RunReport, StageTiming
+from sentemb_core.store.disk import replacing_in
+from sentemb_core.store.objects import Store, canonical
+from sentemb_core.store.runs import Run, last_runs
+from sentemb_core.store.stages import flat
+from sentemb_core.store.status import differences
+from sentemb_core.types import ArtifactRef, Json, Value
+from tasks.artifact_files import artifact_path, new_artifact
+from tasks.gate import GateOutcome
+from tasks.run_result import EncoderResult, RunResult
+from tasks.tables.evaluations import evaluation_of
+from tasks.tables.run_table import seconds_behind
+from tasks.validate import recall_at_5
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sentemb_core.report.folders import RoundFolders
+
+log = logging.getLogger("sentemb_core.run")
+
+CHANGES = 6
+"""Differences from the previous run that the report lists."""
+
+
+class Outcome(Value):
+    """A finished run: its rows, the published encoder, the gate's outcome, the report's address."""
+
+    run: str
+    training: RunResult
+    encoder: ArtifactRef
+    report: str
+    gate: GateOutcome | None
+    timings: list[StageTiming]
+
+
+def stored_outcome(outcome: Outcome) -> ArtifactRef:
+    """Write the outcome as an artifact and return its reference."""
+    with new_artifact("outcome") as draft:
+        (draft.path / "outcome.json").write_bytes(canonical(outcome.model_dump(mode="json")))
+    return draft.ref
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """Read what `stored_outcome` wrote.
+
+    Raises:
+        CorruptArtifactError: E600, another version of this program wrote it.
+    """
+    try:
+        return Outcome.model_validate_json((folder / "outcome.json").read_bytes())
+    except ValidationError as error:
+        raise CorruptArtifactError(
+            f"An outcome needs the fields of this version; {folder} has others "
+            f"({error.error_count()} errors). Run the pipeline again."
+        ) from error
+
+
+def verdict_of(outcome: Outcome) -> str:
+    """Return the verdict in words: the gain, the gate's decision, and what serves now."""
+    gain = gain_of(outcome.training)
+    return f"{gain} {outcome.gate.text}" if outcome.gate else gain
+
+
+def gain_of(training: RunResult) -> str:
+    """Return what was gained on the validation and test splits over the start and BM25."""
+    start, best = training.rows[0], training.rows[training.best]
+    sentences = [
+        f"{best.label[0].upper()}{best.label[1:]} {rank_text(training)} "
+        f"{counted(len(training.rows), 'encoder')} by R@5 on the validation split "
+        f"({recall_at_5(best.scores):.3f}). On the test split, which decides nothing, R@5 is "
+        f"{recall_at_5(best.scores, 'test'):.3f}, and {recall_at_5(start.scores, 'test'):.3f} for "
+        f"the start encoder{difference_text(best.scores, start.scores)}{bm25_text(training)}."
+    ]
+    if loss := initialiser_text(training):
+        sentences.append(loss)
+    kinds = {row.kind for row in training.rows}
+    best = training.learnt
+    if best.kind in ("start", "trained") and "round" in kinds:
+        sentences.append("No round improved it: it did not learn from self-annotation.")
+    elif best.kind in ("start", "trained") and "fine-tuned" in kinds:
+        sentences.append("Fine-tuning did not improve it: it learned from no label.")
+    elif best.kind == "start" and len(training.rows) > 1:
+        sentences.append("No training improved it: it is the start encoder itself.")
+    return " ".join(sentences)
+
+
+def rank_text(training: RunResult) -> str:
+    """Return how the returned encoder ranks; a fine-tuned one is returned, better or not."""
+    values = [recall_at_5(row.scores) for row in training.rows]
+    best = values.pop(training.best)
+    if any(value > best for value in values):
+        return "is returned, but is not the best of"
+    return "is the best of" if best not in values else "ties for the best of"
+
+
+def initialiser_text(training: RunResult) -> str:
+    """Return a sentence if the initialiser lost more than all later training gained, else ""."""
+    start, best = training.rows[0], training.rows[training.best]
+    parents = {row.before for row in training.rows}
+    first = [row for row in training.rows[1:2] if row.kind == "trained" and row.label in parents]
+    lost = recall_at_5(start.scores) > recall_at_5(best.scores)
+    if not lost or not first:
+        return ""
+    return (
+        f"The start encoder has a higher R@5 on the validation split "
+        f"({recall_at_5(start.scores):.3f}), but all training began {first[0].label}. Without "
+        "it (--initialiser none) training begins at the start encoder."
+    )
+
+
+def bm25_text(training: RunResult) -> str:
+    """Return a clause if BM25 has a higher R@5 on the test split, else ""."""
+    best, bm25 = training.rows[training.best].scores, training.bm25
+    if recall_at_5(best, "test") >= recall_at_5(bm25, "test"):
+        return ""
+    return f"; BM25 has {recall_at_5(bm25, 'test'):.3f}{difference_text(best, bm25)}"
+
+
+def difference_text(scores: ArtifactRef, baseline: ArtifactRef) -> str:
+    """Return the difference in R@5 on the test split with its interval; "" for equal artifacts."""
+    from sentemb_core.evaluation.bootstrap import paired_difference
+
+    if scores == baseline:
+        return ""
+    gain = paired_difference(hits_at_5(scores), hits_at_5(baseline), 0)
+    return f", a difference of {sure_change(gain.low, gain.mean, gain.high)}"
+
+
+def notes_of(training: RunResult, seed: int) -> list[str]:
+    """Return what self-annotation itself gained: the difference from its control."""
+    from sentemb_core.evaluation.bootstrap import paired_difference
+
+    if not training.controls:
+        return []
+    row, control, what = row_and_control(training)
+    if row.kind == "fine-tuned" and row.encoder == control.encoder:
+        return [
+            "No round of self-training improved the encoder, so the fine-tuned encoder is its own "
+            "control: there is nothing to compare."
+        ]
+    subject = "Gain from self-annotation"
+    if row.kind == "fine-tuned":  # its control had one pass over the labels and no steps before
+        subject = "Gain from the cycles, with their additional steps and passes over the labels"
+    hits = hits_at_5(row.scores), hits_at_5(control.scores)
+    if (hits[0] == hits[1]).all():
+        return [
+            f"{subject}: none in R@5. {row.label} and its control ({what}) find the same "
+            f"{hits[0].sum():.0f} of {counted(len(hits[0]), 'counterpart')} of the test split."
+        ]
+    gain = paired_difference(*hits, seed)
+    significance = "significant" if gain.low > 0 or gain.high < 0 else "not significant"
+    better = "; the control is better" if gain.high < 0 else ""
+    return [
+        f"{subject}: {row.label} reaches R@5 {hits[0].mean():.3f} on the test split, its control "
+        f"({what}) {hits[1].mean():.3f}: a difference of "
+        f"{sure_change(gain.low, gain.mean, gain.high)}, {significance} with one seed{better}."
+    ]
+
+
+def doubts_of(training: RunResult) -> list[str]:
+    """Return warnings about the scores: a test split with few queries."""
+    from sentemb_core.evaluation.pool_size import few_queries
+
+    return list(filter(None, [few_queries(artifact_path(training.texts.validation_pool))]))
+
+
+def row_and_control(training: RunResult) -> tuple[EncoderResult, EncoderResult, str]:
+    """Return the row that has a control, the control, and what the control was trained on."""
+    best = training.learnt
+    if best.kind == "fine-tuned":
+        return best, training.controls[0], "the same labels once, without self-training"
+    rounds = [row for row in training.rows if row.kind == "round"]
+    pairs = list(zip(rounds, training.controls, strict=True))
+    row, control = next((pair for pair in pairs if pair[0] == best), pairs[-1])
+    return row, control, "the same number of steps on plain neighbours"
+
+
+def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
+    """Return 1 for every test document with its counterpart among the first five, else 0."""
+    from sentemb_core.evaluation.validation_scores import read_ranks
+
+    return (read_ranks(artifact_path(scores), "test") <= 5).astype("float64")
+
+
+def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
+    """Write the page with `notes`, its figures and the settings that repeat the run."""
+    from sentemb_core.report.write import write_report
+
+    folder = report_folder(outcome.run)
+    log.info("writing the report to %s", folder)
+    settings = json.dumps(config.model_dump(mode="json"), indent=1)
+    with replacing_in(folder) as draft:
+        page = write_report(full_report(outcome, config, *notes), draft)
+        (draft / "config.json").write_text(settings, encoding="utf-8")
+    return folder / page.name
+
+
+def report_folder(run: str) -> Path:
+    """Return the folder of a run's page, in the home as it is now (it may have moved)."""
+    return Store.default().root / "reports" / run
+
+
+def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
+    """Return words and facts of the run, with every panel that its artifacts fill."""
+    from sentemb_core.report.collect import report_of
+    from sentemb_core.report.folders import RunFolders
+
+    training, settings = outcome.training, config.model_dump(mode="json")
+    texts = training.texts
+    fixed = {"BM25": training.bm25, "random encoder": training.random}
+    folders = RunFolders(
+        documents=artifact_path(texts.documents),
+        benchmark=artifact_path(texts.validation_pool),
+        sentences=artifact_path(texts.sentences),
+        rounds=[
+            folders_of(row, seconds_behind(outcome.timings, row.label))
+            for row in (*training.rows, *training.controls)
+        ],
+        fixed={label: artifact_path(ref) for label, ref in fixed.items()},
+        best=training.best,
+        annotation=config.annotation,
+    )
+    config_file = report_folder(outcome.run) / "config.json"
+    model = outcome.gate.uri if outcome.gate else Store.default().path(outcome.encoder)
+    words = RunReport(
+        title=config.name,
+        verdict=gain_of(training),
+        registry=outcome.gate.text if outcome.gate else "",
+        use=search_command(str(model), config.corpus),
+        notes=[
+            *doubts_of(training),
+            *notes_of(training, config.training.seed),
+            *changes_since_last_run(outcome.run, settings, texts.documents.digest),
+            *notes,
+        ],
+        command=f"python -m flows run --config {quote(str(config_file))}",
+        facts=facts_of(outcome, config),
+        settings=flat_settings(settings),
+        timings=outcome.timings,
+        evaluation=evaluation_of(outcome.encoder),
+        evaluate=[
+            f"python -m flows benchmark {quote(str(model))}",
+            f"python -m flows report {outcome.run}",
+        ],
+    )
+    return report_of(folders, words)
+
+
+def changes_since_last_run(run: str, settings: Json, documents: str) -> list[str]:
+    """Return the differences from the previous run of the same name; empty for the first run."""
+    before = previous_run(run, settings["name"])
+    if before is None:
+        return []
+    inputs = {
+        ref.digest
+        for used in before.stages
+        if used.stage == "draw_validation_pool"
+        for ref in used.inputs
+    }
+    changed = [
+        *(["other documents"] if documents not in inputs else []),
+        *differences(flat_settings(before.config), flat_settings(settings)),
+    ]
+    if not changed:
+        return [f"Same documents and settings as the previous run, {before.id}."]
+    more = f" and {len(changed) - CHANGES} more" if len(changed) > CHANGES else ""
+    return [f"Changed since the previous run, {before.id}: {', '.join(changed[:CHANGES])}{more}."]
+
+
+def flat_settings(settings: Json) -> dict[str, str]:
+    """Return every setting by its dotted path, without passwords."""
+    return {path: redacted(str(value)) for path, value in flat(settings).items()}
+
+
+def previous_run(run: str, name: str) -> Run | None:
+    """Return the last completed run of this name that began before another run."""
+    known = last_runs(Store.default())
+    started = [other.started for other in known if other.id == run]
+    earlier = [
+        other
+        for other in known
+        if other.state == "completed"
+        and other.config.get("name") == name
+        and "corpus" in other.config
+        and started
+        and other.started < started[0]
+    ]
+    return max(earlier, key=lambda other: other.started, default=None)
+
+
+def search_command(model: str, corpus: CorpusConfig) -> str:
+    """Return the command that searches documents like the run's, with the same options."""
+    usual = CorpusConfig(source=corpus.source)
+    values = {field.name: getattr(corpus, field.name) for field in fields(CorpusOptions)}
+    options = [
+        f" --{name.replace('_', '-')} {quote(value)}"
+        for name, value in values.items()
+        if value != getattr(usual, name)
+    ]
+    return f"python -m flows search WORDS SOURCE --model {quote(model)}{''.join(options)}"
+
+
+def folders_of(row: EncoderResult, cost: float) -> "RoundFolders":
+    """Return the folders of a row's artifacts."""
+    from sentemb_core.report.folders import RoundFolders
+
+    assert row.kind != "annotator", "a foreign annotator is no row of the run"
+    annotation = row.annotation
+    return RoundFolders(
+        label=row.label,
+        kind=row.kind,
+        encoder=artifact_path(row.encoder),
+        scores=artifact_path(row.scores),
+        embeddings=artifact_path(row.embeddings) if row.embeddings else None,
+        log=artifact_path(row.log) if row.log else None,
+        clusters=artifact_path(annotation.clusters) if annotation else None,
+        pairs=artifact_path(annotation.pairs) if annotation else None,
+        diagnostics=artifact_path(row.diagnostics) if row.diagnostics else None,
+        seconds=cost,
+    )
+
+
+def facts_of(outcome: Outcome, config: RunConfig) -> list[Fact]:
+    """Return the digests, seed, commit and versions that a repetition needs."""
+    texts = outcome.training.texts
+    facts = {
+        "run": outcome.run,
+        "encoder": outcome.encoder.digest,
+        "documents": texts.documents.digest,
+        "validation pool": texts.validation_pool.digest,
+        "seed": str(config.training.seed),
+        "commit": commit(),
+        "versions": ", ".join(
+            f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers", "prefect")
+        ),
+        "machine": f"Python {platform.python_version()}, {platform.machine()}",
+    }
+    if outcome.gate:
+        facts["registered as"] = f"{outcome.gate.uri} ({outcome.gate.alias})"
+    return [Fact(label=label, value=value) for label, value in facts.items()]
+
+
+def commit() -> str:
+    """Return the checkout's git commit and whether files differ from it, if git is installed."""
+    try:
+        result = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty= and changes"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return "unknown"
+    return result.stdout.strip() or "unknown"

@@ -1,0 +1,208 @@
+"""The gate compares on queries whose answers no earlier encoder was taught."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from sentemb_core.config.run import CorpusConfig, EncoderConfig, InfoCSEIDC, ValidationConfig
+from sentemb_core.corpus.table import Document, DocumentWriter
+from sentemb_core.corpus.validation_pool import (
+    ValidationPool,
+    is_label,
+    write_validation_pool,
+)
+from sentemb_core.types import ArtifactRef
+from tasks import gate
+from tasks.mlflow_model import model_ref
+from tasks.registry import Alias, ModelVersion, Promotion
+from tasks.run_result import RowKind
+
+CORPUS = CorpusConfig(source="d.jsonl")
+
+
+def ref(digit: str = "0") -> ArtifactRef:
+    return ArtifactRef(kind="model", digest=64 * digit, size=1)
+
+
+REF = ref()
+
+
+def champion(number: int = 1, **tags: str) -> ModelVersion:
+    return ModelVersion(name="news", version=number, artifact=REF, tags=tags)
+
+
+def test_learned_labels_are_left_out_of_the_gate_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with DocumentWriter(tmp_path / "documents.parquet") as writer:
+        for k in range(300):
+            writer.write(Document(f"d{k}", [f"It rains {k}.", "It snows."], f"Title {k}", k))
+    write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
+    monkeypatch.setattr(gate, "artifact_path", lambda _: tmp_path)
+    ids = ValidationPool.open(tmp_path).of_split("gate").query_doc_id
+    texts = cast(Any, SimpleNamespace(validation_pool=REF))
+    half = gate.unseen_queries(0.5, texts).tolist()
+    assert half == [not is_label(doc_id, 0.5) for doc_id in ids]
+    assert 0.3 < sum(half) / len(half) < 0.7
+    assert gate.unseen_queries(0.0, texts).all()
+
+
+@pytest.fixture
+def fine_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The folder of an encoder that is registered twice, once after labels of 30 %."""
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    taught = champion(label_share="0.3").model_copy(update={"artifact": model_ref(folder)})
+    registered = [champion(label_share="0.9"), taught, taught.model_copy(update={"tags": {}})]
+    monkeypatch.setattr(gate, "versions", lambda: registered)
+    return str(folder)
+
+
+def test_a_hub_checkout_with_hidden_files_is_no_registered_version(fine_tuned: str):
+    config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
+    assert gate.start_share(config) == 0.3
+    (Path(fine_tuned) / ".gitattributes").touch()
+    assert gate.start_share(config) == 0.0
+
+
+@pytest.mark.parametrize(("champion_share", "left_out"), [("0.0", 0.3), ("0.5", 0.5)])
+def test_labels_of_start_and_champion_are_left_out(
+    fine_tuned: str,
+    champion_share: str,
+    left_out: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    shares: list[float] = []
+
+    def all_unseen(share: float, _: Any) -> Any:
+        shares.append(share)
+        return np.full(200, True)
+
+    monkeypatch.setattr(gate, "unseen_queries", all_unseen)
+    monkeypatch.setattr(gate, "gate_ranks", lambda _: np.ones(200, np.int64))
+    monkeypatch.setattr(gate, "champion_ranks", lambda *_: np.ones(200, np.int64))
+    monkeypatch.setattr(gate, "has_collapsed", lambda *_: False)
+    training = cast(Any, SimpleNamespace(rows=[SimpleNamespace(scores=None)], best=0, texts=None))
+    config = InfoCSEIDC(corpus=CORPUS, encoder=EncoderConfig(name=fine_tuned))
+    gate.gate_decision(config, training, champion(label_share=champion_share))
+    assert shares == [left_out]
+    assert "label_share=0.3" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("ahead", "collapsed", "promoted"),
+    [("unseen", False, True), ("learned", False, False), ("unseen", True, False)],
+)
+def test_promotion_needs_a_gain_on_unseen_queries_and_no_collapse(
+    monkeypatch: pytest.MonkeyPatch, ahead: str, collapsed: bool, promoted: bool
+):
+    unseen = np.arange(200) < 100
+    ranks = {"best": np.where(unseen == (ahead == "unseen"), 1, 9), "champion": np.full(200, 9)}
+    monkeypatch.setattr(gate, "unseen_queries", lambda *_: unseen)
+    monkeypatch.setattr(gate, "gate_ranks", ranks.__getitem__)
+    monkeypatch.setattr(gate, "champion_ranks", lambda *_: ranks["champion"])
+    monkeypatch.setattr(gate, "has_collapsed", lambda *_: collapsed)
+    rows = [SimpleNamespace(scores=name) for name in ("champion", "best")]
+    training = cast(Any, SimpleNamespace(rows=rows, best=1, texts=None))
+    decision = gate.gate_decision(InfoCSEIDC(corpus=CORPUS), training, champion())
+    assert decision.promote is promoted
+
+
+def test_champion_is_tokenised_with_its_own_tokenizer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gate, "find_encoder", lambda _: None)
+    monkeypatch.setattr(gate, "tokenise_sentences", lambda *arguments: arguments)
+    monkeypatch.setattr(gate, "validate_encoder", lambda *arguments: arguments)
+    monkeypatch.setattr(gate, "gate_ranks", lambda scores: scores)
+    texts = cast(Any, SimpleNamespace(documents="d", validation_pool="pool", sentences="the run's"))
+    assert gate.champion_ranks(champion(), texts) == (REF, ("d", "pool", REF), "pool")
+
+
+def registration(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    artifact: ArtifactRef = REF,
+    documents: ArtifactRef = REF,
+    kinds: tuple[RowKind, ...] = ("start", "round"),
+    **settings: Any,
+) -> dict[str, Any]:
+    """Arguments of `register` for a run with this best encoder."""
+    scores = SimpleNamespace(document_to_counterpart=SimpleNamespace(recall_at_5=0.5, mrr_at_10=0))
+    arguments: dict[str, Any] = {}
+    monkeypatch.setattr(gate, "artifact_path", lambda ref: ref)
+    monkeypatch.setattr(gate, "scores_of", lambda _: {"test": scores})
+    monkeypatch.setattr("sentemb_core.corpus.tokens.TokenCorpus.open", lambda _: None)
+    monkeypatch.setattr("sentemb_core.evaluation.canary.drawn_sentences", lambda _: [])
+    monkeypatch.setattr(gate, "register", lambda *_, **given: arguments.update(given))
+    rows = [SimpleNamespace(kind=kind, label=kind, scores=REF, encoder=REF) for kind in kinds]
+    rows[-1].encoder = artifact
+    texts = SimpleNamespace(documents=documents, sentences=REF)
+    training = SimpleNamespace(texts=texts, rows=rows, best=len(rows) - 1, path=rows)
+    config = InfoCSEIDC.model_validate({"corpus": CORPUS} | settings)
+    gate.registered_version(config, cast(Any, training), REF, "run-1")
+    return arguments
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"artifact": ref("1")},
+        {"documents": ref("1")},
+        {"control": False},
+        {"postprocess": "whitening"},
+    ],
+)
+def test_another_encoder_corpus_or_setting_is_another_version(
+    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    """The same documents and settings may give another encoder on another device."""
+    calls = [registration(monkeypatch, **changes) for changes in ({}, {}, changed)]
+    first, again, other = (arguments["fingerprint"] for arguments in calls)
+    assert first == again != other
+
+
+def test_location_of_the_start_encoder_makes_no_version(monkeypatch: pytest.MonkeyPatch):
+    here, there = (
+        registration(monkeypatch, encoder=EncoderConfig(name=name))["fingerprint"]
+        for name in ("/here", "/there")
+    )
+    assert here == there
+
+
+@pytest.mark.parametrize(
+    ("kinds", "share"),
+    [
+        (("start", "fine-tuned"), 0.5),
+        (("start", "fine-tuned", "round"), 0.5),
+        (("start", "round"), 0.0),
+    ],
+)
+def test_fine_tuned_versions_are_tagged_with_their_label_share(
+    kinds: tuple[RowKind, ...], share: float, monkeypatch: pytest.MonkeyPatch
+):
+    pool = ValidationConfig(label_share=0.5)
+    assert registration(monkeypatch, kinds=kinds, validation=pool)["tags"]["label_share"] == share
+
+
+def test_label_share_is_inherited_from_the_start_encoder(
+    fine_tuned: str, monkeypatch: pytest.MonkeyPatch
+):
+    arguments = registration(monkeypatch, encoder=EncoderConfig(name=fine_tuned))
+    assert arguments["tags"]["label_share"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("alias", "before"),
+    [("champion", None), ("champion", 1), ("champion", 2), ("challenger", None), ("challenger", 1)],
+)
+def test_serving_text_names_the_version_and_the_champion(alias: Alias, before: int | None):
+    previous = champion(before) if before else None
+    promotion = Promotion(version=champion(2), alias=alias, reason="Because.", before=previous)
+    text = gate.serving_text(promotion)
+    assert text.startswith("models:/news/2 is ")
+    assert alias in text
+    assert ("models:/news/1" in text) == (before == 1)
