@@ -1,32 +1,34 @@
-"""Which way to adapt MiniLM to a domain, at equal wall-clock: the tables of RESULTS.md, from runs.
+"""Adapt MiniLM to a domain in equal time, for the tables of docs/results/adaptation.md.
 
     taskset -c 0 python -m benchmarks.adaptation --corpora blog sessions reuters arxiv --write
 
-Every way starts from all-MiniLM-L6-v2 and may take so many seconds from there to its encoder,
-annotation and judging included, on the cores that this program may use, which should do nothing
-else; a map takes what it takes. A short trial tells what a step costs; a run that misses the limit
-by more than a tenth tells it better, and is made again. What each took stands beside its scores.
-Half of the documents judge (at most 1,000 candidates), the other half's counterparts are the
-labels.
+Every way starts from all-MiniLM-L6-v2 and has the same number of seconds, annotation and evaluation
+included, on the cores of this process; nothing else should run on them. A map has no limit. A short
+trial measures the cost of a step. A run that misses the limit by more than a tenth is repeated with
+the cost that it measured. Half of the documents evaluate (at most 1,000 candidates); the
+counterparts of the other half are the labels.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
 
 import numpy as np
 from jaxtyping import Float64
 
-from benchmarks.intervals import told_difference
-from benchmarks.main_job import CORPORA, RESULTS, outcome_of, recalls_of
+from benchmarks.main_job import CORPORA, DIRECTIONS, outcome_of, recalls
+from benchmarks.results_pages import put
 from sentemb_core.evaluation.bootstrap import paired_difference
 from sentemb_core.evaluation.validation_scores import read_ranks
 from sentemb_core.types import ArtifactRef
 from tasks.artifact_files import artifact_path
 from tasks.report import Outcome
+from tasks.results import Pivot, ResultRow, ResultTable, markdown, over_seeds
 from tasks.run_result import EncoderResult
-from tasks.tables.markdown import across, markdown_table, write_between_marks
+
+BASELINE = "MiniLM as it is"
+DEPTHS = {"sessions": 20}
+"""Corpus -> depth of recall; 5 for the others."""
 
 WHOLE = ["blog", "sessions", "reuters", "arxiv"]
 
@@ -43,22 +45,20 @@ class Way:
     Attributes:
         options: After the corpus.
         trial: The amount of its trial.
-        told: The amount in words; labels are read so many times at most.
-        row: What it makes of MiniLM without any training; empty: the best of what it trained.
+        amount: The amount in words.
+        row: Label of the encoder that needs no training; empty: the best of the trained ones.
     """
 
     options: str
     trial: int = 12
-    told: str = "{n} steps"
+    amount: str = "{n} steps"
     row: str = ""
 
-    def typed(self, n: int) -> str:
-        """The options for an amount."""
+    def options_for(self, n: int) -> str:
         return self.options.format(n=n, steps=n * EPOCH)
 
-    def amount(self, n: int) -> str:
-        """The amount in words."""
-        return self.told.format(n=n, steps=n * EPOCH)
+    def amount_of(self, n: int) -> str:
+        return self.amount.format(n=n, steps=n * EPOCH)
 
 
 LABELS = 1_000
@@ -72,28 +72,28 @@ FINE_TUNED = f"--label-count {LABELS} --set labels.epochs={{n}}"
 WAYS = {
     "soft whitening": Way(
         "--method conpono --steps 1 --postprocess soft_whitening",
-        told="a map alone",
+        amount="a map alone",
         row="soft whitening of start",
     ),
     "SimCSE": Way("--method simcse --steps {n}"),
     "TSDAE": Way(
         "--method clm_autoencoder --preset tsdae --set encoder.pooling=mean --steps {n}",
         trial=60,
-        told="{n} steps of 8",
+        amount="{n} steps of 8",
     ),
     "neighbours": Way("--method conpono --steps {n}"),
-    "infocse-idc": Way(ROUNDS, told="2 rounds of {n} steps"),
-    "infocse-idc auto": Way(f"--preset auto {ROUNDS}", told="2 rounds of {n} steps"),
+    "infocse-idc": Way(ROUNDS, amount="2 rounds of {n} steps"),
+    "infocse-idc auto": Way(f"--preset auto {ROUNDS}", amount="2 rounds of {n} steps"),
     "labels alone": Way(
         f"--method fine_tune {FINE_TUNED} --set training.method.sentences=3",
         trial=1,
-        told="{n}x the labels",
+        amount="{n}x the labels",
     ),
     "InfoCSE++, one cycle": Way(
         f"--cycles 1 --rounds 1 --steps {{steps}} {FINE_TUNED} "
         "--set fine_tuning.method.sentences=3 --set control=false",
         trial=1,
-        told="{steps} steps, {n}x the labels",
+        amount="{steps} steps, {n}x the labels",
     ),
 }
 
@@ -105,7 +105,7 @@ def common(corpus: str, seed: object) -> str:
 
 def made_by(corpus: str, way: str, n: int, seed: int) -> Outcome:
     """What a person would get who typed it."""
-    return outcome_of(f"{common(corpus, seed)} {WAYS[way].typed(n)}")
+    return outcome_of(f"{common(corpus, seed)} {WAYS[way].options_for(n)}")
 
 
 def row_of(outcome: Outcome, way: str) -> EncoderResult:
@@ -150,69 +150,65 @@ def amount_within(limit: float, way: str, amount: int, run: Outcome) -> int:
     return max(WAYS[way].trial, int((limit - other) / training * amount))
 
 
-def table(corpus: str, limit: float, seeds: Sequence[int]) -> str:
-    """BM25 and MiniLM, then every way: mean and standard deviation over the seeds."""
-    k = depth_of(corpus)
-    rows: dict[str, list[str]] = {}
+def table(corpus: str, limit: float, seeds: Sequence[int]) -> ResultTable:
+    """Return BM25 and MiniLM, then every way: recall, difference to MiniLM, seconds."""
+    k = DEPTHS.get(corpus, 5)
+    rows: list[ResultRow] = []
     shown = [f'RUN="{common(corpus, "S")}"  # in zsh: setopt shwordsplit']
     for way in WAYS:
         n = fitting(limit, corpus, way, seeds[0])
-        runs = [made_by(corpus, way, n, seed) for seed in seeds]
-        start = runs[0].training.rows[0].scores
-        fixed = {"BM25": runs[0].training.bm25, "MiniLM as it is": start}
-        rows |= {
-            label: [label, "", *cells([recalls_of(row, [k])]), "", ""]
-            for label, row in fixed.items()
-        }
-        rows[way] = [way, WAYS[way].amount(n), *judged(runs, way, k)]
-        shown.append(f"$RUN {WAYS[way].typed(n)}")
-    ways = "document → counterpart", "counterpart → document"
-    scored = [f"{way} R@{k}" for way in ways]
-    head = ["way", "trained", *scored, f"{ways[0]}, minus MiniLM as it is (95 %)", "seconds"]
-    said = f"Seeds {', '.join(map(str, seeds))}:"
-    return "\n".join([markdown_table(head, rows.values()), "", said, "", "```", *shown, "```"])
+        runs = {seed: made_by(corpus, way, n, seed) for seed in seeds}
+        first = next(iter(runs.values())).training
+        fixed = {"BM25": first.bm25, BASELINE: first.rows[0].scores}
+        if not rows:
+            for label, scores in fixed.items():
+                rows += recalls(scores, [k], system=label, task=corpus, seed=seeds[0])
+        amount = WAYS[way].amount_of(n)
+        rows.append(ResultRow(system=way, task=corpus, metric="trained", note=amount))
+        rows += rows_of_way(runs, way, corpus, k)
+        shown.append(f"$RUN {WAYS[way].options_for(n)}")
+    return ResultTable(
+        id=f"adaptation {corpus}",
+        title=f"adaptation: {corpus}",
+        rows=tuple(over_seeds(rows)),
+        pivot=Pivot(columns=("direction", "metric"), corner="way"),
+        command="\n".join(shown),
+    )
 
 
-def depth_of(corpus: str) -> int:
-    return 20 if corpus == "sessions" else 5
-
-
-def judged(runs: Sequence[Outcome], way: str, k: int) -> list[str]:
-    """Recalls there and back over the seeds, what that gains, and the seconds."""
-    made = [row_of(run, way).scores for run in runs]
-    scores = cells([recalls_of(one, [k]) for one in made])
-    seconds = mean(sum(spent(run, way)) for run in runs)
-    return [*scores, gain(made, runs[0].training.rows[0].scores, k), f"{seconds:.0f}"]
-
-
-def gain(made: Sequence[ArtifactRef], start: ArtifactRef, k: int) -> str:
-    """In documents' Recall@k, each with itself, the mean of the seeds; bold where it is sure."""
-    found = np.mean([hits(one, k) for one in made], axis=0)
-    return told_difference(paired_difference(found, hits(start, k), 0))
+def rows_of_way(runs: Mapping[int, Outcome], way: str, corpus: str, k: int) -> Iterator[ResultRow]:
+    """Yield a way's recalls and seconds under every seed, and its difference to MiniLM."""
+    for seed, run in runs.items():
+        scores = row_of(run, way).scores
+        yield from recalls(scores, [k], system=way, task=corpus, seed=seed)
+        seconds = sum(spent(run, way))
+        yield ResultRow(system=way, task=corpus, metric="seconds", value=seconds, seeds=(seed,))
+    start = next(iter(runs.values())).training.rows[0].scores
+    found = np.mean([hits(row_of(run, way).scores, k) for run in runs.values()], axis=0)
+    gain = paired_difference(found, hits(start, k), 0)
+    yield ResultRow(
+        system=way, task=corpus, split="test", direction=DIRECTIONS[0], metric=f"R@{k}",
+        baseline=BASELINE, value=gain.mean, low=gain.low, high=gain.high, seeds=tuple(runs),
+    )  # fmt: skip
 
 
 def hits(scores: ArtifactRef, k: int) -> Float64[np.ndarray, " documents"]:
-    """Whether each document of the test split finds its counterpart among the first k."""
+    """Return whether each document of the test split finds its counterpart among the first k."""
     return (read_ranks(artifact_path(scores), "test") <= k).astype(np.float64)
-
-
-def cells(scores: Sequence[list[float]]) -> list[str]:
-    """There and back, each over the seeds."""
-    return [across(values) for values in zip(*scores, strict=True)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=WHOLE)
     parser.add_argument("--seeds", nargs="+", type=int, default=[42])
-    parser.add_argument("--seconds", type=float, default=120.0, help="What each way may take.")
-    parser.add_argument("--write", action="store_true", help="Into RESULTS.md, between its marks.")
-    asked = parser.parse_args()
-    for corpus in asked.corpora:
-        made = table(corpus, asked.seconds, asked.seeds)
-        print(f"{corpus}\n{made}\n", flush=True)
-        if asked.write:
-            write_between_marks(RESULTS, f"adaptation {corpus}", made)
+    parser.add_argument("--seconds", type=float, default=120.0, help="Time of each way.")
+    parser.add_argument("--write", action="store_true", help="Replace it in results/.")
+    given = parser.parse_args()
+    for corpus in given.corpora:
+        made = table(corpus, given.seconds, given.seeds)
+        print(f"{made.id}\n{markdown(made)}\n", flush=True)
+        if given.write:
+            put("adaptation", made)
 
 
 if __name__ == "__main__":

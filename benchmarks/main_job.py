@@ -1,8 +1,9 @@
-"""The main job on four corpora, seed by seed: the tables of RESULTS.md, from runs alone.
+"""Run the main job on four corpora under several seeds, for the tables of docs/results/main_job.md.
 
     python -m benchmarks.main_job --corpora blog sessions --seeds 42 43 44 --write
 
-A run that is in the store costs seconds; the others take minutes each.
+A run that is in the store costs seconds; another takes minutes. `--write` replaces the tables in
+results/main_job.json; `make results` then writes the page.
 """
 
 import argparse
@@ -10,15 +11,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
+from benchmarks.results_pages import put
 from sentemb_core.types import ArtifactRef
 from tasks.report import Outcome
-from tasks.tables.markdown import across, markdown_table, write_between_marks
+from tasks.results import Pivot, ResultRow, ResultTable, markdown, over_seeds
 from tasks.validate import scores_of
-
-RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 
 TITLED = "--id-column doc_id --sentences-column sentences --counterpart-column title"
 CORPORA = {
@@ -34,55 +33,65 @@ CORPORA = {
     "arxiv": f"$SENTEMB_DATA/sci_arxiv_cs.parquet {TITLED} --set corpus.min_sentences=5",
 }
 DEPTHS = {"sessions": (5, 20)}
-"""Sessions are looked at as deep as the prototypes were; all others at five."""
+"""Corpus -> depths of recall; 5 for the others."""
+
+DIRECTIONS = ("document → counterpart", "counterpart → document")
 
 RULE = "--rounds 2 --set rounds.patience=2 --set validation.candidates=1000"
 
 
 def command(corpus: str, seed: str, more: str) -> str:
-    """What a person would type."""
+    """Return the command of one run."""
     return f"python -m flows run {CORPORA[corpus]} --name {corpus} {RULE} --seed {seed}{more}"
 
 
-def outcome_of(typed: str) -> Outcome:
-    """Of one run; what it says on the way goes to this program's stderr."""
-    words = os.path.expandvars(typed).split()[1:]
+def outcome_of(command: str) -> Outcome:
+    """Run a command and return its outcome; its log goes to stderr."""
+    words = os.path.expandvars(command).split()[1:]
     done = subprocess.run([sys.executable, *words, "--json"], stdout=subprocess.PIPE, check=True)
     return Outcome.model_validate(json.loads(done.stdout))
 
 
-def recalls(outcome: Outcome, depths: Sequence[int]) -> dict[str, list[float]]:
-    """Row -> its recalls."""
+def rows_of(outcome: Outcome, corpus: str, seed: int) -> Iterator[ResultRow]:
+    """Yield the recalls of every encoder of a run, in both directions."""
     run = outcome.training
     refs = {"random encoder": run.random, "BM25": run.bm25}
     refs |= {row.label: row.scores for row in [*run.rows, *run.controls]}
-    return {label: recalls_of(ref, depths) for label, ref in refs.items() if ref}
+    for label, ref in refs.items():
+        if ref:
+            yield from recalls(ref, DEPTHS.get(corpus, (5,)), system=label, task=corpus, seed=seed)
 
 
-def recalls_of(scores: ArtifactRef, depths: Sequence[int]) -> list[float]:
-    """On the test split, at each depth document to counterpart and back."""
+def recalls(
+    scores: ArtifactRef, depths: Sequence[int], *, system: str, task: str, seed: int
+) -> Iterator[ResultRow]:
+    """Yield the recalls on the test split, at each depth in both directions."""
     test = scores_of(scores)["test"]
-    ways = test.document_to_counterpart, test.counterpart_to_document
-    return [getattr(way, f"recall_at_{k}") for k in depths for way in ways]
+    both = zip(
+        DIRECTIONS, (test.document_to_counterpart, test.counterpart_to_document), strict=True
+    )
+    for way, found in both:
+        for k in depths:
+            yield ResultRow(
+                system=system, task=task, split="test", direction=way, metric=f"R@{k}",
+                value=getattr(found, f"recall_at_{k}"), seeds=(seed,), key=scores.digest,
+            )  # fmt: skip
 
 
-def table(corpus: str, seeds: list[int], more: str) -> str:
-    """Means and standard deviations over the seeds, and the command."""
-    depths = DEPTHS.get(corpus, (5,))
-    runs = [recalls(outcome_of(command(corpus, str(seed), more)), depths) for seed in seeds]
-    ways = "document → counterpart", "counterpart → document"
-    head = ["encoder", *(f"{way} R@{k}" for k in depths for way in ways)]
-    rows = [row(label, runs) for label in dict.fromkeys(label for run in runs for label in run)]
-    said = f"Seeds {', '.join(map(str, seeds))}:"
-    told = [markdown_table(head, rows), "", said, "", "```", command(corpus, "S", more), "```"]
-    return "\n".join(told)
-
-
-def row(label: str, runs: Sequence[Mapping[str, list[float]]]) -> list[str]:
-    """An encoder over the seeds; how many have it, where a run stopped before it."""
-    found = [run[label] for run in runs if label in run]
-    told = label if len(found) == len(runs) else f"{label} ({len(found)} of {len(runs)} seeds)"
-    return [told, *(across(values) for values in zip(*found, strict=True))]
+def table(corpus: str, seeds: list[int], more: str) -> ResultTable:
+    """Return means and standard deviations over the seeds, and the command."""
+    rows = [
+        row
+        for seed in seeds
+        for row in rows_of(outcome_of(command(corpus, str(seed), more)), corpus, seed)
+    ]
+    return ResultTable(
+        id=f"main-job {corpus}{more}",
+        title=f"{corpus}: {f'`{more.strip()}`' if more else 'the defaults'}",
+        rows=tuple(over_seeds(rows)),
+        pivot=Pivot(columns=("direction", "metric"), corner="encoder"),
+        command=command(corpus, "S", more),
+    )
 
 
 def main() -> None:
@@ -90,14 +99,14 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
     parser.add_argument("--more", default="", help="Options for every run, as --encoder minilm.")
-    parser.add_argument("--write", action="store_true", help="Into RESULTS.md, between its marks.")
-    asked = parser.parse_args()
-    more = f" {asked.more}" if asked.more else ""
-    for corpus in asked.corpora:
-        made = table(corpus, asked.seeds, more)
-        print(f"{corpus}\n{made}\n", flush=True)
-        if asked.write:
-            write_between_marks(RESULTS, f"main-job {corpus}{more}", made)
+    parser.add_argument("--write", action="store_true", help="Replace it in results/main_job.json.")
+    given = parser.parse_args()
+    more = f" {given.more}" if given.more else ""
+    for corpus in given.corpora:
+        made = table(corpus, given.seeds, more)
+        print(f"{made.id}\n{markdown(made)}\n", flush=True)
+        if given.write:
+            put("main_job", made)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ BUDGETS: dict[Way, Json] = {
     "minilm": {"training": {"steps": 32, "batch_size": 32}},
 }
 """Two rounds and two controls each in six minutes. A static encoder has learnt so small a sample by
-heart with a third of its preset's steps (RESULTS.md); MiniLM would take more than these.
+heart with a third of its preset's steps (docs/results); MiniLM would take more than these.
 """
 
 WAYS: dict[Way, InfoCSEIDC] = {

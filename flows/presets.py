@@ -35,7 +35,7 @@ STATIC: Json = {
 """From random vectors: neighbours first, since nothing can annotate yet (mutual: CONPONO).
 
 A third of these steps loses .03 of R@5 on the blog and .08 of R@20 on sessions; 8,000 sentences,
-as the demo's, are learnt by heart in more (RESULTS.md). One thread: a step is 15 ms of small
+as the demo's, are learnt by heart in more (docs/results). One thread: a step is 15 ms of small
 products, and waiting for a second thread costs more.
 """
 
@@ -50,7 +50,7 @@ TRANSFORMER: Json = {
     "training": {"steps": 400, "batch_size": 128, "learning_rate": 5e-4, "dtype": FAST},
 }
 """From random weights: neighbours until they teach little more. After 400 steps of them their own
-next 400 are worth more than any annotation of ours, after 1,600 less (RESULTS.md).
+next 400 are worth more than any annotation of ours, after 1,600 less (docs/results).
 """
 
 PRETRAINED: Json = {

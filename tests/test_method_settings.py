@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 import sentemb_core
+from benchmarks.results_pages import load
 from sentemb_core.config.methods import (
     CONPONO,
     CPC,
@@ -234,7 +235,7 @@ def test_all_that_needs_no_gradient_has_its_entry_in_the_paper_index():
     assert untrained_entries().keys() == UNTRAINED.keys()
 
 
-RESULTS = INDEX.parents[2] / "RESULTS.md"
+PAPERS = ("mutual", "infocse", "product_thesis", "declutr", "hicl")
 QUOTED = re.compile(r"([\w@ -]+?) ([\d.]+) \(`(.+?)`, ([\w.-]+)\)")
 """Column, number, row and table."""
 
@@ -258,13 +259,12 @@ def quoted(name: str, told: str) -> list[tuple[str, str, str, str]]:
 
 
 def measured(column: str, row: str, table: str) -> str:
-    """A cell of the tables of RESULTS.md, without deviation and the paper's number."""
-    marks = {"methods-small": "methods-small blog_usgov transformer"}.get(table, table)
-    section = RESULTS.read_text("utf-8").partition(f"<!-- {marks}:begin -->\n")[2]
-    lines = section.partition(f"<!-- {marks}:end -->")[0].splitlines()
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
-    [found] = [dict(zip(cells[0], one, strict=True)) for one in cells[2:] if row in one[:3]]
-    return found[column].split(" ")[0]
+    """A cell of the tables in results/, without deviation and the paper's number."""
+    id = {"methods-small": "methods-small blog_usgov transformer"}.get(table, table)
+    [found] = [one for name in ("methods", *PAPERS) for one in load(name) if one.id == id]
+    place, *_ = [n for n, head in enumerate(found.head()) if f"{head} ".startswith(f"{column} ")]
+    [line] = [line for line in found.lines() if row in line[: len(found.pivot.rows)]]
+    return line[place].split(" ")[0]
 
 
 @pytest.mark.parametrize("name", [*METHOD_NAMES, *UNTRAINED])

@@ -21,7 +21,7 @@ BINS = 60
 similar tenth of the pairs .76 are told to be related, and .73 are."""
 
 PROBABLE = 0.8
-"""Probability from which on a pair counts as related: nine in ten are (RESULTS.md)."""
+"""Probability from which on a pair counts as related: nine in ten are (docs/results)."""
 
 DRAWS = 20
 """Pairs drawn at most for each one that is wanted."""

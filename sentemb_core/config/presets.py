@@ -199,7 +199,7 @@ RUN_PRESETS: Mapping[str, Mapping[str, Json]] = {
     }
 }
 """Named settings of a whole run, beside those of a training alone. `auto` (infocse-idc-auto):
-pairs are nearest or probably related, none are neighbours; `edges`: nearest alone. RESULTS.md
+pairs are nearest or probably related, none are neighbours; `edges`: nearest alone. docs/results
 compares: from nothing `auto` ends higher, from a pretrained encoder `edges`."""
 
 

@@ -145,7 +145,7 @@ class AnnotationConfig(Config):
         ge=1,
         description="Sentences nearer than this in their document are no partners (mutual: all "
         "are). 2 leaves out neighbours: an encoder that learnt from them finds them alike, related "
-        "or not (RESULTS.md).",
+        "or not (docs/results).",
     )
     positives: Positives = Field(
         default="cluster",
@@ -153,7 +153,7 @@ class AnnotationConfig(Config):
         "graph alone; a chain of edges joins sentences that nobody found alike. related: the "
         "edges, and of as many draws of random pairs of the documents, whose probability to be "
         "related is .8 or more by an estimate without labels, those that are no edge, each once "
-        "(RESULTS.md).",
+        "(docs/results).",
     )
     graph_degree: int = Field(
         default=8,

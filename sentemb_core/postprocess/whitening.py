@@ -30,7 +30,7 @@ others have 1e-2 or more, and three 1e-9), which must not be blown up to varianc
 
 SOFT = 0.5
 """Of five powers the best in the mean over six corpora, above none on each of them; a whole
-whitening is above it on one and below none on two (MiniLM; RESULTS.md, "Behind a map")."""
+whitening is above it on one and below none on two (MiniLM; docs/results, "Behind a map")."""
 
 BLOCK = 65_536
 """Vectors held in float64 at once: 400 MB at 768 dimensions."""

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from httpx import ConnectError
 
+from benchmarks.results_pages import load
 from flows import few_shot as shots
 from flows import method_cells, row_steps
 from flows.cli.reproduce import table_settings
@@ -111,10 +112,8 @@ def test_steps_of_a_row_are_all_from_the_start_encoder_on():
     ],
 )
 def test_every_method_has_its_row_in_the_results(corpus: Corpus, start: Start, refused: set[str]):
-    results = (Path(__file__).parents[2] / "RESULTS.md").read_text("utf-8")
-    marks = MethodTable(data="", corpora=(corpus,), encoders=(start,)).marks
-    block = results.partition(f"<!-- {marks}:begin -->")[2].partition(f"<!-- {marks}:end -->")[0]
-    rows = dict(re.findall(rf"^\| {corpus} \| {start} \| (\S+) \|[ |]+(\S+) ", block, re.M))
+    [stored] = [one for one in load("methods") if one.id == f"methods-small {corpus} {start}"]
+    rows = {line[2]: line[3] for line in stored.lines()}
     titles = set() if looked_for(corpus) else set(OF_TITLES)
     assert rows.keys() >= set(MethodTable(data="").methods_on(corpus)) - titles
     assert {name for name, told in rows.items() if not told.startswith("0.")} == refused
