@@ -1,4 +1,4 @@
-"""Why a stage would run, told by the settings that a person knows in place of its arguments."""
+"""Name the setting behind a stage's argument: `training.steps` for `arguments.config.steps`."""
 
 import re
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ TABLES = {
     "train_encoder": "training",
     "diagnose_round": "annotation",
 }
-"""The table of settings that a stage takes as its `config`, if the run has no other of its own."""
+"""Stage -> the table of settings that it takes as `config`."""
 
-ANNOTATING = (
+ANNOTATION_STAGES = (
     "encode_sentences",
     "build_graph",
     "encode_and_build_graph",
@@ -28,9 +28,9 @@ ANNOTATING = (
     "cluster_by_kmeans",
     "export_pairs",
 )
-"""Stages that take settings of the annotation one by one."""
+"""Stages whose arguments are single settings of the annotation."""
 
-SINGLE = {
+OTHER_NAMES = {
     "read_labels.config.source": "the bytes of labels.source",
     "build_graph.degree": "annotation.graph_degree or annotation.top_k",
     "encode_and_build_graph.degree": "annotation.graph_degree or annotation.top_k",
@@ -40,54 +40,56 @@ SINGLE = {
     "publish_encoder.taught.base": "encoder.name",
     "publish_encoder.taught.method": "training.method.name",
 }
-"""Arguments that are a setting, or stand for one, under another name."""
+"""Stage and argument -> the setting, where their names differ."""
 
 SOURCES = {"read_corpus": "corpus.source", "read_labels": "labels.source"}
-"""Stages whose input is a file of the person's."""
+"""Stage -> the setting that names its input file."""
 
-PART = re.compile(r"(?<![\w.])(?:arguments|numeric|libraries)\.([\w.]+)")
-"""A part of a stage's key, as `store.status` tells it."""
+KEY_PART = re.compile(r"(?<![\w.])(?:arguments|numeric|libraries)\.([\w.]+)")
+"""A part of a stage's key, as `store.status` writes it."""
 
 
 def in_settings(
     why: str, stage: str, arguments: Mapping[str, Any], config: RunConfig | None
 ) -> str:
-    """`training.steps 600 -> 300` in place of `arguments.config.steps 600 -> 300`.
+    """Return a reason with settings in place of arguments.
 
     Args:
-        why: What sets a stage apart from one that is recorded.
-        stage: Its name.
-        arguments: Its own.
-        config: Of the run; none: of a table, whose cells have settings of their own.
+        why: How a stage differs from a recorded one.
+        stage: Name of the stage.
+        arguments: Arguments of the stage.
+        config: Settings of the run; None: a table, whose cells have their own settings.
     """
     if why == OTHER_INPUTS and stage in SOURCES:
         return f"first time with these bytes of {SOURCES[stage]}"
-    return PART.sub(lambda found: setting(found[1], stage, arguments, config), why)
+    return KEY_PART.sub(lambda part: setting_of(part[1], stage, arguments, config), why)
 
 
-def setting(name: str, stage: str, arguments: Mapping[str, Any], config: RunConfig | None) -> str:
-    """The setting that an argument is, or `NAME of this stage alone` where the run made it."""
-    if known := SINGLE.get(f"{stage}.{name}"):
+def setting_of(
+    argument: str, stage: str, arguments: Mapping[str, Any], config: RunConfig | None
+) -> str:
+    """Path of a setting; `NAME of this stage` for a value that the run itself chose."""
+    if known := OTHER_NAMES.get(f"{stage}.{argument}"):
         return known
-    argument, _, field = name.partition(".")
-    if argument == "config" and field and stage in TABLES:
+    name, _, field = argument.partition(".")
+    if name == "config" and field and stage in TABLES:
         table = table_of(stage, arguments["config"], config)
-        given = at_path(arguments["config"], field)
-        own = config and given != at_path(getattr(config, table), field)
-        return f"{field} of this stage alone" if own else f"{table}.{field}"
-    if stage in ANNOTATING and name in AnnotationConfig.model_fields:
-        return f"annotation.{name}"
-    return name
+        value = value_at(arguments["config"], field)
+        if config and value != value_at(getattr(config, table), field):
+            return f"{field} of this stage"
+        return f"{table}.{field}"
+    if stage in ANNOTATION_STAGES and argument in AnnotationConfig.model_fields:
+        return f"annotation.{argument}"
+    return argument
 
 
 def table_of(stage: str, given: Any, config: RunConfig | None) -> str:
-    """Where the run has this `config`; one that it made of another has that one's name."""
+    """Name of the run's table that a stage received."""
     if isinstance(config, InfoCSEPlus) and isinstance(getattr(given, "method", None), FineTune):
         return "fine_tuning"
-    own = (name for name, part in config or () if part is given)
-    return next(own, TABLES[stage])
+    return next((name for name, part in config or () if part is given), TABLES[stage])
 
 
-def at_path(settings: Any, path: str) -> Any:
-    """A setting by its dotted path; none where this kind of settings has it not."""
+def value_at(settings: Any, path: str) -> Any:
+    """Value at a dotted path; None if these settings do not have it."""
     return reduce(lambda part, name: getattr(part, name, None), path.split("."), settings)
