@@ -17,7 +17,7 @@ from flows.pipeline import (
 from sentemb_core.config.methods import CONPONO, InfoCSEIDCPairs
 from sentemb_core.config.run import InfoCSEIDC, TrainingConfig
 from sentemb_core.formats import counted
-from sentemb_core.stopping import Verdict
+from sentemb_core.stopping import StoppingDecision
 from tasks.corpus import tokenise_sentences
 from tasks.execution import is_dry_run, sub_flow
 from tasks.report import Outcome
@@ -74,7 +74,7 @@ def self_trained(
     return rows[1:]
 
 
-def tell_end(rows: list[EncoderResult], said: Verdict) -> None:
+def tell_end(rows: list[EncoderResult], said: StoppingDecision) -> None:
     """Why no further round follows, and by which scores."""
     scores = ", ".join(f"{row.label} {recall_at_5(row.scores):.3f}" for row in rows)
     tell(

@@ -6,7 +6,7 @@ from flows.fine_tune import fine_tuned_row, labels_of
 from flows.infocse_idc import first_annotator, self_train, self_trained, tell
 from flows.pipeline import OnRow, run_before_training, run_pipeline, verdict_on_rounds
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
-from sentemb_core.stopping import Verdict, verdict
+from sentemb_core.stopping import StoppingDecision, stopping_decision
 from tasks.execution import sub_flow
 from tasks.report import Outcome
 from tasks.run_result import EncoderResult, Labelled, RunResult, Texts
@@ -52,11 +52,11 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: OnRow) -> RunResult:
     )
 
 
-def verdict_on_tuned(tuned: list[EncoderResult], rule: CyclesConfig) -> Verdict:
+def verdict_on_tuned(tuned: list[EncoderResult], rule: CyclesConfig) -> StoppingDecision:
     """Whether the fine-tuned encoders still grow, and which of them is the best so far."""
     if not tuned:
-        return Verdict(best=0, go_on=True, reason="")
-    return verdict(
+        return StoppingDecision(best=0, go_on=True, reason="")
+    return stopping_decision(
         [recall_at_5(row.scores) for row in tuned],
         patience=rule.patience,
         min_delta=rule.min_delta,

@@ -17,7 +17,7 @@ from sentemb_core.config.run import (
     TrainingConfig,
 )
 from sentemb_core.formats import in_words
-from sentemb_core.stopping import Verdict, verdict
+from sentemb_core.stopping import StoppingDecision, stopping_decision
 from sentemb_core.types import ArtifactRef, Map
 from tasks.checks import trainings
 from tasks.corpus import (
@@ -96,7 +96,7 @@ def run_with_maps(run: RunResult, config: RunConfig, watch: OnRow) -> RunResult:
     tuned = isinstance(config, InfoCSEPlus) and chosen.kind == "fine-tuned"
     tried = [chosen, *(row for row in mapped if not tuned or row.before == chosen.label)]
     rows = [*run.rows, *mapped]
-    best = tried[verdict([recall_at_5(row.scores) for row in tried]).best]
+    best = tried[stopping_decision([recall_at_5(row.scores) for row in tried]).best]
     return run.model_copy(update={"rows": rows, "best": rows.index(best)})
 
 
@@ -110,9 +110,9 @@ def mapped_row(
     return row.model_copy(update={"before": base.label})
 
 
-def verdict_on_rounds(rows: Sequence[EncoderResult], rule: RoundsConfig) -> Verdict:
+def verdict_on_rounds(rows: Sequence[EncoderResult], rule: RoundsConfig) -> StoppingDecision:
     """Whether validation still grows, and which row is the best so far."""
-    return verdict(
+    return stopping_decision(
         [recall_at_5(row.scores) for row in rows],
         patience=rule.patience,
         min_delta=rule.min_delta,

@@ -9,7 +9,7 @@ from flows.pipeline import encoder_from
 from flows.presets import SMALL_EPOCHS
 from sentemb_core.config.experiments import Finish, Label, SelfTrain, Step, Train
 from sentemb_core.config.run import EncoderConfig, LabelsConfig, TrainingConfig
-from sentemb_core.stopping import verdict
+from sentemb_core.stopping import stopping_decision
 from sentemb_core.types import ArtifactRef, Value
 from tasks.corpus import draw_labels, tokenise_sentences
 from tasks.encode import finished_encoder
@@ -129,4 +129,4 @@ def best_of(tuned: Sequence[ArtifactRef], texts: RowTexts) -> ArtifactRef:
         return tuned[0]
     assert texts.validation_pool is not None, "labels are counterparts"
     scores = [validate_encoder(one, texts.sentences, texts.validation_pool) for one in tuned]
-    return tuned[verdict([recall_at_5(one) for one in scores]).best]
+    return tuned[stopping_decision([recall_at_5(one) for one in scores]).best]

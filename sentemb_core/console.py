@@ -1,4 +1,4 @@
-"""What both command lines share: results on stdout, words on stderr, errors as exit codes."""
+"""Shared by the command lines: results on stdout, messages on stderr, errors as exit codes."""
 
 import atexit
 import gc
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 HIDDEN = [0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-"""Characters that a terminal obeys and JSON passes on: DEL, C1, those that turn the direction."""
+"""Characters that control a terminal and that JSON does not escape: DEL, C1, text direction."""
 
 SHOWN = dict.fromkeys(HIDDEN, "\ufffd") | {
     code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"
 }
-"""Marks in their place, and in that of C0, ESC among them: a text may bring any."""
+"""Visible marks for these characters and for C0 (such as ESC), which any text may contain."""
 
 ESCAPED = {code: f"\\u{code:04x}" for code in HIDDEN}
 
@@ -48,17 +48,17 @@ _debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 
 
 def command_line(name: str, purpose: str) -> App:
-    """A command line whose verbs all know `--debug`."""
+    """A command line; every command has `--debug`."""
     app = App(name=name, help=purpose, version=lambda: version("sentemb"))
     for layer in (app, app.meta):
-        layer.suppress_keyboard_interrupt = False  # `run` says how to go on
-    atexit.register(gc.freeze)  # else the last collection looks through all of torch: 2.6 s
+        layer.suppress_keyboard_interrupt = False  # `run` handles it
+    atexit.register(gc.freeze)  # the last collection would visit all of torch: 2.6 s
 
     @app.meta.default
     def verb(
         *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
         debug: Annotated[
-            bool, Parameter(negative="", help="Show where an error came from, call by call.")
+            bool, Parameter(negative="", help="Show the traceback of an error.")
         ] = False,
     ) -> Any:
         _debugging.set(debug)
@@ -68,12 +68,12 @@ def command_line(name: str, purpose: str) -> App:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, by which `timeout` and schedulers say what a person says by Ctrl-C."""
+    """SIGTERM, which `timeout` and schedulers send to end a process."""
 
 
 @contextmanager
 def terminable() -> Generator[None, None, None]:
-    """SIGTERM raises `Terminated` in this block, once: `timeout` sends it twice."""
+    """SIGTERM raises `Terminated` in this block, but only once: `timeout` sends it twice."""
 
     def stop(*_: object) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -87,25 +87,26 @@ def terminable() -> Generator[None, None, None]:
 
 
 def debugging() -> bool:
-    """Whether a person asked to see tracebacks."""
+    """Whether `--debug` was given."""
     return _debugging.get()
 
 
 def run(app: App, tokens: Sequence[str] | None = None) -> int:
-    """Run one verb of a `door` and return its exit code.
+    """Run one command and return its exit code.
 
-    0 ok, 1 a fault of ours, 2 usage, 3 bad data, 4 gate, 5 resources, interrupted 130 (by Ctrl-C)
-    or 143 (by SIGTERM).
+    0 success, 1 internal error, 2 usage, 3 data, 4 gate, 5 resources, 130 Ctrl-C, 143 SIGTERM.
     """
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # no letter ends what was computed
+        sys.stdout.reconfigure(errors="backslashreplace")  # for letters that stdout lacks
+            errors="backslashreplace"
+        )  # a letter that stdout lacks must not fail
     try:
         with terminable():
             answer = app.meta(
                 tokens, exit_on_error=False, print_error=False, result_action="return_value"
             )
     except CycloptsError as error:
-        complain(f"{UsageError.code} {misused(error)}")
+        complain(f"{UsageError.code} {usage_message(error)}")
         return UsageError.exit_code
     except SentembError as error:
         show_traceback(error)
@@ -114,46 +115,47 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as ended:
         complain("interrupted")
         return 143 if isinstance(ended, Terminated) else 130
-    except BrokenPipeError:  # the reader of a pipe had enough
+    except BrokenPipeError:  # the reader of a pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         show_traceback(error)
-        complain(fault(error))
+        complain(internal_error(error))
         return SentembError.exit_code
     return answer if isinstance(answer, int) else 0
 
 
-def misused(error: CycloptsError) -> str:
-    """What a verb wants or does not take; places are called as `--help` calls them."""
+def usage_message(error: CycloptsError) -> str:
+    """Message about a wrong argument; arguments have the names of `--help`."""
     verb = " ".join(error.command_chain or ())
     place = error.argument
-    mistyped = error.unused_tokens  # of an option: the parser names the one that was meant
+    mistyped = error.unused_tokens  # the parser suggests the closest option
     if isinstance(error, MissingArgumentError) and place:
-        by_place = place.field_info.is_positional
-        if by_place or not (error.keyword or place.tokens or mistyped):
-            name = place.field_info.name.upper() if by_place else place.name
+        positional = place.field_info.is_positional
+        if positional or not (error.keyword or place.tokens or mistyped):
+            name = place.field_info.name.upper() if positional else place.name
             meaning = re.split(r"(?<!\.\.)\. ", place.parameter.help or "")[0].removesuffix(".")
-            told = f"{meaning}. See" if meaning else "see"
-            return f"`{verb}` wants {name}: {told} `{verb} --help`."
+            return f"`{verb}` needs {name}{meaning and f' ({meaning})'}. See `{verb} --help`."
     if isinstance(error, ArgumentOrderError):
         first = error.prior_positional_or_keyword_supplied_as_keyword_arguments[0]
         return (
-            f"`{verb}` takes {first.field_info.name.upper()} by its place, before what follows it, "
-            f"and not by {first.tokens[0].keyword}: see `{verb} --help`."
+            f"`{verb}` takes {first.field_info.name.upper()} as a positional argument, not as "
+            f"{first.tokens[0].keyword}. See `{verb} --help`."
         )
     if isinstance(error, UnknownCommandError):
-        told = str(error).replace(", ...", " and more.")  # the parser names eight verbs at most
-        if "Did you mean" in told:
-            return told
+        message = str(error).replace(", ...", " and more.")  # the parser lists eight commands
+        if "Did you mean" in message:
+            return message
         return (
-            f"{told} `--help` tells all; a verb that is not here may be the other door's: "
-            "`sentemb` (an encoder in a folder) or `python -m flows` (pipelines, registry)."
+            f"{message} `--help` lists all. There are two command lines: `sentemb` (an encoder in "
+            "a folder) and `python -m flows` (pipelines, registry)."
         )
     if isinstance(error, UnknownOptionError) and "Did you mean" not in str(error):
         return f"{error} See `{verb} --help`."
     if isinstance(error, UnusedCliTokensError):
-        return f"`{verb}` takes no {', '.join(error.unused_tokens or ())}: see `{verb} --help`."
+        return (
+            f"`{verb}` does not take {', '.join(error.unused_tokens or ())}. See `{verb} --help`."
+        )
     return str(error)
 
 
@@ -162,18 +164,18 @@ def show_traceback(error: Exception) -> None:
         sys.stderr.write(redacted("".join(traceback.format_exception(error))))
 
 
-def fault(error: Exception) -> str:
-    """What a person reads of an error that nobody foresaw: what, where, and the way out."""
+def internal_error(error: Exception) -> str:
+    """Message about an unexpected error: what, where, and what to do."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     first = next(iter(str(error).splitlines()), "")
     return (
         f"{SentembError.code} {type(error).__name__}: {first} ({frame.name} in {frame.filename}, "
-        f"line {frame.lineno}). Nobody foresaw this: run it again with --debug, and report it."
+        f"line {frame.lineno}). This is a bug: repeat with --debug, and report the traceback."
     )
 
 
 def complain(message: str) -> None:
-    """An error on stderr, without secrets."""
+    """Print an error on stderr, without secrets."""
     from rich.console import Console
 
     Console(stderr=True, soft_wrap=True).print(
@@ -182,19 +184,19 @@ def complain(message: str) -> None:
 
 
 def remark(text: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     sys.stderr.write(visible(text) + "\n")
 
 
 def plain(text: str) -> str:
-    """Text that rich shows as it is, and that no terminal obeys."""
+    """Text that rich prints literally and that cannot control a terminal."""
     from rich.markup import escape
 
     return escape(visible(text))
 
 
 def visible(text: str) -> str:
-    """Text with a mark for each character by which it would steer a terminal."""
+    """Text with a mark for every character that controls a terminal."""
     return text.translate(SHOWN)
 
 
@@ -207,10 +209,15 @@ def terminal_table(
     title: str = "",
     caption: str = "",
 ) -> "Table":
-    """The columns of numbers on the right; a bracket in a text is no markup.
+    """A table for the terminal; brackets in a text are not markup.
 
-    `folded`: a word that is too long for its column goes on below, for a person may copy it;
-    else it is cut.
+    Args:
+        head: Column names.
+        rows: Cells.
+        numbers: Columns to align on the right.
+        folded: Wrap a long word, so it can be copied; otherwise cut it.
+        title: Above the table.
+        caption: Below the table.
     """
     from rich.table import Table
 
@@ -225,7 +232,7 @@ def terminal_table(
 
 
 def emit(value: Any) -> None:
-    """A result as one JSON document on stdout, in ASCII where that has not all its letters."""
+    """Print a result as one JSON document on stdout, in ASCII if stdout lacks a letter."""
     document = partial(json.dumps, value, indent=2, default=str)
     text = document(ensure_ascii=False).translate(ESCAPED)
     try:
@@ -236,29 +243,29 @@ def emit(value: Any) -> None:
 
 
 def write_line(text: str) -> None:
-    """One line on stdout, for shells."""
+    """Print one line on stdout, for shells."""
     sys.stdout.write(text + "\n")
 
 
 def show(*results: Any) -> None:
-    """Tables and sentences on stdout: tables as wide as the terminal (at least 120 in a pipe)."""
+    """Print tables and sentences on stdout; in a pipe tables are at least 120 wide."""
     from rich.console import Console
 
     class Results(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich's own ends the process, as if it had failed
+            raise BrokenPipeError  # rich would end the process with an error
 
     console = Results()
     if not console.is_terminal:
         console = Results(width=max(console.width, 120))
     for result in results:
-        sentence = isinstance(result, str)  # a path in it stays whole, a bracket is no markup
+        sentence = isinstance(result, str)  # not wrapped (paths), not markup
         shown = visible(result) if sentence else result
         console.print(shown, highlight=False, markup=not sentence, soft_wrap=sentence)
 
 
-class StderrOfTheMoment(logging.StreamHandler[TextIO]):
-    """Whoever replaces `sys.stderr` for a while gets the lines of that while."""
+class CurrentStderr(logging.StreamHandler[TextIO]):
+    """Write to the present `sys.stderr`, which a test or a progress bar may replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
@@ -266,15 +273,15 @@ class StderrOfTheMoment(logging.StreamHandler[TextIO]):
 
 
 class Visible(logging.Formatter):
-    """Lines that no terminal obeys: a column's name may be anything."""
+    """Log lines that cannot control a terminal: a column name may contain anything."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
 
 
 def log_to_stderr() -> None:
-    """Our own lines, plainly, on stderr; third parties stay quiet."""
-    handler = StderrOfTheMoment()
+    """Log the lines of `sentemb_core` on stderr, and nothing of other packages."""
+    handler = CurrentStderr()
     handler.setFormatter(Visible("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     logger = logging.getLogger("sentemb_core")
     logger.setLevel(logging.INFO)

@@ -1,11 +1,15 @@
-"""Every error a person can meet: the rule, what was found, the way out, a code and an exit code."""
+"""Every error of this package. Its message states the rule, the value found, and the way out.
+
+The code names the kind of error (docs/errors.md). The exit code says what must change: 1 our code,
+2 the command, 3 the data, 4 the candidate of the gate, 5 disk, memory or a server.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 
 class SentembError(Exception):
-    """Base of all our errors. `str(error)` starts with its code."""
+    """Base of all errors. `str(error)` starts with the code."""
 
     code: ClassVar[str] = "E000"
     exit_code: ClassVar[int] = 1
@@ -15,60 +19,58 @@ class SentembError(Exception):
 
 
 class UsageError(SentembError, ValueError):
-    """A command line or a configuration that cannot be carried out."""
+    """An invalid command line or setting."""
 
     code = "E001"
     exit_code = 2
 
 
 class BadDataError(SentembError, ValueError):
-    """Input that cannot be used as it is."""
+    """Unusable input data."""
 
     code = "E100"
     exit_code = 3
 
 
 class EmptyCorpusError(BadDataError):
-    """No usable document is left after reading."""
+    """The corpus has no usable document."""
 
     code = "E101"
 
 
 class EmptyPairsError(BadDataError):
-    """Too few documents can give a pair of sentences."""
+    """Too few documents have two sentences, so there are no pairs."""
 
     code = "E102"
 
 
 class UnreadableSourceError(BadDataError, OSError):
-    """A source is absent, of an unknown format, broken as a whole, or changed until it was read."""
+    """A source is absent, damaged, of an unknown format, or changed during the run."""
 
     code = "E103"
 
 
 class MissingColumnError(BadDataError, LookupError):
-    """A named column is not in the corpus."""
+    """A column is absent."""
 
     code = "E104"
 
 
 class DuplicateIdError(BadDataError):
-    """Two rows carry one document id and the caller asked for an error."""
+    """Two rows have the same document id, and `on_duplicate` is `error`."""
 
     code = "E105"
 
 
 class BadEmbeddingError(BadDataError, ArithmeticError):
-    """A sentence vector is not finite, or zero where a direction is needed.
+    """A sentence vector is not finite, or is zero where a direction is needed.
 
-    A table of token or word vectors may give zero on purpose, for a text without a word that it
-    knows: its cosine with anything is 0.
+    Zero is allowed from a table of token or word vectors, for a text without a known word.
 
     Attributes:
-        sentences: The first of them, by index.
-        documents: The same by document, told by `batching.naming_documents`.
-        encoder: Whose vectors, and which revision of it; told by the stage or the verb that met
-            the error. Arrays know neither.
+        sentences: Indices of the first such sentences.
+        documents: The same sentences by document (`batching.naming_documents` adds it).
+        encoder: Name and revision of the encoder (the caller adds it; arrays know neither).
     """
 
     code = "E201"
@@ -80,117 +82,117 @@ class BadEmbeddingError(BadDataError, ArithmeticError):
         self.sentences = sentences
 
     def __str__(self) -> str:
-        documents = f" That is {self.documents}." if self.documents else ""
-        encoder = f" The encoder is {self.encoder}." if self.encoder else ""
+        documents = f" Found in {self.documents}." if self.documents else ""
+        encoder = f" Encoder: {self.encoder}." if self.encoder else ""
         return super().__str__() + documents + encoder
 
 
 class OtherEncoderError(BadDataError):
-    """Vectors that another encoder gave than the one asked about."""
+    """Vectors of another encoder."""
 
     code = "E202"
 
 
 class NoNegativesError(UsageError):
-    """A batch that spans fewer than two documents has nothing to contrast with."""
+    """A batch of fewer than two documents has no negatives."""
 
     code = "E301"
 
 
 class DivergedError(SentembError, ArithmeticError):
-    """Training met a loss or a gradient that is not finite."""
+    """A loss or a gradient is not finite."""
 
     code = "E302"
     exit_code = 3
 
 
 class RecipeError(UsageError):
-    """Parts of a method that cannot go together."""
+    """Parts of a method, or method and encoder, do not fit together."""
 
     code = "E303"
 
 
 class MissingEncoderError(UsageError, FileNotFoundError):
-    """An encoder that is not on this machine."""
+    """An encoder is not on this machine."""
 
     code = "E401"
 
 
 class UnsafeModelError(BadDataError):
-    """A model folder that holds pickled weights or code of its own."""
+    """A model folder holds pickled weights or its own code."""
 
     code = "E402"
 
 
 class UnknownLabelsError(BadDataError, LookupError):
-    """Labels that name documents the corpus does not have."""
+    """Labels name documents that the corpus does not have."""
 
     code = "E501"
 
 
 class NoQueriesError(BadDataError):
-    """A split of a benchmark in which nobody asks: every query without an answer is left out."""
+    """A split of the validation pool, or a task, has no query with a relevant document."""
 
     code = "E502"
 
 
 class ConstantScoresError(BadDataError):
-    """Gold scores that are all alike: nothing correlates with them."""
+    """All gold scores are equal, so there is no correlation."""
 
     code = "E503"
 
 
 class CorruptArtifactError(SentembError, OSError):
-    """An artifact whose bytes are not those of its digest. It is quarantined and rebuilt."""
+    """The bytes of an artifact do not match its digest. It is quarantined and rebuilt."""
 
     code = "E600"
     exit_code = 5
 
 
 class StorageError(SentembError, OSError):
-    """The store could not write: disk full, no permission, too many open files."""
+    """The store cannot write: disk full, no permission, or too many open files."""
 
     code = "E601"
     exit_code = 5
 
 
 class ServerLostError(SentembError, ConnectionError):
-    """The server that watched a run went away before its end. What was finished is kept."""
+    """The Prefect server of a run stopped. Finished stages are saved."""
 
     code = "E602"
     exit_code = 5
 
 
 class OutOfMemoryError(SentembError, MemoryError):
-    """A batch that does not fit into memory, and cannot be cut any further."""
+    """A batch does not fit into memory and cannot be split further."""
 
     code = "E603"
     exit_code = 5
 
 
 class OtherDeviceError(SentembError, RuntimeError):
-    """A device of another kind than results would be filed under."""
+    """A stage would run on another kind of device than its key names."""
 
     code = "E604"
     exit_code = 5
 
 
 class GateRefusedError(SentembError):
-    """The candidate did not beat the champion; nothing was promoted."""
+    """The candidate did not pass the gate; the champion stays."""
 
     code = "E701"
     exit_code = 4
 
 
 class RegistryError(SentembError, LookupError):
-    """A registered model, version or alias that is not there, or cannot be what it is asked for."""
+    """A registered model, version or alias does not exist, or cannot be used."""
 
     code = "E702"
     exit_code = 2
 
 
 class RegistryDownError(RegistryError):
-    """A registry that cannot be used: its server or the place of its files does not answer."""
+    """The registry, or the storage of its files, does not answer."""
 
     code = "E703"
     exit_code = 5

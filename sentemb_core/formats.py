@@ -1,4 +1,4 @@
-"""Numbers as a person reads them, a dash for what was not measured; and names that are near."""
+"""Numbers as text, a dash for a missing value; and similar names."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -24,7 +24,7 @@ def count(value: int | None) -> str:
 
 
 def in_words(name: str) -> str:
-    """A setting's name as a sentence has it."""
+    """soft_whitening as soft whitening."""
     return name.replace("_", " ")
 
 
@@ -35,7 +35,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def are(number: int) -> str:
-    """The verb of so many."""
+    """The verb for a number of things."""
     return "is" if number == 1 else "are"
 
 
@@ -55,24 +55,24 @@ def change(value: float) -> str:
     return ("+" if value >= 0 else "") + decimal(value)
 
 
-def sure_change(low: float, mean: float, high: float) -> str:
-    """A difference and where it lies."""
+def change_with_interval(low: float, mean: float, high: float) -> str:
+    """A difference and its 95 % interval."""
     return f"{change(mean)} ({change(low)} to {change(high)} with 95 % confidence)"
 
 
 def letters(index: int) -> str:
-    """0 as A, 25 as Z, 26 as AA: names of clusters."""
+    """0 as A, 25 as Z, 26 as AA: the name of a cluster."""
     first, last = divmod(index, 26)
     return (letters(first - 1) if first else "") + chr(ord("A") + last)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What follows on `there is no NAME`: the known one most like it, in any case, or all."""
-    own = {one.lower(): one for one in known}
+    """End of a message about an unknown name: the most similar known name, or all of them."""
+    own = {other.lower(): other for other in known}
     close = get_close_matches(name.lower(), own, n=1)
     return f"; {did_you_mean(own[close[0]])}" if close else f"; known: {', '.join(own.values())}"
 
 
 def did_you_mean(*names: str) -> str:
-    """The question, with one name or several."""
+    """A question with the quoted names."""
     return f"did you mean {' or '.join(map(repr, names))}?"

@@ -1,4 +1,4 @@
-"""glibc's heap: kept at its size, kept warm, or given back."""
+"""Settings of glibc's heap: constant size, reused pages, or pages returned to the system."""
 
 import ctypes
 import sys
@@ -7,20 +7,20 @@ from contextlib import contextmanager
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4  # of mallopt(3), glibc
 LARGE = 256 << 10
-"""Bytes from which a block has a memory map of its own. glibc begins at half of it, but every
-freed map raises its threshold, up to 32 MB: then blocks of all sizes share the heap, whose holes
-grow with the rows that pass (4 GB of JSONL: by 11 MB, at 256 kB by 3)."""
+"""Bytes from which a block gets its own memory map. glibc starts at half of it, and every freed map
+raises the threshold, up to 32 MB. Then blocks of all sizes share the heap and leave holes (reading
+4 GB of JSONL: 11 MB; with this threshold: 3 MB)."""
 HIGHEST = 32 << 20
-"""Where glibc's own threshold ends up in a process that trains; it trims from twice as much."""
+"""glibc's own threshold after some training. glibc trims the heap from twice as much."""
 MAPS = 65_536
-"""How many memory maps glibc makes at most, unless it is told otherwise."""
+"""glibc's default limit of memory maps."""
 
 
 @contextmanager
 def steady_heap() -> Generator[None]:
-    """Inside, blocks of LARGE bytes and more are mapped each: the heap keeps its size.
+    """In this block, blocks of LARGE bytes and more get memory maps, so the heap does not grow.
 
-    For passes of small arrays alone: mapping the large ones of a training anew costs page faults.
+    Only for loops over small arrays: mapping the large arrays of a training costs page faults.
     """
     with _set((M_MMAP_THRESHOLD, LARGE)):
         yield
@@ -28,11 +28,11 @@ def steady_heap() -> Generator[None]:
 
 @contextmanager
 def warm_heap() -> Generator[None]:
-    """Inside, freed blocks of any size stay with the process: a step finds the last one's pages.
+    """In this block, freed memory stays with the process, and the next step reuses its pages.
 
-    Else each step of a training maps its largest tensors anew, and the system hands them out page
-    by page, zeroed: on a virtual machine 4 % of a step of MiniLM (69,000 faults) and 11 % of an
-    autoencoder's.
+    Otherwise each training step maps its largest tensors again, and the system zeroes every page.
+    On a virtual machine this takes 4 % of a MiniLM step (69,000 faults), and 11 % of an
+    autoencoder's step.
     """
     with _set((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, -1)):
         yield
@@ -40,14 +40,14 @@ def warm_heap() -> Generator[None]:
 
 
 def trim_heap() -> None:
-    """Give the system the pages of freed blocks back, those between blocks in use too."""
+    """Return the pages of freed blocks to the system, also those between used blocks."""
     if (trim := _libc("malloc_trim")) is not None:
         trim(0)
 
 
 @contextmanager
 def _set(*options: tuple[int, int]) -> Generator[None]:
-    """These options of mallopt inside; after it what a process that trains ends up with."""
+    """Set options of mallopt in this block; afterwards the values after some training."""
     mallopt = _libc("mallopt")
     if mallopt is None:
         yield
@@ -63,5 +63,5 @@ def _set(*options: tuple[int, int]) -> Generator[None]:
 
 
 def _libc(name: str) -> Callable[..., int] | None:
-    """A function that only glibc has; nothing is done without it."""
+    """A function of glibc; None on other systems."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

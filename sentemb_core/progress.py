@@ -1,4 +1,4 @@
-"""How far a long pass is, on stderr: a bar on a terminal, a line now and then in a log."""
+"""Progress of a long loop on stderr: a bar on a terminal, a line every ten seconds in a log."""
 
 import logging
 import sys
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 EVERY = 10.0
-"""Seconds from line to line."""
+"""Seconds between two lines."""
 
 
 @runtime_checkable
 class Update(Protocol):
-    """Called with the number of things done so far, and with what else there is to tell."""
+    """Called with the number of finished items, and a note such as the loss."""
 
-    def __call__(self, done: int, told: str = "") -> None: ...
+    def __call__(self, done: int, note: str = "") -> None: ...
 
 
 @contextmanager
 def progress(label: str, total: int) -> Generator[Update, None, None]:
-    """A bar on a terminal, one line every ten seconds elsewhere. Yields its `Update`."""
+    """Yield an `Update` that shows progress on the terminal or in the log."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -29,22 +29,21 @@ def progress(label: str, total: int) -> Generator[Update, None, None]:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
 
-            def update(done: int, told: str = "") -> None:
-                shown = f"{label}, {told}" if told else label
-                bar.update(task, completed=done, description=shown)
+            def update(done: int, note: str = "") -> None:
+                bar.update(task, completed=done, description=f"{label}, {note}" if note else label)
 
             yield update
     else:
-        yield lines_of_progress(label, total)
+        yield log_progress(label, total)
 
 
-def lines_of_progress(label: str, total: int) -> Update:
-    """Logs at most every ten seconds, and says what is left to wait."""
+def log_progress(label: str, total: int) -> Update:
+    """Return an `Update` that logs at most every ten seconds, with the time left."""
     logger = logging.getLogger("sentemb_core")
     last = time.monotonic()
-    begin: tuple[float, int] | None = None  # what goes on after an interruption begins in between
+    begin: tuple[float, int] | None = None  # a resumed loop begins with some items done
 
-    def update(done: int, told: str = "") -> None:
+    def update(done: int, note: str = "") -> None:
         nonlocal last, begin
         now = time.monotonic()
         begin = begin or (now, done)
@@ -52,14 +51,14 @@ def lines_of_progress(label: str, total: int) -> Update:
             last = now
             left = time_left(now - begin[0], done - begin[1], total - done)
             share = 100 * done / max(total, 1)
-            also = f", {told}" if told else ""
-            logger.info("%s: %d of %d (%.0f %%%s%s)", label, done, total, share, also, left)
+            note = f", {note}" if note else ""
+            logger.info("%s: %d of %d (%.0f %%%s%s)", label, done, total, share, note, left)
 
     return update
 
 
 def time_left(seconds: float, done: int, left: int) -> str:
-    """`, about 3 min 20 s left` at the rate so far; nothing before there is one."""
+    """`, about 3 min 20 s left`; empty before the first item."""
     from sentemb_core.formats import duration
 
     return f", about {duration(left * seconds / done)} left" if done and left else ""

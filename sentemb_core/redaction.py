@@ -1,4 +1,4 @@
-"""Text as it may be written down: without secrets."""
+"""Remove secrets from text before it is written down."""
 
 import logging
 import os
@@ -7,30 +7,30 @@ import re
 SECRET_NAME = re.compile(
     r"(PASSWORD|PASSWD|PWD|KEY|(?<![^_])(TOKEN|SECRET|CREDENTIALS?))(_|$)", re.IGNORECASE
 )
-"""Environment variables whose values are never written down (PGPASSWORD, MLFLOW_APIKEY, ...)."""
+"""Environment variables that hold secrets (PGPASSWORD, MLFLOW_APIKEY, ...)."""
 
 FOLDERS = {"PWD", "OLDPWD"}
-"""A shell's working folders, whose names alone look secret."""
+"""Variables of a shell that only look secret: its working folders."""
 
 SHORTEST_SECRET = 6
-"""Shorter values ("1", "true") are switches, and would mangle ordinary text."""
+"""Shorter values ("1", "true") are switches; replacing them would damage ordinary text."""
 
 USERINFO = re.compile(r"(?<=://)([^/\s:]*:(?!\d{1,5}[/?#])\S*|[^/\s]+)@")
-"""The user part of an address, to its last @: a password may have one, and a slash, too.
+"""User and password of an address, up to its last @: a password may contain @ and a slash.
 
-Where no password begins, or a port does, a slash ends it: what comes after is a path.
+Without a password, or before a port, a slash ends it: a path follows.
 """
 
 
 def redacted(text: str) -> str:
-    """The text without passwords in addresses and without values of secret-named variables."""
-    for value in sorted(secrets(), key=len, reverse=True):  # one may begin another
+    """The text without passwords in addresses and without values of secret variables."""
+    for value in sorted(secrets(), key=len, reverse=True):  # one may begin with another
         text = text.replace(value, "***")
     return USERINFO.sub("***@", text)
 
 
 class WithoutSecrets(logging.Formatter):
-    """Another formatter's lines and tracebacks, redacted: an address in an error has a password."""
+    """The lines and tracebacks of another formatter, redacted."""
 
     def __init__(self, line: logging.Formatter) -> None:
         super().__init__()
@@ -41,18 +41,18 @@ class WithoutSecrets(logging.Formatter):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line that may be written down: the first of many faults alone."""
-    from pydantic import ValidationError  # the console, which redacts as well, starts without it
+    """First line of an error's message, redacted; of a ValidationError the first fault."""
+    from pydantic import ValidationError  # slow to import, and the console imports this module
 
-    told = str(error)
+    message = str(error)
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        told = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
-    return redacted(told.strip() or type(error).__name__).splitlines()[0][:300]
+        message = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+    return redacted(message.strip() or type(error).__name__).splitlines()[0][:300]
 
 
 def secrets() -> set[str]:
-    """Values of this process's secret-named variables."""
+    """Values of the secret variables of this process."""
     return {
         value
         for name, value in os.environ.items()

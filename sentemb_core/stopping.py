@@ -1,4 +1,4 @@
-"""When to stop, and which one was best: a pure rule over a list of scores."""
+"""Early stopping: a pure rule over a list of scores."""
 
 import math
 from collections.abc import Sequence
@@ -6,34 +6,34 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a list of scores says: the index of the best, whether to go on, and why not."""
+class StoppingDecision:
+    """Index of the best score, whether to continue, and why not."""
 
     best: int
     go_on: bool
     reason: str
 
 
-def verdict(
+def stopping_decision(
     scores: Sequence[float],
     *,
     patience: int | None = None,
     min_delta: float = 0.0,
     limit: int | None = None,
-) -> Verdict:
-    """Go on until the score has not grown for `patience` times, or `limit` is reached.
+) -> StoppingDecision:
+    """Stop after `patience` scores without improvement, or at `limit`.
 
-    The best is the highest score, the earliest of equals; a score that is not a number is below
-    all. A score has grown if it beats, by more than `min_delta`, the last one that had grown.
+    The best score is the highest; of equal scores the earliest. NaN is below every number. A score
+    improves if it exceeds the last improvement by more than `min_delta`.
 
     Args:
         scores: `scores[0]` belongs to the start, `scores[r]` to round (or validation) r.
-        patience: Scores in a row without growth that end it; none never does.
-        min_delta: Growth up to this size counts as noise.
-        limit: Scores after the first that end it; none never does.
+        patience: Consecutive scores without improvement after which to stop; None: never.
+        min_delta: Improvements up to this size count as noise.
+        limit: Number of scores after the first at which to stop; None: never.
     """
     if not scores:
-        raise ValueError("A verdict needs the score of the start at least, found an empty list.")
+        raise ValueError("A stopping decision needs the score of the start; found an empty list.")
     known = [-math.inf if math.isnan(score) else score for score in scores]
     best = max(range(len(known)), key=lambda index: (known[index], -index))
     last_growth = 0
@@ -42,7 +42,8 @@ def verdict(
             last_growth = index
     waited = len(known) - 1 - last_growth
     if patience is not None and waited >= patience:
-        return Verdict(best, False, f"no growth above {min_delta} for {waited} in a row")
+        reason = f"no improvement above {min_delta} in {waited} consecutive scores"
+        return StoppingDecision(best, False, reason)
     if limit is not None and len(known) - 1 >= limit:
-        return Verdict(best, False, f"the limit of {limit} is reached")
-    return Verdict(best, True, "")
+        return StoppingDecision(best, False, f"limit of {limit} reached")
+    return StoppingDecision(best, True, "")

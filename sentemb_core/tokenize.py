@@ -1,4 +1,4 @@
-"""The words of a text, as BM25 and every measure of overlap count them."""
+"""Words of a text, for BM25 and for every measure of overlap."""
 
 import re
 import unicodedata
@@ -10,15 +10,14 @@ _CHARACTER = "\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0
 _JOINERS = "\u200c\u200d"
 
 _UNSPACED = {*range(0x0E00, 0x0F00), *range(0x1000, 0x10A0), *range(0x1780, 0x1800)}
-"""Thai and Lao, Burmese, Khmer: whole phrases would be words, were they not cut at their signs."""
+"""Thai, Lao, Burmese and Khmer: their vowel signs end a word, or whole phrases would be words."""
 
 
 def words(text: str) -> Iterator[str]:
-    """Lowercased runs of letters, digits and underscores; each Han character or Hiragana is one.
+    """Lowercase runs of letters, digits and underscores; each Han or Hiragana character is a word.
 
-    These two scripts leave no space between words, so Lucene's standard tokeniser (Unicode's
-    annex 29) takes them by the character, and leaves Katakana together. As there, accents and
-    vowel signs, which are no letters to Python, stay within their word.
+    As in Lucene's standard tokeniser (Unicode annex 29): Han and Hiragana have no spaces between
+    words, Katakana runs stay whole, and accents and vowel signs belong to their word.
     """
     return (match.group() for match in _word().finditer(text.lower()))
 
@@ -27,7 +26,7 @@ def words(text: str) -> Iterator[str]:
 def _word() -> re.Pattern[str]:
     letter = rf"[^\W{_CHARACTER}]"
     signs = "".join(filter(_is_sign, map(chr, range(0x300, 0x1F000))))
-    sign = rf"(?![\0-\u02ff])[{signs}{_JOINERS}]"  # most words end before a space: told at once
+    sign = rf"(?![\0-\u02ff])[{signs}{_JOINERS}]"  # fast exit: most words end before a space
     return re.compile(rf"(?!\W)[{_CHARACTER}]|{letter}+(?:(?:{sign})+{letter}*)*")
 
 

@@ -4,12 +4,12 @@ from sentemb_core.cli_arguments import is_folder, require_order
 from sentemb_core.config.run import BUILT_IN_ENCODERS
 
 
-def test_a_query_may_be_longer_than_any_path_and_is_no_file_then(tmp_path: Path):
+def test_a_query_may_be_longer_than_any_path(tmp_path: Path):
     require_order("QUERY SOURCE", "a long question " * 400, str(tmp_path))
     require_order("QUERY SOURCE", "a\0b", str(tmp_path))
 
 
-def test_a_folder_beside_a_named_encoder_is_only_meant_by_its_path(tmp_path, monkeypatch):
+def test_a_folder_named_like_a_built_in_encoder_needs_its_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in BUILT_IN_ENCODERS:
         Path(name).mkdir()

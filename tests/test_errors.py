@@ -1,4 +1,4 @@
-"""The table of bad input: class, code, exit code and message, through the code that meets it."""
+"""Bad input: the error's class, code and values, from the code that meets the input."""
 
 import json
 import logging
@@ -79,52 +79,37 @@ def folder_that_is_not_there(folder: Path) -> None:
 
 
 TABLE = {
-    no_usable_document: (
-        errors.EmptyCorpusError,
-        r"E101 corpus has 0 usable documents \(3 read: 1 empty, 1 not text, 1 broken\) "
-        r"- see .*quarantine\.parquet",
-        3,
-    ),
-    one_sentence_each: (errors.EmptyPairsError, "E102 .* 60 of 60 documents have one", 3),
-    wrong_column: (errors.MissingColumnError, "E104 No column 'boddy': found .*did you mean", 3),
-    repeated_ids: (
-        errors.DuplicateIdError,
-        r"E105 .*'1' in .*, line 1, byte 0 and in .*, line 5, .*'3' .*--on-duplicate keep-first",
-        3,
-    ),
-    vectors_that_are_not_finite: (
-        errors.BadEmbeddingError,
-        r"E201 .* 2 of 3 are not, first at sentences \[1, 2\]",
-        3,
-    ),
-    batch_of_one_document: (errors.NoNegativesError, "E301 .* at least 2 documents.* found 1", 2),
-    encoder_that_is_not_here: (
-        errors.MissingEncoderError,
-        "E401 An encoder is a folder, .*no/such-encoder.*HF_HUB_OFFLINE is on",
-        2,
-    ),
-    split_without_queries: (errors.NoQueriesError, "E502 ", 3),
-    disk_too_small: (errors.StorageError, "E601 .* 1,152,921,504.6 GB and .* are free at", 5),
-    folder_that_is_not_there: (errors.StorageError, "E601 .*vectors.parquet could not be", 5),
+    no_usable_document: (errors.EmptyCorpusError, ["0 usable", "3 read", "quarantine.parquet"]),
+    one_sentence_each: (errors.EmptyPairsError, ["60 of 60"]),
+    wrong_column: (errors.MissingColumnError, ["'boddy'", "'id'"]),
+    repeated_ids: (errors.DuplicateIdError, ["'1'", "line 1, byte 0", "line 5", "'3'"]),
+    vectors_that_are_not_finite: (errors.BadEmbeddingError, ["2 of 3", "[1, 2]"]),
+    batch_of_one_document: (errors.NoNegativesError, ["training.batch_size", "found 1"]),
+    encoder_that_is_not_here: (errors.MissingEncoderError, ["no/such-encoder", "HF_HUB_OFFLINE"]),
+    split_without_queries: (errors.NoQueriesError, ["gate"]),
+    disk_too_small: (errors.StorageError, ["1,152,921,504.6 GB"]),
+    folder_that_is_not_there: (errors.StorageError, ["vectors.parquet"]),
 }
 
 
 @pytest.mark.parametrize("trigger", TABLE, ids=lambda trigger: trigger.__name__)
-def test_bad_input_has_its_class_its_message_and_its_exit_code(trigger, tmp_path: Path):
-    kind, message, code = TABLE[trigger]
-    with pytest.raises(kind, match=f"(?s)^{message}") as refused:
+def test_bad_input_raises_its_class_with_the_values_found(trigger, tmp_path: Path):
+    kind, values = TABLE[trigger]
+    with pytest.raises(kind) as error:
         trigger(tmp_path)
-    assert refused.value.exit_code == code
+    message = str(error.value)
+    assert message.startswith(f"{kind.code} ")
+    assert [value for value in values if value not in message] == []
 
 
-def test_documents_without_a_counterpart_are_counted_and_ask_nothing(tmp_path: Path, caplog):
+def test_documents_without_a_counterpart_are_counted_and_have_no_query(tmp_path: Path, caplog):
     rows = [{"id": k, "sentences": ["a", "b"], "title": f"t{k}"} for k in range(12)]
-    for silent in rows[:3]:
-        del silent["title"]
+    for row in rows[:3]:
+        del row["title"]
     read(tmp_path, *reversed(rows), counterpart_column="title")
     with caplog.at_level(logging.WARNING):
         report = write_validation_pool(tmp_path / "documents.parquet", ValidationConfig(), tmp_path)
-    assert "3 of 12 documents without a counterpart" in caplog.text
+    assert "3 of 12" in caplog.text
     assert (report.n_candidates, sum(report.n_queries.values())) == (9, 9)
 
 
@@ -137,13 +122,13 @@ def fill_the_disk(file: Path) -> None:
 def test_a_file_that_cannot_be_written_leaves_the_old_one_alone(tmp_path: Path):
     kept = tmp_path / "vectors.bin"
     kept.write_bytes(b"old")
-    with pytest.raises(errors.StorageError, match=r"E601 .*No space left"):
+    with pytest.raises(errors.StorageError):
         fill_the_disk(kept)
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.bin"]
     assert kept.read_bytes() == b"old"
 
 
-def test_files_of_a_folder_take_their_places_together(tmp_path: Path):
+def test_files_of_a_folder_are_replaced_together(tmp_path: Path):
     (tmp_path / "page.html").write_text("old")
     with replacing_in(tmp_path) as draft:
         (draft / "figures").mkdir()
@@ -179,9 +164,9 @@ def test_every_error_has_a_code_of_its_own_and_a_known_exit_code():
     assert all(str(kind("found nothing.")) == f"{kind.code} found nothing." for kind in kinds)
 
 
-def test_every_code_stands_in_the_page_of_errors_with_its_exit_code():
+def test_docs_list_every_code_with_its_exit_code():
     page = (ROOT / "docs" / "errors.md").read_text("utf-8")
-    told = re.findall(r"^\| (E\d+) \| (\d) \|", page, re.MULTILINE)
+    listed = re.findall(r"^\| (E\d+) \| (\d) \|", page, re.MULTILINE)
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     known = [kind for kind in kinds if issubclass(kind, SentembError)]
-    assert told == [(kind.code, str(kind.exit_code)) for kind in known]
+    assert listed == [(kind.code, str(kind.exit_code)) for kind in known]

@@ -1,4 +1,4 @@
-"""In a process of their own: a hole in a heap that was used before would hold any block."""
+"""Each probe runs in its own process: a used heap would have holes for any block."""
 
 import platform
 import subprocess
@@ -25,8 +25,8 @@ def mapped(size):
 """
 
 
-def printed(program: str) -> str:
-    """What a fresh process says."""
+def output_of(program: str) -> str:
+    """Output of the program in a fresh process."""
     if platform.libc_ver()[0] != "glibc":
         pytest.skip("glibc's thresholds")
     done = subprocess.run(
@@ -35,24 +35,24 @@ def printed(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_large_blocks_are_mapped_inside_and_only_the_largest_after():
-    told = printed(
+def test_a_steady_heap_maps_large_blocks():
+    output = output_of(
         "with steady_heap(): print(mapped(2 * LARGE), mapped(LARGE // 4))\n"
         "print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
     )
-    assert told == "True False\nFalse True"
+    assert output == "True False\nFalse True"
 
 
-def test_nothing_is_mapped_while_the_heap_is_warm():
-    told = printed(
+def test_a_warm_heap_maps_nothing():
+    output = output_of(
         "with warm_heap(): print(mapped(2 * LARGE), mapped(2 * HIGHEST))\n"
         "print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
     )
-    assert told == "False False\nFalse True"
+    assert output == "False False\nFalse True"
 
 
-def test_a_warm_heap_finds_its_pages_again():
-    told = printed(
+def test_a_warm_heap_reuses_its_pages():
+    output = output_of(
         "import resource\n"
         "libc.free.argtypes = [ctypes.c_void_p]\n"
         "libc.prctl(41, 1, 0, 0, 0)\n"  # PR_SET_THP_DISABLE: a huge page is one fault
@@ -68,11 +68,11 @@ def test_a_warm_heap_finds_its_pages_again():
         "    faults()\n"
         "    print(cold > 1_000, faults() < 100)"
     )
-    assert told == "True True"
+    assert output == "True True"
 
 
-def test_a_trimmed_heap_gives_back_what_lies_below_a_block_in_use():
-    told = printed(
+def test_trimming_returns_pages_below_a_used_block():
+    output = output_of(
         "from pathlib import Path\n"
         "from resource import getpagesize\n"
         "libc.free.argtypes = [ctypes.c_void_p]\n"
@@ -85,14 +85,14 @@ def test_a_trimmed_heap_gives_back_what_lies_below_a_block_in_use():
         "trim_heap()\n"
         "print(kept - resident() > 900 * (LARGE // 4))"
     )
-    assert told == "True"
+    assert output == "True"
 
 
 @pytest.mark.parametrize("way", ["steady_heap", "warm_heap"])
-def test_a_failed_pass_leaves_the_thresholds_as_a_finished_one_does(way):
-    told = printed(
+def test_an_error_restores_the_thresholds(way):
+    output = output_of(
         "try:\n"
         f"    with {way}(): raise ValueError\n"
         "except ValueError: print(mapped(2 * LARGE), mapped(2 * HIGHEST))"
     )
-    assert told == "False True"
+    assert output == "False True"

@@ -1,21 +1,17 @@
-"""What a person who watches a terminal sees of a long pass."""
-
 import io
 
 import pytest
 
 from sentemb_core import progress as module
-from sentemb_core.progress import lines_of_progress, progress
+from sentemb_core.progress import log_progress, progress
 
 
 class Terminal(io.StringIO):
-    """Where a person watches."""
-
     def isatty(self) -> bool:
         return True
 
 
-def test_a_terminal_shows_a_bar_that_goes_on_and_goes_away(monkeypatch):
+def test_a_terminal_shows_a_bar_and_removes_it(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
@@ -25,13 +21,13 @@ def test_a_terminal_shows_a_bar_that_goes_on_and_goes_away(monkeypatch):
     shown = screen.getvalue()
     assert "encode sentences, loss 0.25" in shown
     assert "8/8" in shown
-    assert shown.rstrip().endswith("\x1b[2K"), "the line is wiped when the pass is done"
+    assert shown.rstrip().endswith("\x1b[2K")
 
 
-@pytest.mark.parametrize(("told", "shown"), [((), ""), (("loss 0.25",), ", loss 0.25")])
-def test_a_log_has_a_line_of_what_else_there_is_to_tell(monkeypatch, caplog, told, shown):
+@pytest.mark.parametrize(("note", "shown"), [((), ""), (("loss 0.25",), ", loss 0.25")])
+def test_a_log_line_has_count_share_and_note(monkeypatch, caplog, note, shown):
     monkeypatch.setattr(module, "EVERY", 0.0)
-    update = lines_of_progress("train_encoder", 8)
+    update = log_progress("train_encoder", 8)
     with caplog.at_level("INFO"):
-        update(8, *told)
+        update(8, *note)
     assert caplog.messages == [f"train_encoder: 8 of 8 (100 %{shown})"]

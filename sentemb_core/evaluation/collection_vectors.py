@@ -16,7 +16,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.evaluation.collections import Collection
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.vectors import encode_texts, span_means
-from sentemb_core.progress import lines_of_progress
+from sentemb_core.progress import log_progress
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def _means(
 
     def rows(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
         texts = [sentences[k] for k in wanted.tolist()]
-        update = lines_of_progress(f"encode sentences of {name}", len(texts))
+        update = log_progress(f"encode sentences of {name}", len(texts))
         pooled = pooled_vectors(encoder, encoder.tokenise(texts), progress=update)
         return directions(pooled) if unit else pooled
 

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from sentemb_core.errors import BadDataError, UsageError
-from sentemb_core.progress import lines_of_progress
+from sentemb_core.progress import log_progress
 
 SEED = 1111
 """Of the folds: SentEval's own."""
@@ -67,7 +67,7 @@ def nested_predictions(features: Features, label: Classes, folds: int = FOLDS) -
     """
     _require_members(label, folds + 2)
     values, dev = np.empty(len(label)), np.empty(folds)
-    update = lines_of_progress("folds probed", folds)
+    update = log_progress("folds probed", folds)
     for fold, (train, test) in enumerate(stratified_folds(label, folds)):
         update(fold)
         accuracy = _fold_accuracy(features[train], label[train], SMALL_GRID, folds)

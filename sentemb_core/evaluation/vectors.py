@@ -13,7 +13,7 @@ from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.evaluation.validation_scores import Scorers, vector_scorers
-from sentemb_core.progress import lines_of_progress
+from sentemb_core.progress import log_progress
 from sentemb_core.types import Precision, Similarity
 
 BLOCK = 65_536
@@ -39,7 +39,7 @@ def encode_texts(
     Raises:
         BadEmbeddingError: as `encode`.
     """
-    update = lines_of_progress(f"encode {what}", len(texts))
+    update = log_progress(f"encode {what}", len(texts))
     return encode(encoder, encoder.tokenise(texts), progress=update)
 
 
@@ -64,7 +64,7 @@ def encoder_scorers(
     """
 
     def encoded(wanted: Int64[np.ndarray, " n"]) -> Float32[np.ndarray, "n dim"]:
-        update = lines_of_progress("encode sentences of the pool", len(wanted))
+        update = log_progress("encode sentences of the pool", len(wanted))
         with naming_documents(lambda row: corpus.place(int(wanted[row]))):
             return encode(encoder, corpus.tokens(wanted), dtype=dtype, progress=update)
 

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from torch import Tensor, nn, optim
 
 from sentemb_core.methods.method import Learner
-from sentemb_core.stopping import verdict
+from sentemb_core.stopping import stopping_decision
 from sentemb_core.training.checkpoint import Checkpoint
 from sentemb_core.types import Value
 
@@ -163,7 +163,7 @@ class TrainingState:
     def score(self, value: float) -> None:
         """Note a validation; keep the weights if they are the best so far."""
         scores = (*self.report.scores, (self.report.steps, value))
-        best = verdict([score for _, score in scores]).best
+        best = stopping_decision([score for _, score in scores]).best
         if best == len(scores) - 1:
             weights = self.lasting.state_dict()
             self.best = {name: weight.detach().clone() for name, weight in weights.items()}
@@ -172,7 +172,7 @@ class TrainingState:
     def patient(self, patience: int | None) -> bool:
         """Whether the validations so far give reason to go on."""
         scores = [score for _, score in self.report.scores]
-        return not scores or verdict(scores, patience=patience).go_on
+        return not scores or stopping_decision(scores, patience=patience).go_on
 
 
 def recipe_digest(*parts: str) -> str:

@@ -12,7 +12,7 @@ from sentemb_core.corpus.table import Document, DocumentWriter
 from sentemb_core.evaluation.collection_files import read_beir
 from sentemb_core.evaluation.collection_vectors import collection_vectors
 from sentemb_core.evaluation.label_free import halves_diagnosis
-from sentemb_core.progress import lines_of_progress
+from sentemb_core.progress import log_progress
 from tests import tiny
 from tests.evaluation.made import beir_folder
 
@@ -56,7 +56,7 @@ def test_progress_is_logged(
 
 
 def test_remaining_time_ignores_steps_before_an_interruption(caplog: pytest.LogCaptureFixture):
-    update = lines_of_progress("train", 110)
+    update = log_progress("train", 110)
     for done in (50, 60, 70, 110):  # resumed at step 50
         update(done)
     expected = ["45 %", "5 min 00 s", "4 min 00 s", "100 %"]

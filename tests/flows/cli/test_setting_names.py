@@ -37,7 +37,7 @@ def test_a_dry_run_names_the_changed_setting_and_its_stage(corpus_file: Path, tm
         ("corpus.source", str(edited), "", "read_corpus"),
     ):
         plan = plan_of(checked(merged(tree, nested({path: value}))))
-        first = next(status for status in plan.told if status.verdict == "MISS")
+        first = next(status for status in plan.statuses if status.verdict == "MISS")
         assert (first.part, first.stage, path in first.why) == (part, stage, True)
 
 
