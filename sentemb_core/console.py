@@ -98,8 +98,6 @@ def run(app: App, tokens: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # for letters that stdout lacks
-            errors="backslashreplace"
-        )  # a letter that stdout lacks must not fail
     try:
         with terminable():
             answer = app.meta(

@@ -55,7 +55,7 @@ def change(value: float) -> str:
     return ("+" if value >= 0 else "") + decimal(value)
 
 
-def change_with_interval(low: float, mean: float, high: float) -> str:
+def with_interval(low: float, mean: float, high: float) -> str:
     """A difference and its 95 % interval."""
     return f"{change(mean)} ({change(low)} to {change(high)} with 95 % confidence)"
 

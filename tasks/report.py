@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from sentemb_core.config.run import CorpusConfig, RunConfig
 from sentemb_core.errors import CorruptArtifactError
-from sentemb_core.formats import change_with_interval, counted
+from sentemb_core.formats import with_interval, counted
 from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport, StageTiming
@@ -143,7 +143,7 @@ def difference_text(scores: ArtifactRef, baseline: ArtifactRef) -> str:
     if scores == baseline:
         return ""
     gain = paired_difference(hits_at_5(scores), hits_at_5(baseline), 0)
-    return f", a difference of {change_with_interval(gain.low, gain.mean, gain.high)}"
+    return f", a difference of {with_interval(gain.low, gain.mean, gain.high)}"
 
 
 def notes_of(training: RunResult, seed: int) -> list[str]:
@@ -173,7 +173,7 @@ def notes_of(training: RunResult, seed: int) -> list[str]:
     return [
         f"{subject}: {row.label} reaches R@5 {hits[0].mean():.3f} on the test split, its control "
         f"({what}) {hits[1].mean():.3f}: a difference of "
-        f"{change_with_interval(gain.low, gain.mean, gain.high)}, {significance} with one seed{better}."
+        f"{with_interval(gain.low, gain.mean, gain.high)}, {significance} with one seed{better}."
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.table import Column, Table
 
 from sentemb_core import console
-from sentemb_core.formats import change_with_interval
+from sentemb_core.formats import with_interval
 from sentemb_core.methods.listing import LISTING, UNTRAINED
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def less_bm25_told(kind: "Kind", lead: "Difference") -> str:
     """Whether the encoder finds more than words do, and how surely."""
     from sentemb_core.corpus.validation_pool import SIDES
 
-    gain = change_with_interval(lead.low, lead.mean, lead.high)
+    gain = with_interval(lead.low, lead.mean, lead.high)
     return f"R@5, {' to '.join(SIDES[kind])}: this encoder less BM25 {gain}."
 
 
