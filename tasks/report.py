@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from sentemb_core.config.run import CorpusConfig, RunConfig
 from sentemb_core.errors import CorruptArtifactError
-from sentemb_core.formats import with_interval, counted
+from sentemb_core.formats import counted, with_interval
 from sentemb_core.options import CorpusOptions
 from sentemb_core.redaction import redacted
 from sentemb_core.report.data import Fact, RunReport, StageTiming
