@@ -364,10 +364,9 @@ def span(numbers: Sequence[int]) -> str:
 
 def write_experiment(experiment: ExperimentTable, folder: Path) -> Path:
     """Write table.json, page.html, and table.png if there is a number."""
-    from sentemb_core.report.drawing import Drawing
+    from sentemb_core.report.drawing import Drawing, png
     from sentemb_core.report.experiment import experiment_figure
     from sentemb_core.report.panels import Panel, write_panels
-    from sentemb_core.report.svg import png
 
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(experiment.json(), indent=1, ensure_ascii=False) + "\n"

@@ -204,7 +204,7 @@ def hits_at_5(scores: ArtifactRef) -> "np.ndarray":
 
 def write_report_of(outcome: Outcome, config: RunConfig, *notes: str) -> Path:
     """Write the page with `notes`, its figures and the settings that repeat the run."""
-    from sentemb_core.report.write import write_report
+    from sentemb_core.report.run_page import write_report
 
     folder = report_folder(outcome.run)
     log.info("writing the report to %s", folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from jaxtyping import Float32
 
 from sentemb_core.annotation.pairs import read_report
 from sentemb_core.corpus.label_files import REJECTED, LabelCounts
@@ -43,7 +44,6 @@ from sentemb_core.report.data import (
 )
 from sentemb_core.report.examples import document_before_and_after, lost_queries
 from sentemb_core.report.folders import RoundFolders, RunFolders
-from sentemb_core.report.projection import common_axes
 from sentemb_core.training.state import read_steps
 from sentemb_core.types import Positives
 
@@ -258,3 +258,29 @@ def refusals(read: int, counts: Mapping[str, int], refused: Path) -> Refusals:
         rows=[QuarantineRow(**row) for row in rows],
         file=str(refused) if rows else "",
     )
+
+
+def common_axes(
+    vectors_by_round: Sequence[Float32[np.ndarray, "_ dim"]], n: int = 2
+) -> list[Float32[np.ndarray, "_ _"]]:
+    """Coordinates of every round's vectors on the first `n` principal axes of all of them.
+
+    One centre and one set of axes for all rounds, so a point that moves has moved. The sign of an
+    axis is free; here the largest loading is positive, so equal input gives equal output. The axes
+    are eigenvectors of the [dim, dim] scatter: an SVD of all rows took most of a report's time.
+
+    Args:
+        vectors_by_round: per round float32 [sentences, dim], one dim for all; at least `n` rows
+            in all and dim >= n.
+        n: axes to keep.
+
+    Returns:
+        Per round float32 [sentences, n].
+    """
+    everything = np.concatenate(vectors_by_round).astype(np.float64)
+    centre = everything.mean(axis=0)
+    around = everything - centre
+    axes = np.linalg.eigh(around.T @ around)[1][:, : -n - 1 : -1].T
+    largest = np.abs(axes).argmax(axis=1, keepdims=True)
+    axes = axes * np.sign(np.take_along_axis(axes, largest, axis=1))
+    return [((vectors - centre) @ axes.T).astype(np.float32) for vectors in vectors_by_round]

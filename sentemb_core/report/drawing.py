@@ -1,9 +1,11 @@
-"""What all pictures share: palette and signs, their settings, labels that can be drawn.
+"""What all figures share: palette, matplotlib settings, labels, and a figure as SVG and as PNG.
 
-No pyplot, so no global figure list; colours are the names of PALETTE, which the page replaces by
-its own variables so that a figure follows the reader's light or dark mode (svg.py).
+There is no pyplot, so no global list of figures. Colours are those of PALETTE. Inside a page they
+become the page's own variables, so that a figure follows the reader's light or dark mode.
 """
 
+import io
+import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import matplotlib as mpl
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 
@@ -30,11 +33,11 @@ PALETTE = {
     "olive": OLIVE,
     "rose": ROSE,
 }
-"""After Okabe and Ito (2008), told apart by the colour-blind; shapes and lines differ as well."""
+"""After Okabe and Ito (2008): colour-blind readers can distinguish them, and shapes differ too."""
 
 HUES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, OLIVE, ROSE)
 MARKERS = "osD^vPX"
-"""One fewer than the hues: beside each other they give 56 looks before one comes again."""
+"""One fewer than the hues: hue and marker together give 56 looks before one is repeated."""
 
 LONGEST_LABEL = 32
 
@@ -65,17 +68,24 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "sentemb",
 }
 
+_SVG_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}  # equal bytes
+_LEFT_OUT = re.compile(
+    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL
+)
+_TAG = re.compile(r"<[^>]*>")
+_VARIABLES = {colour: f"var(--{name})" for name, colour in PALETTE.items()}
+
 
 @contextmanager
 def house_style() -> Generator[None]:
-    """Figures are made and saved under these settings, whatever the machine's matplotlibrc says."""
+    """Make and save figures with these settings, independent of the machine's matplotlibrc."""
     with mpl.rc_context(STYLE):
         yield
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with the name of its file and the words for those who do not see it."""
+    """A figure, the name of its file, and the text for readers who do not see it."""
 
     name: str
     alt: str
@@ -88,12 +98,47 @@ def _glyphs() -> frozenset[int]:
 
 
 def lacks_letters(texts: Iterable[str]) -> bool:
-    """Whether figures show `?` for letters of these."""
+    """Whether the figures' font lacks a letter of these texts; figures then show `?`."""
     return any(ord(c) not in _glyphs() for text in texts for c in "".join(text.split()))
 
 
 def drawable(label: str, longest: int = LONGEST_LABEL) -> str:
-    """The label on one short line, `?` for what the figures' font lacks; tables have it whole."""
+    """The label on one short line, with `?` for letters that the figures' font lacks."""
     line = " ".join(label.split())
     short = line if len(line) <= longest else line[: longest - 3] + "..."
     return "".join(c if ord(c) in _glyphs() else "?" for c in short)
+
+
+def inline_svg(drawing: Drawing) -> Markup:
+    """The figure as an `<svg>` element without a width, so that it fills its place in a page.
+
+    Colours become variables of the style sheet and fonts are inherited. Ids begin with the
+    drawing's name, because two figures of a page must not share clip paths. No address is named.
+    """
+    buffer = io.StringIO()
+    with house_style():
+        drawing.figure.savefig(buffer, format="svg", transparent=True, metadata=_SVG_METADATA)
+    svg = buffer.getvalue()
+    svg = _LEFT_OUT.sub("", svg[svg.index("<svg") :])
+    svg = _TAG.sub(lambda tag: _restyled(tag[0], drawing.name), svg)
+    box = re.search(r'viewBox="[^"]*"', svg)
+    inside = svg[svg.index(">") + 1 :]
+    alt = escape(drawing.alt)
+    return Markup(f'<svg {box[0] if box else ""} role="img" aria-label="{alt}">{inside}')
+
+
+def _restyled(tag: str, name: str) -> str:
+    """One tag with the page's ids, colours and font; text between tags is never changed."""
+    tag = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{name}-", tag.replace("xlink:", ""))
+    tag = re.sub(r"#[0-9a-f]{6}\b", lambda colour: _VARIABLES.get(colour[0], colour[0]), tag)
+    return re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", tag)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG on white, 150 dots an inch."""
+    buffer = io.BytesIO()
+    with house_style():
+        figure.savefig(
+            buffer, format="png", dpi=150, facecolor="white", metadata={"Software": None}
+        )
+    return buffer.getvalue()

@@ -1,68 +1,63 @@
-"""One self-contained page: no script, no address it loads from, light and dark, wide and narrow."""
+"""One self-contained HTML page out of chapters: the templates, and the markup of single cells."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sentemb_core.report.chapters.index import CHAPTERS
-from sentemb_core.report.chapters.parts import Drawings
-from sentemb_core.report.data import RunReport
-from sentemb_core.report.markup import Html, join, quoted, tag
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
-_STYLES = Path(__file__).with_name("styles.css")
+from sentemb_core import formats
+from sentemb_core.report.drawing import inline_svg
+
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Chapter(NamedTuple):
-    """A part of a page, which the contents link to by its anchor."""
+    """A part of a page; the contents link to its anchor."""
 
     anchor: str
     title: str
-    content: Html
+    content: Markup
 
 
-def page(report: RunReport, drawings: Drawings) -> Html:
-    """A run's page; `drawings` are the report's own (`figures.index.draw`)."""
-    chapters = [
-        Chapter(anchor, title, content(report, drawings))
-        for anchor, (title, content) in CHAPTERS.items()
-    ]
-    return document(report.title, "Run report of sentemb", chapters)
+def document(title: str, kind: str, chapters: Sequence[Chapter]) -> str:
+    """The whole page: its title, what kind of page it is, and its chapters in order."""
+    styles = Markup((TEMPLATES / "styles.css").read_text(encoding="utf-8"))
+    template = templates().get_template("document.html")
+    return template.render(title=title, kind=kind, chapters=chapters, styles=styles)
 
 
-def document(title: str, kind: str, chapters: Sequence[Chapter]) -> Html:
-    """The whole HTML document: its title, what kind of page it is, and its chapters in order."""
-    body = tag(
-        "body",
-        tag("a", "To the content", href="#content", class_="skip"),
-        tag("header", tag("h1", quoted(title)), tag("p", kind)),
-        _contents(chapters),
-        tag("main", *map(_section, chapters), id="content"),
+def macros(template: str, **context: Any) -> Any:
+    """The macros of a template, which see the values of this context."""
+    return templates().get_template(template).make_module(context)
+
+
+@cache
+def templates() -> Environment:
+    """The templates of this folder. Every text is escaped, a misspelt name is an error."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    whole = tag("html", _head(title), body, lang="en")
-    return join([Html("<!doctype html>\n"), whole, "\n"])
+    numbers = (formats.decimal, formats.percent, formats.count, formats.duration, formats.change)
+    filters: Any = environment.filters
+    filters |= {number.__name__: number for number in (*numbers, formats.counted)}
+    values: Any = environment.globals
+    values["svg"] = inline_svg
+    return environment
 
 
-def _section(chapter: Chapter) -> Html:
-    heading = tag("h2", chapter.title, id=chapter.anchor)
-    return tag("section", heading, chapter.content, class_="chapter")
+def quoted(text: str) -> Markup:
+    """A text of the corpus, whose writing direction does not leave its cell."""
+    return Markup("<bdi>{}</bdi>").format(text)
 
 
-def _head(title: str) -> Html:
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("style", Html(_STYLES.read_text(encoding="utf-8"))),
-    )
-
-
-def _contents(chapters: Sequence[Chapter]) -> Html:
-    links = [tag("li", tag("a", one.title, href=f"#{one.anchor}")) for one in chapters]
-    return tag("nav", tag("ol", *links), aria_label="Contents")
+def code(text: str) -> Markup:
+    """A value to copy."""
+    return Markup("<code><bdi>{}</bdi></code>").format(text)

@@ -22,7 +22,7 @@ MEASURE = "R@5"
 def write_curves(cells: Sequence[MethodCell], settings: Json, folder: Path) -> list[Path]:
     """A figure for each corpus and start encoder, and its numbers and `settings` beside it."""
     from sentemb_core.report.curves import curves_figure
-    from sentemb_core.report.svg import png
+    from sentemb_core.report.drawing import png
 
     folder.mkdir(parents=True, exist_ok=True)
     made: list[Path] = []

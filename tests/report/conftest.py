@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sentemb_core.report.collect import common_axes
 from sentemb_core.report.data import (
     ClusterSizes,
     Curve,
@@ -26,7 +27,6 @@ from sentemb_core.report.data import (
     Similarities,
     StageTiming,
 )
-from sentemb_core.report.projection import common_axes
 
 SENTENCES = [
     "The new design system gives every agency the same buttons, forms and page layouts.",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sentemb_core.report.write import write_report
+from sentemb_core.report.run_page import write_report
 from tests.browser import needs_browser, shown
 
 pytestmark = [needs_browser, pytest.mark.slow]

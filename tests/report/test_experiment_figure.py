@@ -3,8 +3,8 @@
 import pytest
 from matplotlib.figure import Figure
 
+from sentemb_core.report.drawing import png
 from sentemb_core.report.experiment import Mark, experiment_figure
-from sentemb_core.report.svg import png
 
 
 def mark(arm: str, x: float | None, *values: float, **changes: object) -> Mark:

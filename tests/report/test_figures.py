@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -6,11 +7,8 @@ import pytest
 from matplotlib.image import imread
 
 from sentemb_core.report.data import Curve, RoundRow, RunReport
-from sentemb_core.report.drawing import HUES
-from sentemb_core.report.figures.clusters import kept_share
-from sentemb_core.report.figures.index import draw
-from sentemb_core.report.figures.learning import running_mean, shares, training
-from sentemb_core.report.svg import inline_svg, png
+from sentemb_core.report.drawing import HUES, Drawing, inline_svg, png
+from sentemb_core.report.run_figures import draw, kept_share, running_mean, shares, training
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +108,7 @@ def test_a_picture_is_not_blank(drawings):
 
 
 def test_a_figure_takes_the_colours_and_the_font_of_the_page(drawings):
-    drawing = inline_svg(drawings["recall"][0].figure, "recall", "what it shows")
+    drawing = inline_svg(replace(drawings["recall"][0], alt="what it shows"))
     assert 'aria-label="what it shows"' in drawing
     assert "var(--blue)" in drawing
     assert "var(--font)" in drawing
@@ -122,11 +120,13 @@ def test_a_figure_takes_the_colours_and_the_font_of_the_page(drawings):
 def test_words_of_a_figure_that_look_like_its_markup_stay_as_they_are():
     words = 'id="a" url(#b) #0072b2 xlink:'
     drawn = training([curve_of(words, loss=[0.5], learning_rate=[0.1])], "loss")
-    assert f">{words}<" in inline_svg(drawn, "loss", "")
+    assert f">{words}<" in inline_svg(Drawing("loss", "", drawn))
 
 
 def test_ids_of_two_figures_never_meet(drawings):
-    first, second = (inline_svg(drawings["overlap"][0].figure, name, "") for name in "ab")
+    first, second = (
+        str(inline_svg(replace(drawings["overlap"][0], name=name, alt=""))) for name in "ab"
+    )
     assert first == second.replace('"b-', '"a-').replace("#b-", "#a-")
     assert 'id="a-' in first
     assert 'id="b-' in second
@@ -141,7 +141,7 @@ def test_any_label_can_be_drawn(label):
     )
     for panel in draw(named).values():
         assert png(panel[0].figure)
-        assert "<b>" not in inline_svg(panel[0].figure, "x", label)
+        assert "<b>" not in inline_svg(replace(panel[0], alt=label))
 
 
 def test_only_clusters_have_a_share_to_be_warned_of():

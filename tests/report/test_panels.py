@@ -55,7 +55,10 @@ def test_a_table_is_explained_a_line_a_title(tmp_path: Path):
 
 def test_a_command_stands_as_one(tmp_path: Path):
     page = written(tmp_path, Panel("Again", command="python -m flows reproduce mutual.t1"))
-    assert '<pre class="scroll"><code>python -m flows reproduce mutual.t1</code></pre>' in page
+    assert (
+        '<pre class="scroll" tabindex="0"><code>python -m flows reproduce mutual.t1</code></pre>'
+        in page
+    )
 
 
 def test_equal_panels_give_equal_bytes(tmp_path: Path):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.report.projection import common_axes
+from sentemb_core.report.collect import common_axes
 
 
 def rounds_of(seed):

@@ -8,8 +8,8 @@ from matplotlib.image import imread
 from matplotlib.lines import Line2D
 
 from sentemb_core.report.data import Point
+from sentemb_core.report.drawing import png
 from sentemb_core.report.scores import scores_figure
-from sentemb_core.report.svg import png
 
 SYSTEMS = {"BM25": True, "random": True, "a": False, "b": False}
 

@@ -1,1 +1,0 @@
-"""The chapters of a report's page: each from the data to markup, its figures drawn already."""

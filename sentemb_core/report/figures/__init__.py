@@ -1,1 +1,0 @@
-"""The pictures of a run's report: one function a figure, and one that says what it is of."""

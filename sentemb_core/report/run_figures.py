@@ -1,0 +1,425 @@
+"""Every figure of a run's report, by the panel that shows it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
+from textwrap import fill
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float64
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter, StrMethodFormatter
+
+from sentemb_core.annotation.statistics import KEPT_SHARE_WARNING
+from sentemb_core.formats import percent
+from sentemb_core.report.data import (
+    CUTOFF,
+    ClusterSizes,
+    Curve,
+    Move,
+    PairPoints,
+    Projection,
+    RoundRow,
+    RunReport,
+    Similarities,
+    StageTiming,
+)
+from sentemb_core.report.drawing import (
+    BLUE,
+    GREEN,
+    HUES,
+    MARKERS,
+    MUTED,
+    VERMILLION,
+    Drawing,
+    drawable,
+    house_style,
+)
+from sentemb_core.report.scores import scores_figure
+
+SIZE = (4.4, 2.9)
+FLAT = 38
+"""Characters that fit under an axis side by side."""
+
+
+def canvas(size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def column(rows: Sequence[RoundRow], name: str) -> np.ndarray:
+    return np.array([getattr(row, name) for row in rows], dtype=float)
+
+
+def name_places(axes: Axes, labels: Sequence[str]) -> None:
+    """Names under their places, up to a colon: tables have them whole."""
+    names = [drawable(label.partition(":")[0]) for label in labels]
+    folded = [fill(name, 10) for name in names]
+    widest = max((len(line) for name in folded for line in name.splitlines()), default=0)
+    tilted = len(labels) * (widest + 1) > FLAT
+    axes.set_xticks(
+        range(len(labels)),
+        names if tilted else folded,
+        rotation=30 if tilted else 0,
+        ha="right" if tilted else "center",
+        fontsize=8,
+    )
+    axes.set_xlim(-0.5, len(labels) - 0.5)
+
+
+def legend_above(axes: Axes) -> None:
+    """At the height of the title, where no data is."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1.02, 0.985), ncols=2, fontsize=8)
+
+
+def recall_drawings(report: RunReport) -> Iterator[Drawing]:
+    if report.rounds:
+        for direction in ("forward", "backward"):
+            alt = f"R@{CUTOFF}, {getattr(report, direction)}, of every encoder of the run"
+            yield Drawing(f"recall-{direction}", alt, recall(report, direction))
+
+
+def recall(report: RunReport, direction: Literal["forward", "backward"]) -> Figure:
+    """The deciding Recall@k of all encoders on both splits: fixed rows as lines, controls apart."""
+    figure, axes = canvas()
+    path = [row for row in report.rounds if row.kind != "control"]
+    controls = [row for row in report.rounds if row.kind == "control"]
+
+    def on(row: Any, split: str) -> float:
+        value = getattr(getattr(row, split), direction).get(CUTOFF)
+        return np.nan if value is None else value
+
+    if direction == "forward":
+        low, high = column(path, "low"), column(path, "high")
+        axes.fill_between(range(len(path)), low, high, color=BLUE, alpha=0.18, linewidth=0)
+    validation = [on(row, "validation") for row in path]
+    axes.plot(validation, color=BLUE, marker="o", linewidth=2, label="validation")
+    test = [on(row, "test") for row in path]
+    axes.plot(test, color=VERMILLION, marker="s", markersize=4, linestyle=":", label="test")
+    for place, row in enumerate(controls, start=len(path)):
+        axes.plot(place, on(row, "validation"), color=BLUE, marker="D", markersize=7)
+        axes.plot(place, on(row, "test"), color=VERMILLION, marker="D", markersize=4)
+    lines = [(on(row, "validation"), row.label) for row in report.fixed]
+    _name_lines(axes, [(value, label) for value, label in lines if np.isfinite(value)])
+    name_places(axes, [row.label for row in (*path, *controls)])
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel(f"R@{CUTOFF}")
+    figure.legend(loc="outside lower left", ncols=2, fontsize=8)
+    axes.set_title(drawable(getattr(report, direction)))
+    return figure
+
+
+def _name_lines(axes: Axes, lines: list[tuple[float, str]]) -> None:
+    """Dashed horizontals, their names in the right margin and never on top of each other."""
+    lowest = -np.inf
+    gap = 0.075 * max([axes.get_ylim()[1], *(value for value, _ in lines)])
+    for value, label in sorted(lines):
+        axes.axhline(value, color=MUTED, linestyle=(0, (5, 3)), linewidth=1)
+        lowest = max(value, lowest + gap)
+        axes.annotate(
+            f"{drawable(label)} {value:.3f}",
+            (1, lowest),
+            (5, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            annotation_clip=False,
+        )
+
+
+def stability_drawings(report: RunReport) -> Iterator[Drawing]:
+    if kept := [row for row in report.rounds if row.kept_share is not None]:
+        yield Drawing("kept-share", "Share of pairs kept, by round", kept_share(kept))
+    if compared := [row for row in report.rounds if row.churn is not None]:
+        yield Drawing("churn", "Adjusted Rand index to the round before", churn(compared))
+
+
+def kept_share(rows: Sequence[RoundRow]) -> Figure:
+    """Share of all pairs inside documents that became positives, and where clusters say little."""
+    figure, axes = canvas()
+    shares = 100 * column(rows, "kept_share")
+    bars = axes.bar(range(len(rows)), shares, color=BLUE, width=0.55)
+    axes.bar_label(bars, [percent(row.kept_share) for row in rows], padding=2)
+    if any(row.positives == "cluster" for row in rows):
+        warning = f"warning above {percent(KEPT_SHARE_WARNING)}"
+        axes.axhline(100 * KEPT_SHARE_WARNING, color=VERMILLION, linestyle="--", label=warning)
+        legend_above(axes)
+    axes.set_ylim(0, 109)
+    axes.grid(visible=False, axis="x")
+    name_places(axes, [row.label for row in rows])
+    axes.set_title("Pairs kept, %")
+    return figure
+
+
+def churn(rows: Sequence[RoundRow]) -> Figure:
+    """Agreement of the clusters with those of the round before (adjusted Rand index)."""
+    figure, axes = canvas()
+    values = column(rows, "churn")
+    axes.plot(values, color=GREEN, marker="D", linewidth=2)
+    for place, value in enumerate(values):
+        text = f"{value:.2f}"
+        axes.annotate(text, (place, value), (0, 7), textcoords="offset points", ha="center")
+    axes.set_ylim(min(0.0, values.min()), 1.09)
+    name_places(axes, [row.label for row in rows])
+    axes.set_title("ARI to last")
+    return figure
+
+
+def cluster_drawings(report: RunReport) -> Iterator[Drawing]:
+    widest = max((max(row.sizes, default=1) for row in report.cluster_sizes), default=1)
+    highest = max((max(row.counts, default=1) for row in report.cluster_sizes), default=1)
+    for index, row in enumerate(report.cluster_sizes):
+        alt = f"Clusters by size: {row.label}"
+        yield Drawing(f"cluster-sizes-{index}", alt, cluster_sizes(row, widest, highest))
+
+
+def cluster_sizes(histogram: ClusterSizes, widest: int, highest: int) -> Figure:
+    """How many clusters have each size; sizes and counts on scales that all rounds share."""
+    figure, axes = canvas()
+    axes.bar(histogram.sizes, histogram.counts, color=BLUE, width=0.8)
+    axes.set_xlim(0.3, widest + 0.7)
+    axes.set_ylim(0.7, highest * 1.5)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("sentences in the cluster")
+    axes.set_ylabel("clusters (log scale)")
+    axes.set_title(drawable(histogram.label))
+    return figure
+
+
+LINEAR_LOSS = 0.1
+"""Below, a loss is drawn linearly: a training that memorises its pairs reaches zero."""
+
+SMOOTHED = 0.05
+"""Share of a training's steps whose mean loss is drawn: batch by batch, lines hide each other, and
+by .02 those of rounds and controls still do."""
+
+NARROWEST = 0.1
+"""Of either axis of the geometry: a span of thousandths would look like a journey."""
+
+
+def similarity_drawings(report: RunReport) -> Iterator[Drawing]:
+    sides = [side for row in report.similarities for side in (row.positives, row.negatives)]
+    highest = max((shares(side).max(initial=0.0) for side in sides), default=0.0) or 1.0
+    for index, row in enumerate(report.similarities):
+        alt = f"Similarity of positives and of negatives: {row.label}"
+        yield Drawing(f"similarities-{index}", alt, similarities(row, highest))
+
+
+def similarities(histogram: Similarities, highest: float) -> Figure:
+    """Positives filled, negatives outlined, each as a share of its own pairs, on one scale."""
+    figure, axes = canvas()
+    edges = np.asarray(histogram.edges)
+    axes.stairs(
+        shares(histogram.negatives), edges, color=VERMILLION, linestyle="--", linewidth=1.6,
+        label="negatives",
+    )  # fmt: skip
+    positives = shares(histogram.positives)
+    axes.stairs(positives, edges, color=BLUE, fill=True, alpha=0.35)
+    axes.stairs(positives, edges, color=BLUE, linewidth=1.6, label="positives")
+    axes.set_ylim(0, highest * 1.08)
+    axes.set_xlabel("similarity")
+    axes.set_ylabel("% of the pairs")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    legend_above(axes)
+    axes.set_title(drawable(histogram.label))
+    return figure
+
+
+def shares(counts: Sequence[int]) -> np.ndarray:
+    """Counts [n] as per cent of their sum [n]; all zero when there is nothing."""
+    return 100 * np.asarray(counts) / max(sum(counts), 1)
+
+
+def geometry_drawings(report: RunReport) -> Iterator[Drawing]:
+    if report.moves:
+        yield Drawing(
+            "geometry", "Alignment and uniformity, round by round", geometry(report.moves)
+        )
+
+
+def geometry(moves: Sequence[Move]) -> Figure:
+    """The alignment-uniformity plane (Wang and Isola, 2020): an arrow from before to after."""
+    figure, axes = canvas()
+    for hue, marker, move in zip(cycle(HUES), cycle(MARKERS), moves, strict=False):
+        start, end = ((place.uniformity, place.alignment) for place in (move.before, move.after))
+        axes.plot(*start, marker=marker, color=hue, linestyle="", fillstyle="none")
+        axes.plot(*end, marker=marker, color=hue, linestyle="", label=drawable(move.label))
+        arrow = {"arrowstyle": "->", "color": MUTED, "shrinkA": 5, "shrinkB": 5}
+        axes.annotate("", end, start, arrowprops=arrow)
+    axes.margins(0.15)
+    axes.set_xlim(*_at_least(*axes.get_xlim(), NARROWEST))
+    axes.set_ylim(*_at_least(*axes.get_ylim(), NARROWEST))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
+    axes.set_xlabel("uniformity (lower: spread out)")
+    axes.set_ylabel("alignment (lower: pairs closer)")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.set_title("Alignment and uniformity")
+    return figure
+
+
+def _at_least(low: float, high: float, span: float) -> tuple[float, float]:
+    """The same middle, wider if it was narrower than `span`."""
+    half = max(high - low, span) / 2
+    return (low + high) / 2 - half, (low + high) / 2 + half
+
+
+def overlap_drawings(report: RunReport) -> Iterator[Drawing]:
+    lowest = min((min(row.cosine, default=0.0) for row in report.overlaps), default=0.0)
+    for index, row in enumerate(report.overlaps):
+        alt = f"Shared words against cosine of sampled pairs: {row.label}"
+        yield Drawing(f"overlap-{index}", alt, overlap(row, min(lowest, 0.0)))
+
+
+def overlap(points: PairPoints, lowest: float) -> Figure:
+    """Sampled pairs: shared words to the right, cosine up, from `lowest` to 1 in every round."""
+    figure, axes = canvas()
+    axes.plot(points.jaccard, points.cosine, "o", color=BLUE, alpha=0.45, markersize=3.5, mew=0)
+    axes.set_xlim(-0.03, 1.03)
+    axes.set_ylim(lowest - 0.03, 1.03)
+    axes.set_xlabel("shared words (Jaccard)")
+    axes.set_ylabel("cosine")
+    axes.set_title(drawable(points.label))
+    return figure
+
+
+def projection_drawings(report: RunReport) -> Iterator[Drawing]:
+    x = [value for row in report.projections for value in row.x]
+    y = [value for row in report.projections for value in row.y]
+    if x:
+        limits = (*_wide(min(x), max(x)), *_wide(min(y), max(y)))
+        for index, row in enumerate(report.projections):
+            alt = f"Sentences on the two common axes: {row.label}"
+            yield Drawing(f"projection-{index}", alt, projection(row, limits))
+
+
+def projection(points: Projection, limits: tuple[float, float, float, float]) -> Figure:
+    """Sentences on the common axes; the largest groups in colour and shape, the rest dots."""
+    figure, axes = canvas((4.2, 3.5))
+    groups = np.asarray(points.group)
+    x, y = np.asarray(points.x), np.asarray(points.y)
+    found, sizes = np.unique(groups, return_counts=True)
+    named = found[np.argsort(-sizes, kind="stable")][: len(HUES)]
+    rest = ~np.isin(groups, named)
+    axes.plot(x[rest], y[rest], ".", color=MUTED, alpha=0.5, markersize=3)
+    for group, hue, marker in zip(named, HUES, cycle(MARKERS), strict=False):
+        own = groups == group
+        axes.plot(x[own], y[own], marker, color=hue, alpha=0.8, markersize=5, mew=0)
+    axes.set_xlim(limits[0], limits[1])
+    axes.set_ylim(limits[2], limits[3])
+    axes.tick_params(length=0, labelbottom=False, labelleft=False)
+    axes.grid(visible=False)
+    axes.set_xlabel("first common axis")
+    axes.set_ylabel("second common axis")
+    axes.set_title(drawable(points.label))
+    return figure
+
+
+def _wide(low: float, high: float) -> tuple[float, float]:
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def training_drawings(report: RunReport) -> Iterator[Drawing]:
+    if report.curves:
+        yield Drawing("loss", "Loss by step of every training", training(report.curves, "loss"))
+        rates = training(report.curves, "learning_rate")
+        yield Drawing("learning-rate", "Learning rate by step of every training", rates)
+        norms = training(report.curves, "gradient_norm")
+        yield Drawing("gradient-norm", "Gradient norm by step of every training", norms)
+
+
+def training(
+    curves: Sequence[Curve], column: Literal["loss", "learning_rate", "gradient_norm"]
+) -> Figure:
+    """Loss or gradient norm (running means) or learning rate by step, one line a training."""
+    figure, axes = canvas()
+    dashes = cycle(["-", "--", "-.", ":"])
+    drawn = [0.0]
+    for hue, dash, curve in zip(cycle(HUES), dashes, curves, strict=False):
+        values = np.array(getattr(curve, column), dtype=float)
+        if column != "learning_rate":
+            values = running_mean(values, round(SMOOTHED * len(values)))
+        axes.plot(curve.step, values, dash, color=hue, linewidth=1.4, label=drawable(curve.label))
+        drawn += values[np.isfinite(values)].tolist()
+    if column == "loss" and max(drawn) > LINEAR_LOSS:
+        axes.set_yscale("symlog", linthresh=LINEAR_LOSS)
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set_ylim(bottom=1.05 * min(drawn))  # IS-BERT's loss is below 0
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.set_xlabel("step")
+    figure.legend(loc="outside lower left", ncols=2, fontsize=8)
+    axes.set_title(column.replace("_", " ").capitalize())
+    return figure
+
+
+def running_mean(
+    values: Float64[np.ndarray, " steps"], width: int
+) -> Float64[np.ndarray, " steps"]:
+    """Mean of the `width` values around each, of fewer at the ends and beside what is no number."""
+    around = np.ones(max(1, width))
+    known = np.isfinite(values)
+    sums = np.convolve(np.where(known, values, 0.0), around, "same")
+    counts = np.convolve(known, around, "same")
+    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+
+
+def evaluation_drawings(report: RunReport) -> Iterator[Drawing]:
+    if report.evaluation and (points := report.evaluation.points):
+        alt = "Scores of the encoder and of all others on the evaluation suite, told below"
+        yield Drawing("evaluation", alt, scores_figure(points))
+
+
+def timing_drawings(report: RunReport) -> Iterator[Drawing]:
+    if report.timings:
+        yield Drawing("timings", "Seconds by stage, slowest first", timings(report.timings))
+
+
+def timings(stages: Sequence[StageTiming]) -> Figure:
+    """Seconds by stage, slowest first."""
+    totals = seconds_by_stage(stages)
+    figure, axes = canvas((4.4, 0.9 + 0.27 * len(totals)))
+    names = [drawable(name) for name in totals]
+    bars = axes.barh(range(len(names)), list(totals.values()), color=BLUE, height=0.6)
+    axes.bar_label(bars, [f"{seconds:.1f} s" for seconds in totals.values()], padding=3)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.margins(x=0.16)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("seconds")
+    axes.set_title("Where the time went")
+    return figure
+
+
+def seconds_by_stage(stages: Sequence[StageTiming]) -> dict[str, float]:
+    """Sum of the seconds of every stage, slowest first."""
+    totals: dict[str, float] = {}
+    for timing in stages:
+        totals[timing.stage] = totals.get(timing.stage, 0.0) + timing.seconds
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+
+PANELS: dict[str, Callable[[RunReport], Iterator[Drawing]]] = {
+    "recall": recall_drawings,
+    "cluster_sizes": cluster_drawings,
+    "stability": stability_drawings,
+    "similarities": similarity_drawings,
+    "geometry": geometry_drawings,
+    "overlap": overlap_drawings,
+    "projection": projection_drawings,
+    "training": training_drawings,
+    "evaluation": evaluation_drawings,
+    "timings": timing_drawings,
+}
+
+
+def draw(report: RunReport) -> dict[str, list[Drawing]]:
+    """Every panel that has something to show, by name."""
+    with house_style():
+        panels = {name: list(drawings(report)) for name, drawings in PANELS.items()}
+    return {name: drawings for name, drawings in panels.items() if drawings}
