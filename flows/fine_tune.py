@@ -2,13 +2,7 @@
 
 from prefect import flow
 
-from flows.pipeline import (
-    OnRow,
-    run_before_training,
-    run_pipeline,
-    validated_row,
-    verdict_on_rounds,
-)
+from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds, validated_encoder
 from sentemb_core.config.run import (
     FineTuneRun,
     InfoCSEPlus,
@@ -26,49 +20,50 @@ from tasks.train import train_encoder
 
 @flow(name="fine-tune", flow_run_name="{config.name}")
 def fine_tune(config: FineTuneRun) -> Outcome:
-    """Documents and labelled pairs in, a fine-tuned encoder out: reported, registered, gated.
+    """Fine-tune an encoder on labelled pairs; publish, gate and report the better one.
 
     Args:
-        config: The whole run; every setting brings its source.
+        config: All settings of the run, each with its source.
     """
-    return run_pipeline(config, fine_tuned_once)
+    return run_pipeline(config, fine_tune_once)
 
 
-def fine_tuned_once(config: FineTuneRun, watch: OnRow) -> RunResult:
-    """The encoder before and after fine-tuning; the better one on validation is kept."""
-    run = run_before_training(config, watch)
+def fine_tune_once(config: FineTuneRun, on_row: OnRow) -> RunResult:
+    """Return the encoder before and after fine-tuning; the better one on validation is the best."""
+    run = prepare_run(config, on_row)
     base = run.rows[-1]
     labels = labels_of(run.texts, config)
-    tuned = fine_tuned_row("after fine_tune", base, labels, config.training, run.texts, config)
-    watch(tuned)
-    best = len(run.rows) - 1 + verdict_on_rounds([base, tuned], RoundsConfig()).best
+    label = "after fine_tune"
+    tuned = fine_tuned_encoder(label, base, labels, config.training, run.texts, config)
+    on_row(tuned)
+    best = len(run.rows) - 1 + stop_rounds([base, tuned], RoundsConfig()).best
     return run.model_copy(update={"rows": [*run.rows, tuned], "best": best, "labels": labels.count})
 
 
 def labels_of(texts: Texts, config: FineTuneRun | InfoCSEPlus) -> Labelled:
-    """The labelled documents outside the pool that a run may learn from."""
+    """Return the labelled documents outside the validation pool that a run may learn from."""
     share = config.validation.label_share
     return draw_labels(texts.documents, texts.validation_pool, share, config.labels.count)
 
 
 @sub_flow(name="fine-tuning", flow_run_name="{label}")
-def fine_tuned_row(
+def fine_tuned_encoder(
     label: str,
-    before: EncoderResult,
+    parent: EncoderResult,
     labels: Labelled,
     training: TrainingConfig,
     texts: Texts,
     config: FineTuneRun | InfoCSEPlus,
 ) -> EncoderResult:
-    """The encoder of the best epoch on validation."""
-    made = training_on_labels(
-        labels, before.encoder, training, config.labels, texts.validation_pool, texts.sentences
+    """Fine-tune an encoder, and validate its best epoch."""
+    trained = train_on_labels(
+        labels, parent.encoder, training, config.labels, texts.validation_pool, texts.sentences
     )
-    row = validated_row("fine-tuned", label, made.model, texts, config.annotation)
-    return row.model_copy(update={"before": before.label, "log": made.log})
+    result = validated_encoder("fine-tuned", label, trained.model, texts, config.annotation)
+    return result.model_copy(update={"parent": parent.label, "log": trained.log})
 
 
-def training_on_labels(
+def train_on_labels(
     labels: Labelled,
     encoder: ArtifactRef,
     training: TrainingConfig,
@@ -76,9 +71,9 @@ def training_on_labels(
     validation_pool: ArtifactRef,
     sentences: ArtifactRef,
 ) -> Trained:
-    """What passes over the labels make of an encoder: its best epoch on validation.
+    """Return the encoder of the best epoch over the labels.
 
-    Documents of the validation pool are judged by `sentences`, the corpus in the encoder's tokens.
+    Validation reads the pool's documents from `sentences`, the corpus in the encoder's tokens.
     """
     return train_encoder(
         encoder,
@@ -90,12 +85,12 @@ def training_on_labels(
 
 
 def by_epochs(training: TrainingConfig, labels: int, limits: LabelsConfig) -> TrainingConfig:
-    """Steps, validations and patience of a training that counts in passes over its labels."""
-    an_epoch = max(1, labels // training.batch_size)
+    """Set steps, validations and patience of a training that counts in epochs over its labels."""
+    epoch = max(1, labels // training.batch_size)
     return training.model_copy(
         update={
-            "steps": an_epoch * limits.epochs,
-            "evaluate_every": an_epoch,
+            "steps": epoch * limits.epochs,
+            "evaluate_every": epoch,
             "patience": limits.patience,
         }
     )

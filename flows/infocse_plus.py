@@ -2,9 +2,9 @@
 
 from prefect import flow
 
-from flows.fine_tune import fine_tuned_row, labels_of
-from flows.infocse_idc import first_annotator, self_train, self_trained, tell
-from flows.pipeline import OnRow, run_before_training, run_pipeline, verdict_on_rounds
+from flows.fine_tune import fine_tuned_encoder, labels_of
+from flows.infocse_idc import first_annotator, log_progress, run_rounds, self_train
+from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds
 from sentemb_core.config.run import CyclesConfig, InfoCSEPlus
 from sentemb_core.stopping import StoppingDecision, stopping_decision
 from tasks.execution import sub_flow
@@ -15,33 +15,33 @@ from tasks.validate import recall_at_5
 
 @flow(name="infocse-plus", flow_run_name="{config.name}")
 def infocse_plus(config: InfoCSEPlus) -> Outcome:
-    """Documents and a few labelled pairs in, a fine-tuned encoder out.
+    """Train an encoder on a corpus and a few labelled pairs, in cycles; publish the best one.
 
     Args:
-        config: The whole run; every setting brings its source.
+        config: All settings of the run, each with its source.
     """
     return run_pipeline(config, self_train_and_fine_tune)
 
 
-def self_train_and_fine_tune(config: InfoCSEPlus, watch: OnRow) -> RunResult:
-    """Cycle after cycle from the last fine-tuned encoder, until that one stops growing.
+def self_train_and_fine_tune(config: InfoCSEPlus, on_row: OnRow) -> RunResult:
+    """Run cycles, each from the last fine-tuned encoder, until that one stops growing.
 
-    What is returned is always fine-tuned. Without labels or cycles it is InfoCSE.
+    The encoder returned is always fine-tuned. Without labels or cycles this is InfoCSE-IDC.
     """
     if not config.uses_labels:
-        return self_train(config, watch)
-    run = run_before_training(config, watch)
+        return self_train(config, on_row)
+    run = prepare_run(config, on_row)
     labels = labels_of(run.texts, config)
     base, rows, tuned = run.rows[-1], [*run.rows], list[EncoderResult]()
     annotator = first_annotator(config, run.texts) or base
-    while verdict_on_tuned(tuned, config.cycles).go_on:
+    while stop_cycles(tuned, config.cycles).go_on:
         label = f"cycle {len(tuned) + 1}"
-        tell(f"{label} of at most {config.cycles.max_cycles} (cycles.max_cycles)")
-        rows += one_cycle(label, rows[-1], annotator, labels, run.texts, config, watch)
+        log_progress(f"{label} of at most {config.cycles.max_cycles} (cycles.max_cycles)")
+        rows += one_cycle(label, rows[-1], annotator, labels, run.texts, config, on_row)
         annotator = rows[-1]
         tuned.append(rows[-1])
-    best = tuned[verdict_on_tuned(tuned, config.cycles).best]
-    controls = labels_only(base, labels, run.texts, config, watch)
+    best = tuned[stop_cycles(tuned, config.cycles).best]
+    controls = labels_only(base, labels, run.texts, config, on_row)
     return run.model_copy(
         update={
             "rows": rows,
@@ -52,8 +52,8 @@ def self_train_and_fine_tune(config: InfoCSEPlus, watch: OnRow) -> RunResult:
     )
 
 
-def verdict_on_tuned(tuned: list[EncoderResult], rule: CyclesConfig) -> StoppingDecision:
-    """Whether the fine-tuned encoders still grow, and which of them is the best so far."""
+def stop_cycles(tuned: list[EncoderResult], rule: CyclesConfig) -> StoppingDecision:
+    """Decide by R@5 on validation whether another cycle follows, and which one is the best."""
     if not tuned:
         return StoppingDecision(best=0, go_on=True, reason="")
     return stopping_decision(
@@ -72,28 +72,29 @@ def one_cycle(
     labels: Labelled,
     texts: Texts,
     config: InfoCSEPlus,
-    watch: OnRow,
+    on_row: OnRow,
 ) -> list[EncoderResult]:
-    """The rounds of self-training, and the best of them fine-tuned."""
-    rounds = self_trained(base, annotator, texts, config, watch, f"{label}, round")
-    best = verdict_on_rounds([base, *rounds], config.rounds).best
-    tuned = fine_tuned_row(
+    """Return the rounds of self-training, and the best of them fine-tuned."""
+    rounds = run_rounds(base, annotator, texts, config, on_row, f"{label}, round")
+    best = stop_rounds([base, *rounds], config.rounds).best
+    tuned = fine_tuned_encoder(
         f"{label}, fine-tuned", [base, *rounds][best], labels, config.fine_tuning, texts, config
     )
-    watch(tuned)
+    on_row(tuned)
     return [*rounds, tuned]
 
 
 def labels_only(
-    base: EncoderResult, labels: Labelled, texts: Texts, config: InfoCSEPlus, watch: OnRow
+    base: EncoderResult, labels: Labelled, texts: Texts, config: InfoCSEPlus, on_row: OnRow
 ) -> list[EncoderResult]:
-    """The same labels without any self-training: what the cycles are worth."""
+    """Return the control: the same labels without self-training, which shows what cycles add."""
     if not config.control:
         return []
-    tell(
-        "to come, for comparison: the labels alone, to tell what the cycles are worth; "
-        "--set control=false leaves them out"
+    log_progress(
+        "next: the control, the labels alone, to measure what the cycles add "
+        "(--set control=false skips it)"
     )
-    row = fine_tuned_row("control: labels only", base, labels, config.fine_tuning, texts, config)
-    watch(row)
-    return [row.model_copy(update={"kind": "control"})]
+    label = "control: labels only"
+    result = fine_tuned_encoder(label, base, labels, config.fine_tuning, texts, config)
+    on_row(result)
+    return [result.model_copy(update={"kind": "control"})]

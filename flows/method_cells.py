@@ -36,7 +36,7 @@ from tasks.encode import finished_encoder, pooled_as, word_vectors
 from tasks.execution import sub_flow
 from tasks.run_monitor import recorded
 from tasks.tables.cells import CellsTable, MethodCell
-from tasks.train import tell_segmented
+from tasks.train import log_segment_share
 from tasks.validate import (
     bm25_scores,
     literal_bm25_scores,
@@ -250,7 +250,7 @@ def trained_cell(
     method, steps = table.method_of(cell.method), table.steps_of(cell.method, start)
     rules = Rules(partial(table.training_of, start=start, seed=cell.seed), cell.seed)
     require_multi_sentence(block.documents, [method])
-    share = tell_segmented(method, block.sentences, block.start)
+    share = log_segment_share(method, block.sentences, block.start)
     trained = encoder_after(steps, block.start, block, rules)
     language = None
     if entry_of(method.name).continues:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from flows.annotation import annotation_of
-from flows.fine_tune import training_on_labels
+from flows.annotation_variants import annotate
+from flows.fine_tune import train_on_labels
 from flows.pipeline import encoder_from
 from flows.presets import SMALL_EPOCHS
 from sentemb_core.config.experiments import Finish, Label, SelfTrain, Step, Train
@@ -91,7 +91,7 @@ def annotated(step: SelfTrain, student: ArtifactRef, texts: RowTexts) -> Annotat
     if step.annotator == "minilm":
         annotator = minilm()
         sentences = tokenise_sentences(texts.documents, texts.validation_pool, annotator)
-    return annotation_of(annotator, sentences, step.annotation)
+    return annotate(annotator, sentences, step.annotation)
 
 
 def minilm() -> ArtifactRef:
@@ -104,7 +104,7 @@ def labelled_encoder(
 ) -> ArtifactRef:
     """The encoder of the best epoch on the labels outside the pool."""
     assert texts.validation_pool is not None, "labels are counterparts"
-    return training_on_labels(
+    return train_on_labels(
         labels_of(texts, rules.label_share, step.count),
         encoder,
         rules.training_of(step),

@@ -2,13 +2,7 @@
 
 from prefect import flow
 
-from flows.pipeline import (
-    OnRow,
-    row_after_training,
-    run_before_training,
-    run_pipeline,
-    verdict_on_rounds,
-)
+from flows.pipeline import OnRow, prepare_run, run_pipeline, stop_rounds, trained_encoder
 from sentemb_core.config.methods import Condenser
 from sentemb_core.config.run import MethodRun, RoundsConfig
 from tasks.report import Outcome
@@ -17,27 +11,27 @@ from tasks.run_result import RunResult
 
 @flow(name="train-method", flow_run_name="{config.name}")
 def train_method(config: MethodRun) -> Outcome:
-    """Documents in, an encoder trained by one method out: reported, registered, gated.
+    """Train an encoder by one method; publish, gate and report the better one.
 
     Args:
-        config: The whole run; every setting brings its source.
+        config: All settings of the run, each with its source.
     """
-    return run_pipeline(config, trained_once)
+    return run_pipeline(config, train_once)
 
 
-def trained_once(config: MethodRun, watch: OnRow) -> RunResult:
-    """The encoder before and after the method; the better one on validation is kept.
+def train_once(config: MethodRun, on_row: OnRow) -> RunResult:
+    """Return the encoder before and after the method; the better one on validation is the best.
 
-    A Condenser stage's is kept whatever it finds: its head was what it was trained for.
+    A Condenser stage is always the best: it trains a head, which retrieval does not measure.
     """
-    run = run_before_training(config, watch)
+    run = prepare_run(config, on_row)
     base = run.rows[-1]
     label = f"after {config.training.method.name}"
-    if label == base.label:  # rows are known by their labels
+    if label == base.label:  # labels of a run are unique
         label += " again"
-    after = row_after_training("trained", label, base, config.training, run.texts, config)
-    watch(after)
-    kept = isinstance(config.training.method, Condenser)
-    better = 1 if kept else verdict_on_rounds([base, after], RoundsConfig()).best
+    trained = trained_encoder("trained", label, base, config.training, run.texts, config)
+    on_row(trained)
+    always = isinstance(config.training.method, Condenser)
+    better = 1 if always else stop_rounds([base, trained], RoundsConfig()).best
     best = len(run.rows) - 1 + better
-    return run.model_copy(update={"rows": [*run.rows, after], "best": best})
+    return run.model_copy(update={"rows": [*run.rows, trained], "best": best})

@@ -146,7 +146,9 @@ def read_labels(
     return draft.ref
 
 
-def check_drawn(documents: ArtifactRef, validation_pool: ArtifactRef, config: RunConfig) -> None:
+def require_label_pairs(
+    documents: ArtifactRef, validation_pool: ArtifactRef, config: RunConfig
+) -> None:
     """Refuse labels that have nothing to contrast with (E102) before anything is trained.
 
     A plan goes on without it.

@@ -94,7 +94,7 @@ def gain_of(training: RunResult) -> str:
     if loss := initialiser_text(training):
         sentences.append(loss)
     kinds = {row.kind for row in training.rows}
-    best = training.learnt
+    best = training.best_trained
     if best.kind in ("start", "trained") and "round" in kinds:
         sentences.append("No round improved it: it did not learn from self-annotation.")
     elif best.kind in ("start", "trained") and "fine-tuned" in kinds:
@@ -116,7 +116,7 @@ def rank_text(training: RunResult) -> str:
 def initialiser_text(training: RunResult) -> str:
     """Return a sentence if the initialiser lost more than all later training gained, else ""."""
     start, best = training.rows[0], training.rows[training.best]
-    parents = {row.before for row in training.rows}
+    parents = {row.parent for row in training.rows}
     first = [row for row in training.rows[1:2] if row.kind == "trained" and row.label in parents]
     lost = recall_at_5(start.scores) > recall_at_5(best.scores)
     if not lost or not first:
@@ -186,7 +186,7 @@ def doubts_of(training: RunResult) -> list[str]:
 
 def row_and_control(training: RunResult) -> tuple[EncoderResult, EncoderResult, str]:
     """Return the row that has a control, the control, and what the control was trained on."""
-    best = training.learnt
+    best = training.best_trained
     if best.kind == "fine-tuned":
         return best, training.controls[0], "the same labels once, without self-training"
     rounds = [row for row in training.rows if row.kind == "round"]

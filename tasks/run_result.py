@@ -1,14 +1,12 @@
-"""What the stages of a run hand back to its flow: references, nothing heavy."""
+"""What the stages of a run return to its flow: references and small values, never data."""
 
-from typing import Any, Literal, cast
+from typing import Literal
 
-from pydantic import model_validator
-
-from sentemb_core.types import ArtifactRef, Json, Value
+from sentemb_core.types import ArtifactRef, Value
 
 
 class Texts(Value):
-    """The corpus of a run and how it is judged."""
+    """The corpus of a run, and the pool that validates its encoders."""
 
     documents: ArtifactRef
     validation_pool: ArtifactRef
@@ -23,15 +21,15 @@ class Labelled(Value):
 
 
 class Annotation(Value):
-    """What an encoder found in the corpus; edges, where they and not clusters are the pairs."""
+    """What an encoder found in the corpus. `edges`, if they and not the clusters are the pairs."""
 
     clusters: ArtifactRef
     pairs: ArtifactRef
-    edges: ArtifactRef | None = None  # not in the outcomes of older versions
+    edges: ArtifactRef | None = None
 
 
 class Trained(Value):
-    """An encoder and the log of the training that made it."""
+    """An encoder and the log of its training."""
 
     model: ArtifactRef
     log: ArtifactRef
@@ -41,30 +39,22 @@ RowKind = Literal["start", "annotator", "trained", "round", "fine-tuned", "mappe
 
 
 class EncoderResult(Value):
-    """One encoder of the run: where it came from, what it scores, what it found."""
+    """One encoder of a run: its parent, its scores, and what it was trained on."""
 
     kind: RowKind
     label: str
     encoder: ArtifactRef
     sentences: ArtifactRef
     scores: ArtifactRef
-    before: str = ""  # label of the row whose encoder learnt; none of a start
+    parent: str = ""  # label of the encoder that training began with; empty for a start
     embeddings: ArtifactRef | None = None
     log: ArtifactRef | None = None
     annotation: Annotation | None = None
     diagnostics: ArtifactRef | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_its_head(cls, told: Any) -> Any:
-        """Outcomes of older versions tell of it; it lies in the encoder's folder now."""
-        if not isinstance(told, dict):
-            return told
-        return {name: value for name, value in cast(Json, told).items() if name != "head"}
-
 
 class RunResult(Value):
-    """A finished loop: its rows in order, the controls, the fixed rows, the index of the best."""
+    """A finished loop: its encoders in order, controls, fixed rows, and the index of the best."""
 
     texts: Texts
     rows: list[EncoderResult]
@@ -72,21 +62,21 @@ class RunResult(Value):
     bm25: ArtifactRef
     random: ArtifactRef
     best: int
-    labels: int = 0  # those that it learnt from; not in the outcomes of older versions
+    labels: int = 0  # the number of labels it was trained on
 
     @property
     def path(self) -> list[EncoderResult]:
-        """The best row, and before it those that its encoder came from."""
-        known = {row.label: row for row in self.rows[: self.best]}
-        found = [self.rows[self.best]]
-        while before := found[0].before:
-            found.insert(0, known[before])
-        return found
+        """The best encoder, and before it its ancestors from the start on."""
+        earlier = {row.label: row for row in self.rows[: self.best]}
+        path = [self.rows[self.best]]
+        while parent := path[0].parent:
+            path.insert(0, earlier[parent])
+        return path
 
     @property
-    def learnt(self) -> EncoderResult:
-        """The best row; of one behind a map, the row whose encoder that is."""
+    def best_trained(self) -> EncoderResult:
+        """The best encoder; if it is behind a map, the encoder without the map."""
         best = self.rows[self.best]
         if best.kind != "mapped":
             return best
-        return next(row for row in self.rows if row.label == best.before)
+        return next(row for row in self.rows if row.label == best.parent)

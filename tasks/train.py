@@ -188,7 +188,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("sentemb_core.run")
 
 
-def tell_segmented(
+def log_segment_share(
     method: MethodSettings, sentences: ArtifactRef, encoder: ArtifactRef
 ) -> float | None:
     """Log the share of the texts to learn from that HiCL cuts into several segments.

@@ -181,12 +181,12 @@ def run_of(config: AnyRun) -> "Outcome":
 
 def walk(config: AnyRun) -> None:
     """Call the stages of a run in order, outside Prefect."""
-    from flows.pipeline import run_with_maps
+    from flows.pipeline import add_mapped_encoders
 
     def ignore_row(row: "EncoderResult") -> None: ...
 
     _, loop = flow_and_loop(config)
-    run_with_maps(loop(config, ignore_row), config, ignore_row)
+    add_mapped_encoders(loop(config, ignore_row), config, ignore_row)
 
 
 def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
@@ -201,13 +201,13 @@ def flow_and_loop(config: AnyRun) -> "tuple[Callable[[Any], Outcome], Loop]":
 
             return infocse_idc, self_train
         case FineTuneRun():
-            from flows.fine_tune import fine_tune, fine_tuned_once
+            from flows.fine_tune import fine_tune, fine_tune_once
 
-            return fine_tune, fine_tuned_once
+            return fine_tune, fine_tune_once
         case MethodRun():
-            from flows.train_method import train_method, trained_once
+            from flows.train_method import train_method, train_once
 
-            return train_method, trained_once
+            return train_method, train_once
 
 
 def check(config: AnyRun) -> None:

@@ -14,7 +14,7 @@ from sentemb_core.types import ArtifactRef
 from tasks.checks import begins_with_head, folder_with_head
 from tasks.corpus import document_count, draw_validation_pool, tokenise_sentences
 from tasks.encode import pooled_as
-from tasks.train import tell_segmented, train_encoder
+from tasks.train import log_segment_share, train_encoder
 
 
 def base_of(asked: Reproduction, config: EncoderConfig | None = None) -> ArtifactRef:
@@ -89,7 +89,7 @@ def arm_encoder(
     steps = asked.steps_of(arm)
     for step in steps:
         if isinstance(step, Train):
-            tell_segmented(asked.method_of(step), texts.sentences, start)
+            log_segment_share(asked.method_of(step), texts.sentences, start)
     rules = Rules(partial(asked.training_of, seed=seed), seed, asked.limits, asked.pool.label_share)
     return encoder_after(steps, start, texts, rules)
 

@@ -23,16 +23,16 @@ TOPICS = (
 )
 
 
-def told_starts(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list:
-    """Whom each round, or cycle, learns from and is annotated by, call by call, as labels."""
-    told, one = [], getattr(module, name)
+def recorded_starts(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list:
+    """The labels of student and annotator of every round, or cycle, in the order of the calls."""
+    starts, function = [], getattr(module, name)
 
-    def told_one(label, student, annotator, *rest):
-        told.append((student.label, annotator.label))
-        return one(label, student, annotator, *rest)
+    def recording(label, student, annotator, *rest):
+        starts.append((student.label, annotator.label))
+        return function(label, student, annotator, *rest)
 
-    monkeypatch.setattr(module, name, told_one)
-    return told
+    monkeypatch.setattr(module, name, recording)
+    return starts
 
 
 def write_corpus(path: Path, documents: int = 60) -> Path:

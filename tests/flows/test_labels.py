@@ -8,10 +8,10 @@ import pytest
 
 from flows import infocse_plus as cycling
 from flows.cli.settings import checked, settings
-from flows.fine_tune import by_epochs, fine_tune, fine_tuned_once, labels_of
+from flows.fine_tune import by_epochs, fine_tune, fine_tune_once, labels_of
 from flows.infocse_idc import self_train
-from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, verdict_on_tuned
-from flows.pipeline import run_before_training, run_with_maps
+from flows.infocse_plus import infocse_plus, self_train_and_fine_tune, stop_cycles
+from flows.pipeline import add_mapped_encoders, prepare_run
 from sentemb_core.config.run import (
     CyclesConfig,
     FineTuneRun,
@@ -30,7 +30,7 @@ from tasks.artifact_files import artifact_path
 from tasks.execution import dry_run, without_prefect
 from tasks.report import full_report, notes_of
 from tasks.run_result import RunResult
-from tests.flows.corpora import outcome_of, tiny_run, told_starts
+from tests.flows.corpora import outcome_of, recorded_starts, tiny_run
 from tests.waiting import soon
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -65,7 +65,7 @@ def cycled(config: InfoCSEPlus) -> RunResult:
 
 def tuned(config: FineTuneRun) -> RunResult:
     with without_prefect(Store.default()):
-        return fine_tuned_once(config, lambda row: None)
+        return fine_tune_once(config, lambda row: None)
 
 
 def test_fine_tuning_follows_the_initialised_encoder(corpus_file: Path):
@@ -92,13 +92,13 @@ def test_fine_tuning_ends_as_in_mutual():
 def test_every_cycle_starts_from_the_last_fine_tuned_encoder(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    told = told_starts(monkeypatch, cycling, "one_cycle")
+    told = recorded_starts(monkeypatch, cycling, "one_cycle")
     with caplog.at_level("INFO", logger="sentemb_core.run"):
         found = cycled(plus_run(corpus_file))
     for line in ("cycle 2 of at most 2 (cycles.max_cycles)", "the labels alone, to tell what"):
         assert line in caplog.text
     assert told == [("after conpono",) * 2, ("cycle 1, fine-tuned",) * 2]
-    assert [(row.label, row.before) for row in found.rows] == [
+    assert [(row.label, row.parent) for row in found.rows] == [
         ("start", ""),
         ("after conpono", "start"),
         ("cycle 1, round 1", "after conpono"),
@@ -136,14 +136,14 @@ def test_cycles_return_a_fine_tuned_encoder_behind_a_map_or_without_never_the_st
     order = {"start": 0.9, plain.rows[-1].label: 0.5}
 
     def judged(scores: object) -> float:
-        return next(order.get(row.before, 0.4) for row in found if row.scores == scores)
+        return next(order.get(row.parent, 0.4) for row in found if row.scores == scores)
 
     found = [plain.rows[plain.best]]
     monkeypatch.setattr("flows.pipeline.recall_at_5", judged)
     with without_prefect(Store.default()):
-        mapped = run_with_maps(plain, config, found.append)
+        mapped = add_mapped_encoders(plain, config, found.append)
     assert [row.kind for row in mapped.rows[-2:]] == ["mapped", "mapped"]
-    assert mapped.rows[mapped.best].before == plain.rows[plain.best].label
+    assert mapped.rows[mapped.best].parent == plain.rows[plain.best].label
 
 
 def test_cycles_stop_when_the_fine_tuned_encoder_stops_growing(monkeypatch: pytest.MonkeyPatch):
@@ -155,10 +155,10 @@ def test_cycles_stop_when_the_fine_tuned_encoder_stops_growing(monkeypatch: pyte
 
     rule = CyclesConfig(max_cycles=9, patience=1)
     told = [], [0.5], [0.5, 0.6], [0.5, 0.6, 0.6]
-    said = [verdict_on_tuned([Scored(s) for s in scores], rule) for scores in told]
+    said = [stop_cycles([Scored(s) for s in scores], rule) for scores in told]
     assert [one.go_on for one in said] == [True, True, True, False]
     assert said[-1].best == 1
-    assert not verdict_on_tuned([Scored(0.1)], CyclesConfig(max_cycles=1)).go_on
+    assert not stop_cycles([Scored(0.1)], CyclesConfig(max_cycles=1)).go_on
 
 
 def test_a_file_of_labels_judges_and_teaches(corpus_file: Path, tmp_path: Path):
@@ -234,7 +234,7 @@ def test_a_plan_ends_where_the_number_of_labels_is_not_known(corpus_file: Path):
         told = {status.stage for status in plan.statuses}
         assert ("draw_labels" in told, "export_pairs" in told) == (True, known)
         with without_prefect(Store.default()):
-            begun_with = run_before_training(config, lambda row: None)
+            begun_with = prepare_run(config, lambda row: None)
             labels_of(begun_with.texts, config)
 
 

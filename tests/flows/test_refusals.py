@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.settings import settings
-from flows.train_method import trained_once
+from flows.train_method import train_once
 from sentemb_core.annotation import faiss_wheels
 from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.config.run import MethodRun
@@ -194,7 +194,7 @@ def test_documents_of_one_sentence_are_refused_as_they_are_read(one_sentence_eac
         recording(Store.default(), "one", [], {}) as log,
         pytest.raises(EmptyPairsError, match="E102 A pair needs a document of at least two"),
     ):
-        trained_once(run_on(one_sentence_each, "conpono"), lambda row: None)
+        train_once(run_on(one_sentence_each, "conpono"), lambda row: None)
     assert log.run.stages == []
 
 
@@ -210,7 +210,7 @@ def test_sentences_alone_are_told_all_that_they_want(
         recording(Store.default(), "one", [], {}),
         pytest.raises(EmptyPairsError, match=r"E102 .* as simcse \(`sentemb methods`\)") as told,
     ):
-        trained_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
+        train_once(run_on(one_sentence_each, "conpono", *options), lambda row: None)
     judged = "and counterparts that judge it (--counterpart-column, or --labels)."
     assert str(told.value).endswith(judged) is (column == "null")
 
@@ -237,7 +237,7 @@ def test_documents_that_a_method_cannot_learn_from_are_refused_before_a_step(
         recording(Store.default(), "one", [], {}) as log,
         pytest.raises(error, match=told),
     ):
-        trained_once(config, lambda row: None)
+        train_once(config, lambda row: None)
     stages = {used.stage for used in log.run.stages}
     assert stages >= {"tokenise_sentences", "validate_encoder"}
     assert "train_encoder" not in stages
@@ -262,7 +262,7 @@ def test_a_method_that_pairs_sentences_says_so_before_anything_is_drawn(
             recording(Store.default(), "one", [], {}) as log,
             pytest.raises(EmptyPairsError, match=rf"E102 {named} learns .*: 60 of 60 have one"),
         ):
-            trained_once(run_on(one_sentence_each, method, *given, *more), lambda row: None)
+            train_once(run_on(one_sentence_each, method, *given, *more), lambda row: None)
         assert {used.stage for used in log.run.stages} == {"read_corpus"}
 
 
@@ -271,7 +271,7 @@ def test_inverse_cloze_that_leaves_the_sentence_in_its_context_learns_from_singl
 ):
     config = run_on(one_sentence_each, "ict", "corpus.splitter=none", "training.method.removal=0")
     with without_prefect(Store.default()), recording(Store.default(), "one", [], {}) as log:
-        trained_once(config, lambda row: None)
+        train_once(config, lambda row: None)
     assert "train_encoder" in {used.stage for used in log.run.stages}
 
 
@@ -289,7 +289,7 @@ def test_sentences_that_nothing_judges_are_told_what_would(one_sentence_each: Pa
         recording(Store.default(), "one", [], {}),
         pytest.raises(EmptyPairsError, match=told),
     ):
-        trained_once(run_on(one_sentence_each, "simcse", *bare), lambda row: None)
+        train_once(run_on(one_sentence_each, "simcse", *bare), lambda row: None)
 
 
 def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents(
@@ -301,7 +301,7 @@ def test_no_initialiser_trains_for_a_method_that_cannot_learn_from_the_documents
         recording(Store.default(), "one", [], {}) as log,
         pytest.raises(EmptyPairsError, match=r"E102 declutr draws its spans .* the longest has"),
     ):
-        trained_once(config, lambda row: None)
+        train_once(config, lambda row: None)
     assert "train_encoder" not in {used.stage for used in log.run.stages}
 
 

@@ -9,11 +9,11 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from flows import infocse_idc
-from flows.annotation import annotation_of
+from flows.annotation_variants import annotate
 from flows.cli.run import walk
 from flows.cli.settings import settings
 from flows.infocse_idc import neighbours_only, self_train
-from flows.pipeline import run_before_training, run_with_maps
+from flows.pipeline import add_mapped_encoders, prepare_run
 from flows.presets import FAST
 from sentemb_core.annotation.pairs import Pairs
 from sentemb_core.config.run import AnnotationConfig, InfoCSEIDC
@@ -28,7 +28,7 @@ from tasks.execution import dry_run, without_prefect
 from tasks.run_result import RunResult
 from tasks.train import steps_of
 from tasks.validate import numbers_of_annotation, recall_at_5, scores_of
-from tests.flows.corpora import tiny_run, told_starts, write_corpus
+from tests.flows.corpora import recorded_starts, tiny_run, write_corpus
 from tests.second_device import THERE, SecondDevice
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -50,12 +50,12 @@ def ran(config) -> list[str]:
 def test_the_rounds_learn_from_and_annotate_with_the_encoder_before_them(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    told = told_starts(monkeypatch, infocse_idc, "training_round")
+    told = recorded_starts(monkeypatch, infocse_idc, "training_round")
     found = trained(tiny_run(corpus_file))
     assert told == [("after conpono", "after conpono"), ("round 1", "round 1")]
     assert [row.label for row in found.rows] == ["start", "after conpono", "round 1", "round 2"]
-    assert [row.before for row in found.rows] == ["", "start", "after conpono", "round 1"]
-    assert [(row.label, row.before) for row in found.controls] == [
+    assert [row.parent for row in found.rows] == ["", "start", "after conpono", "round 1"]
+    assert [(row.label, row.parent) for row in found.controls] == [
         ("control 1: neighbours only", "after conpono"),
         ("control 2: neighbours only", "control 1: neighbours only"),
     ]
@@ -147,7 +147,7 @@ def test_an_initialiser_that_its_encoder_cannot_learn_by_is_refused(
 def test_a_transformer_goes_through_a_round_behind_simcse(
     corpus_file: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    told = told_starts(monkeypatch, infocse_idc, "training_round")
+    told = recorded_starts(monkeypatch, infocse_idc, "training_round")
     found = trained(begun_by(corpus_file, "simcse", "transformer"))
     assert told == [("after simcse", "after simcse")]
     assert [row.label for row in found.rows] == ["start", "after simcse", "round 1"]
@@ -323,9 +323,9 @@ def test_keeping_no_embeddings_gives_the_same_encoders(corpus_file: Path):
 
 def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Path):
     with without_prefect(Store.default()):
-        base = run_before_training(tiny_run(corpus_file), lambda row: None).rows[-1]
+        base = prepare_run(tiny_run(corpus_file), lambda row: None).rows[-1]
         by_cluster, by_edge, related = (
-            annotation_of(
+            annotate(
                 base.encoder, base.sentences, AnnotationConfig(positives=kind), base.embeddings
             )
             for kind in ("cluster", "edge", "related")
@@ -338,8 +338,8 @@ def test_clusters_edges_and_related_pairs_are_three_annotations(corpus_file: Pat
 def test_no_pair_of_an_annotation_is_nearer_than_asked(corpus_file: Path, positives):
     config = AnnotationConfig(min_distance=3, positives=positives)
     with without_prefect(Store.default()):
-        base = run_before_training(tiny_run(corpus_file), lambda row: None).rows[-1]
-        found = annotation_of(base.encoder, base.sentences, config, base.embeddings)
+        base = prepare_run(tiny_run(corpus_file), lambda row: None).rows[-1]
+        found = annotate(base.encoder, base.sentences, config, base.embeddings)
     assert min(int((j - i).min()) for i, j in Pairs.open(artifact_path(found.pairs)).chunks()) == 3
 
 
@@ -348,7 +348,7 @@ def test_kmeans_is_the_other_clustering(corpus_file: Path):
     by_kmeans = {"clustering": "kmeans", "n_clusters": 4}
     *_, base, last = trained(tiny_run(corpus_file, annotation=by_kmeans, **changes)).rows
     with without_prefect(Store.default()):
-        by_graph = annotation_of(base.encoder, base.sentences, AnnotationConfig(), base.embeddings)
+        by_graph = annotate(base.encoder, base.sentences, AnnotationConfig(), base.embeddings)
     assert last.annotation.clusters != by_graph.clusters
     assert last.annotation.pairs != by_graph.pairs
 
@@ -401,10 +401,10 @@ def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: P
     config = tiny_run(corpus_file, postprocess=kind)
     plain = trained(config)
     with without_prefect(Store.default()):
-        found = run_with_maps(plain, config, lambda row: None)
+        found = add_mapped_encoders(plain, config, lambda row: None)
     base, named = plain.rows[plain.best], kind.replace("_", " ")
     assert found.rows[: len(plain.rows)] == plain.rows
-    assert [(row.kind, row.label, row.before) for row in found.rows[len(plain.rows) :]] == [
+    assert [(row.kind, row.label, row.parent) for row in found.rows[len(plain.rows) :]] == [
         ("mapped", f"{named} of start", "start"),
         ("mapped", f"{named} of {base.label.removeprefix('after ')}", base.label),
     ]
@@ -412,18 +412,18 @@ def test_start_and_best_stand_behind_a_map_and_validation_decides(corpus_file: P
     tried = [plain.best, *range(len(plain.rows), len(found.rows))]
     assert found.best == max(tried, key=lambda place: (scores[place], -place))
     assert SentenceTransformer(str(artifact_path(found.rows[-1].encoder))).encode(["w1"]).any()
-    assert found.model_copy(update={"best": len(found.rows) - 1}).learnt == base
+    assert found.model_copy(update={"best": len(found.rows) - 1}).best_trained == base
 
 
 def test_without_a_map_a_run_is_what_its_loop_made(corpus_file: Path):
     found = trained(tiny_run(corpus_file))
-    assert run_with_maps(found, tiny_run(corpus_file), pytest.fail) is found
+    assert add_mapped_encoders(found, tiny_run(corpus_file), pytest.fail) is found
 
 
 def test_a_plan_walks_the_maps_too(corpus_file: Path):
     config = tiny_run(corpus_file, postprocess="whitening")
     with without_prefect(Store.default()):
-        run_with_maps(trained(config), config, lambda row: None)
+        add_mapped_encoders(trained(config), config, lambda row: None)
     with dry_run(Store.default(), config) as plan:
         walk(config)
     told = [told.verdict for told in plan.statuses if told.stage == "finished_encoder"]

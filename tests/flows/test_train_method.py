@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from flows.cli.run import closing_lines
 from flows.cli.settings import checked, settings
-from flows.train_method import train_method, trained_once
+from flows.train_method import train_method, train_once
 from sentemb_core.config.run import InfoCSEIDC, MethodRun, ValidationConfig
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder import start
@@ -45,7 +45,7 @@ def tiny_method(source: Path, method: str = "conpono", **changes: object) -> Met
 
 def trained(config: MethodRun) -> RunResult:
     with without_prefect(Store.default()):
-        return trained_once(config, lambda row: None)
+        return train_once(config, lambda row: None)
 
 
 def test_a_condenser_stage_has_no_map(corpus_file: Path):
@@ -146,7 +146,7 @@ def test_an_unchanged_rerun_runs_no_stage_body(corpus_file: Path):
 def test_a_plan_walks_the_flow(corpus_file: Path):
     trained(tiny_method(corpus_file))
     with dry_run(Store.default()) as plan:
-        trained_once(tiny_method(corpus_file, "ict"), lambda row: None)
+        train_once(tiny_method(corpus_file, "ict"), lambda row: None)
     told = {status.stage: status.verdict for status in plan.statuses}
     assert (told["start_encoder"], told["train_encoder"]) == ("HIT", "MISS")
 

@@ -39,7 +39,7 @@ def encoder_of(kind, **options):
     return tiny.static(**options) if kind == "static" else tiny.bert(**options)
 
 
-def annotation_of(corpus) -> Annotation:
+def annotate(corpus) -> Annotation:
     """Sentences of even and of odd position belong together."""
     position = np.arange(len(corpus)) - corpus.offsets[corpus.document_of]
     labels = (position % 2).astype(np.int32)
@@ -56,7 +56,7 @@ def prepared(name, batches, kind, counts, **settings):
         **{"batch_size": 16, "learning_rate": 1e-2, **settings},
     )
     method = method_for(config.method, encoder)
-    return encoder, method, sampler_for(config, method, corpus, annotation_of(corpus)), config
+    return encoder, method, sampler_for(config, method, corpus, annotate(corpus)), config
 
 
 def slow_loss(vectors, batch, temperature):

@@ -8,11 +8,11 @@ def ref(kind: str) -> ArtifactRef:
     return ArtifactRef(kind=kind, digest="1" * 64, size=1)
 
 
-def row(kind: RowKind, label: str, encoder: str = "model", before: str = "") -> EncoderResult:
+def row(kind: RowKind, label: str, encoder: str = "model", parent: str = "") -> EncoderResult:
     return EncoderResult(
         kind=kind,
         label=label,
-        before=before,
+        parent=parent,
         encoder=ref(encoder),
         sentences=ref("sentences"),
         scores=ref(label.replace(" ", "_")),
@@ -35,6 +35,6 @@ def training(
 
 ROWS = [
     row("start", "start"),
-    row("trained", "after conpono", before="start"),
-    row("round", "round 1", before="after conpono"),
+    row("trained", "after conpono", parent="start"),
+    row("round", "round 1", parent="after conpono"),
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.pipeline import as_read, by_digest, documents_of
+from flows.pipeline import by_digest, documents_of, labels_by_digest
 from sentemb_core.config.run import CorpusConfig, LabelsConfig
 from sentemb_core.corpus import documents, label_files
 from sentemb_core.errors import UnreadableSourceError
@@ -76,7 +76,7 @@ def test_labels_that_are_written_to_while_they_are_read_are_kept_under_no_name(
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     pairs = tmp_path / "labels.csv"
     pairs.write_text("doc_id,counterpart\nd0,first\n", encoding="utf-8")
-    named = as_read(LabelsConfig(source=str(pairs)))
+    named = labels_by_digest(LabelsConfig(source=str(pairs)))
     reader = written_to(tmp_path / name, added, label_files.write_with_labels)
     monkeypatch.setattr(label_files, "write_with_labels", reader)
     with without_prefect(Store.default()):

@@ -72,12 +72,12 @@ def test_a_stage_is_looked_up_once_and_its_records_are_read_once(home, monkeypat
         monkeypatch.setattr(records, name, call)
 
     count("look_up")
-    count("every")
+    count("all_records")
     with dry_run(store) as plan:
         assert plan.run_stage(stage, {"number": 1}) == 2
         for number in (7, 8):
             with skip_unknown_results():
                 plan.run_stage(stage, {"number": number})
-    assert calls == {"look_up": 3, "every": 1}
+    assert calls == {"look_up": 3, "all_records": 1}
     assert [status.why for status in plan.statuses] == ["", "number 2 -> 7", "number 2 -> 8"]
     assert plan.next_key == stage.key({"number": 7}).digest

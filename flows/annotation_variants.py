@@ -1,0 +1,79 @@
+"""Self-annotation apart from the main path: k-means, single edges, related pairs, vectors not kept.
+
+The main path, with its vectors kept, stands in `flows/infocse_idc.training_round`.
+"""
+
+from sentemb_core.config.run import AnnotationConfig
+from sentemb_core.types import ArtifactRef
+from tasks.annotate import (
+    add_related,
+    build_graph,
+    cluster_by_kmeans,
+    cluster_sentences,
+    encode_and_build_graph,
+    export_pairs,
+    prune_graph,
+)
+from tasks.encode import encode_sentences
+from tasks.run_result import Annotation
+
+
+def is_variant(idc: AnnotationConfig) -> bool:
+    """Whether these settings leave the main path: vectors, graph, components, all their pairs."""
+    main = idc.clustering == "partition" and idc.positives == "cluster" and idc.keep_embeddings
+    return not main
+
+
+def annotate(
+    annotator: ArtifactRef,
+    sentences: ArtifactRef,
+    idc: AnnotationConfig,
+    embeddings: ArtifactRef | None = None,
+) -> Annotation:
+    """Return the clusters and pairs that an encoder finds, by any variant.
+
+    Args:
+        annotator: The encoder.
+        sentences: The corpus in the annotator's tokens.
+        idc: Settings of the annotation.
+        embeddings: Its vectors, if they are kept. k-means and related pairs compute missing ones;
+            the graph is then built without vectors on disk.
+    """
+    if embeddings is None and (idc.clustering == "kmeans" or idc.positives == "related"):
+        embeddings = encode_sentences(annotator, sentences, idc.dtype, idc.storage)
+    if idc.clustering == "kmeans":
+        assert embeddings is not None, "computed above"
+        clusters = cluster_by_kmeans(annotator, embeddings, sentences, idc.n_clusters, idc.seed)
+        pairs = export_pairs(clusters, sentences, idc.max_partners, idc.min_distance, idc.seed)
+        return Annotation(clusters=clusters, pairs=pairs)
+
+    if embeddings:
+        graph = build_graph(embeddings, sentences, idc.degree, idc.min_distance)
+    else:
+        graph = encode_and_build_graph(
+            annotator, sentences, idc.degree, idc.min_distance, idc.dtype, idc.storage
+        )
+    edges = prune_graph(graph, idc.top_k, idc.mutual)
+    clusters = cluster_sentences(edges, sentences)
+    pair_edges = edges_as_pairs(edges, sentences, idc, embeddings)
+    pairs = export_pairs(
+        clusters, sentences, idc.max_partners, idc.min_distance, idc.seed, pair_edges
+    )
+    return Annotation(clusters=clusters, pairs=pairs, edges=edges if pair_edges else None)
+
+
+def edges_as_pairs(
+    edges: ArtifactRef,
+    sentences: ArtifactRef,
+    idc: AnnotationConfig,
+    embeddings: ArtifactRef | None,
+) -> ArtifactRef | None:
+    """The edges that are the only pairs; none if all pairs of a cluster are."""
+    match idc.positives:
+        case "cluster":
+            return None
+        case "edge":
+            return edges
+        case "related":
+            assert embeddings is not None, "related pairs are drawn by their vectors"
+            return add_related(edges, embeddings, sentences, idc.min_distance, idc.seed)
