@@ -14,9 +14,9 @@ from flows.isolate_errors import attempted
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, reads_vectors, result_on
 from flows.short_names import labelled
-from sentemb_core.cli_arguments import is_checkpoint
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
+from sentemb_core.encoder.names import is_saved_encoder
 from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.types import ArtifactRef
@@ -166,7 +166,7 @@ def refused(*scores: Score | None) -> list[Score]:
 
 def encoder_of(model: str) -> ArtifactRef:
     """What is whole as it is; a bare transformer, a file or any other name as a start encoder."""
-    if is_checkpoint(model):
+    if is_saved_encoder(model):
         folder = str(find_encoder(model))
         return kept_encoder(folder, digest_of_encoder(folder))
     return encoder_from(EncoderConfig(name=model, max_length=LONGEST), None)

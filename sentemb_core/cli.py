@@ -1,4 +1,4 @@
-"""sentemb: use an encoder that lies in a folder, with the core alone."""
+"""sentemb: use an encoder in a folder; needs only the core."""
 
 import os
 from dataclasses import asdict
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, validators
 
 from sentemb_core import console
-from sentemb_core.cli_arguments import require_free, require_places
-from sentemb_core.cli_inputs import checked_source, documents_of, opened_encoder
+from sentemb_core.cli_arguments import require_arguments, require_free
+from sentemb_core.cli_inputs import checked_source, open_documents, open_encoder
 from sentemb_core.errors import UsageError
 from sentemb_core.formats import counted, in_words
 from sentemb_core.options import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 app = console.command_line(
     "sentemb",
-    "Use a sentence encoder that lies in a folder: encode, search, evaluate, look into it.",
+    "Use a sentence encoder in a folder: encode, search, evaluate, inspect.",
 )
 
 
@@ -48,12 +48,12 @@ Model = Annotated[
 
 
 MOST_SENTENCES = 200_000
-"""That a map is fitted on: their vectors of 768 dimensions take 600 MB."""
+"""Sentences on which a map is fitted: vectors of 768 dimensions take 600 MB."""
 
 
 def main() -> None:
     keep_to_quota()
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no network unless asked, as `flows`
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no network unless asked
     raise SystemExit(console.run(app))
 
 
@@ -68,43 +68,44 @@ def encode(
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Vectors of a corpus into a Parquet file, an index that `search` reads.
+    """Encode a corpus into a Parquet file, an index for `search`.
 
-    Its columns: doc_id, (the counterpart,) (position, sentence,) embedding.
+    Columns: doc_id, embedding; with a counterpart column also counterpart; by sentence also
+    position and sentence.
     """
-    require_places("MODEL SOURCE", model, source)
+    require_arguments("MODEL SOURCE", model, source)
     require_free(source, out, overwrite=overwrite)
     checked = checked_source(source, corpus)
     from sentemb_core.document_vectors import write_vectors
 
     titled = corpus.counterpart_column is not None
     refused = out.with_name(f"{out.name}.quarantine.parquet")
-    with opened_encoder(model) as encoder, documents_of(checked, refused) as documents:
+    with open_encoder(model) as encoder, open_documents(checked, refused) as documents:
         rows = write_vectors(encoder, documents, out, by, counterparts=titled)
     if json:
         console.emit({"out": str(out), "rows": rows, "dim": encoder.dim, "by": by})
     else:
         vectors, width = counted(rows, "vector"), counted(encoder.dim, "dimension")
-        console.show(f"{vectors} of {width}, one a {by}: {out}")
+        console.show(f"{vectors} of {width}, one per {by}: {out}")
     return 0
 
 
 @app.command
 def search(
     model: Model,
-    query: Annotated[str, Parameter(help="What to look for.")],
+    query: Annotated[str, Parameter(help="Text to search for.")],
     source: Searched,
     *,
     top: Top = 10,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """The documents nearest to a query, by exact search of a corpus or of its index."""
-    require_places("MODEL QUERY SOURCE", model, query, source)
+    """Find the documents nearest to a query, by exact search in a corpus or an index."""
+    require_arguments("MODEL QUERY SOURCE", model, query, source)
     from sentemb_core.vector_index import is_index
 
-    find = _found_in_index if is_index(source) else _found_in_corpus
-    hits = find(model, query, source, top, corpus)
+    search_in = _search_index if is_index(source) else _search_corpus
+    hits = search_in(model, query, source, top, corpus)
     if json:
         console.emit([hit.__dict__ for hit in hits])
     else:
@@ -120,30 +121,30 @@ def evaluate(
     source: Source,
     *,
     candidates: Annotated[
-        int, Parameter(validator=validators.Number(gte=2), help="Size of the fixed pool.")
+        int, Parameter(validator=validators.Number(gte=2), help="Documents in the validation pool.")
     ] = 3000,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """Recall of an encoder on a corpus beside BM25: documents look for their counterparts.
+    """Recall of an encoder and of BM25 on a corpus: documents retrieve their counterparts.
 
-    Without a column of counterparts, halves of documents look for each other.
+    Without a counterpart column, the halves of each document retrieve each other.
     """
-    require_places("MODEL SOURCE", model, source)
+    require_arguments("MODEL SOURCE", model, source)
     checked = checked_source(source, corpus)
     from sentemb_core.config.run import ValidationConfig
     from sentemb_core.evaluation.folder_scores import scores_of_folder
 
-    with opened_encoder(model) as encoder, documents_of(checked) as documents:
-        found = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
+    with open_encoder(model) as encoder, open_documents(checked) as documents:
+        scores = scores_of_folder(encoder, documents, ValidationConfig(candidates=candidates))
     if json:
-        told = {label: row.model_dump() for label, row in found.systems.items()}
-        console.emit({**told, "recall_at_5_less_bm25": asdict(found.lead)})
+        systems = {label: row.model_dump() for label, row in scores.systems.items()}
+        console.emit({**systems, "recall_at_5_less_bm25": asdict(scores.lead)})
     else:
         from sentemb_core.report.terminal import less_bm25_told, scores_table
 
-        table = scores_table(found.kind, found.systems)
-        console.show(table, less_bm25_told(found.kind, found.lead))
+        table = scores_table(scores.kind, scores.systems)
+        console.show(table, less_bm25_told(scores.kind, scores.lead))
     return 0
 
 
@@ -157,18 +158,21 @@ def annotate(
         int,
         Parameter(
             validator=validators.Number(gte=1),
-            help="Neighbours kept per sentence (Eq. 3 of mutual).",
+            help="Neighbours per sentence (mutual, Eq. 3).",
         ),
     ] = 1,
     mutual: Annotated[
-        bool, Parameter(negative="", help="Keep an edge only if both ends rank the other.")
+        bool,
+        Parameter(
+            negative="", help="Keep an edge only if each end is a nearest neighbour of the other."
+        ),
     ] = False,
     picture: Picture = None,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """One document's graph and clusters, printed and drawn: what an encoder takes for the same."""
-    require_places("MODEL SOURCE", model, source)
+    """Print and draw the graph and the clusters that an encoder finds in one document."""
+    require_arguments("MODEL SOURCE", model, source)
     from sentemb_core.corpus.documents import sentences_of
 
     sentences = sentences_of(checked_source(source, corpus), document)
@@ -178,13 +182,13 @@ def annotate(
     from sentemb_core.report.graph import annotated_document, cluster_table, draw_document
     from sentemb_core.store.disk import replacing_in
 
-    with opened_encoder(model) as encoder:
+    with open_encoder(model) as encoder:
         vectors = embed_texts(encoder, sentences)
         unknown, tokens = unknown_tokens(encoder.tokenizer, sentences)
     if 2 * unknown >= tokens:
         console.remark(
-            f"warning {unknown} of {tokens} tokens of the document are unknown to the encoder: its "
-            "clusters say little."
+            f"warning {unknown} of {tokens} tokens of the document are unknown to the encoder: the "
+            "clusters are unreliable."
         )
     graph, clusters = annotated_document(vectors, top_k, mutual=mutual)
     if picture:
@@ -195,21 +199,21 @@ def annotate(
     else:
         console.show(cluster_table(graph, clusters, sentences))
         if picture:
-            missing = "? stands for letters that its font lacks"
+            missing = "? replaces letters that the font lacks"
             console.show(f"Drawn: {picture}{f' ({missing})' if lacks_letters(sentences) else ''}")
     return 0
 
 
 @app.command
 def canary(model: Model, index: Index, *, json: Json = False) -> int:
-    """Whether an index is this encoder's: 64 of its sentences, encoded again (else exit 3)."""
-    require_places("MODEL INDEX", model, str(index))
+    """Check that an index belongs to this encoder, by 64 of its sentences (else exit 3)."""
+    require_arguments("MODEL INDEX", model, str(index))
     from sentemb_core.evaluation.canary import check_index
 
     check_index(index)
     from sentemb_core.evaluation.canary import match_encoder
 
-    with opened_encoder(model) as encoder:
+    with open_encoder(model) as encoder:
         found = match_encoder(encoder, index)
     return show_match(found, index, model, json=json)
 
@@ -223,34 +227,34 @@ def export(
         int | None,
         Parameter(
             validator=validators.Number(gte=1),
-            help="Tokens that it reads of a text. Default: as many as the encoder does here.",
+            help="Maximum tokens per text. Default: as for the encoder here.",
         ),
     ] = None,
     json: Json = False,
 ) -> int:
-    """A checked copy of an encoder, as plain SentenceTransformer(path) and AutoModel load it.
+    """Export an encoder to a folder that SentenceTransformer and AutoModel load.
 
-    One that sentemb did not make reads 32 tokens in every verb here, unless it is exported with
-    more (`--max-length`).
+    An encoder of another program reads 32 tokens in every command here, unless it is exported with
+    another --max-length.
     """
-    require_places("MODEL", model)
+    require_arguments("MODEL", model)
     from sentemb_core.encoder.card import CardFacts, base_of, model_card
     from sentemb_core.encoder.modules import written_by_us
     from sentemb_core.encoder.start import encoder_folder
 
-    with opened_encoder(model, max_length) as encoder:
+    with open_encoder(model, max_length) as encoder:
         given, length = encoder_folder(model), encoder.max_length
         source = given / "README.md" if given and written_by_us(given) else None
         card = (
             source.read_text("utf-8")
-            if source and source.is_file() and max_length is None  # it tells the length
+            if source and source.is_file() and max_length is None  # it states the length
             else model_card(CardFacts(name=base_of(model), base=base_of(model), max_length=length))
         )
         _save(encoder, folder, card, given=given)
     if json:
         console.emit({"folder": str(folder), "max_length": length})
     else:
-        console.show(f"Exported: {folder} (reads {length} tokens of a text)")
+        console.show(f"Exported: {folder} (at most {length} tokens per text)")
     return 0
 
 
@@ -260,26 +264,24 @@ def postprocess(
     source: Source,
     folder: NewFolder,
     *,
-    by: Annotated[
-        Map, Parameter(help="BERT-whitening, one that stops half way, or a small BERT-flow.")
-    ],
+    by: Annotated[Map, Parameter(help="BERT-whitening, partial whitening, or a small BERT-flow.")],
     keep: Annotated[
         int | None,
         Parameter(
             validator=validators.Number(gte=1),
-            help="Dimensions that a whitening keeps. Default: all in which the vectors vary.",
+            help="Dimensions that a whitening keeps. Default: all with variance.",
         ),
     ] = None,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """An encoder behind a map that is fitted on its own vectors of a corpus, without a gradient.
+    """Add a map to an encoder, fitted without gradients on its vectors of a corpus.
 
-    The first 200,000 sentences are read. What comes out is an encoder like any other.
+    It uses the first 200,000 sentences. The result is an ordinary encoder.
     """
-    require_places("MODEL SOURCE", model, source)
+    require_arguments("MODEL SOURCE", model, source)
     if keep is not None and by == "flow":
-        raise UsageError("A flow keeps every dimension: leave --keep out, or take a whitening.")
+        raise UsageError("A flow keeps all dimensions. Leave --keep out, or use a whitening.")
     checked, named = checked_source(source, corpus), in_words(by)
     from sentemb_core.corpus.table import first_sentences
     from sentemb_core.encoder.batching import pooled_vectors
@@ -287,19 +289,19 @@ def postprocess(
     from sentemb_core.postprocess.finished import behind_map
     from sentemb_core.progress import progress
 
-    with opened_encoder(model) as encoder, documents_of(checked) as documents:
-        read = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
-        with progress("encode sentences", len(read)) as update:
-            vectors = pooled_vectors(encoder, encoder.tokenise(read), progress=update)
-        with progress(f"fit the {named}", len(read)) as update:
-            made = behind_map(encoder, vectors, by, keep=keep, progress=update)
+    with open_encoder(model) as encoder, open_documents(checked) as documents:
+        texts = first_sentences(documents / "documents.parquet", MOST_SENTENCES)
+        with progress("encode sentences", len(texts)) as update:
+            vectors = pooled_vectors(encoder, encoder.tokenise(texts), progress=update)
+        with progress(f"fit the {named}", len(texts)) as update:
+            mapped = behind_map(encoder, vectors, by, keep=keep, progress=update)
         base = base_of(model)
-        card = model_card(CardFacts(name=f"{Path(model).name} behind a {named}", base=base))
-        _save(made, folder, card)
+        card = model_card(CardFacts(name=f"{Path(model).name} with {named}", base=base))
+        _save(mapped, folder, card)
     if json:
-        console.emit({"folder": str(folder), "sentences": len(read), "dim": made.dim})
+        console.emit({"folder": str(folder), "sentences": len(texts), "dim": mapped.dim})
     else:
-        width, sentences = counted(made.dim, "dimension"), counted(len(read), "sentence")
+        width, sentences = counted(mapped.dim, "dimension"), counted(len(texts), "sentence")
         console.show(f"{width}, fitted on {sentences}: {folder}")
     return 0
 
@@ -310,18 +312,18 @@ def words(
     folder: NewFolder,
     *,
     dim: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="Dimensions of a vector.")
+        int, Parameter(validator=validators.Number(gte=1), help="Dimensions of the vectors.")
     ] = 300,
     seed: Annotated[
-        int, Parameter(validator=validators.Number(gte=0), help="Of all that is drawn.")
+        int, Parameter(validator=validators.Number(gte=0), help="Seed of all random numbers.")
     ] = 42,
     corpus: CorpusOptions = DEFAULTS,
     json: Json = False,
 ) -> int:
-    """An encoder of word vectors that are learnt from a corpus: word2vec's skip-gram, by gensim.
+    """Train word vectors on a corpus (word2vec skip-gram, gensim) and save them as an encoder.
 
-    A text is the mean of the vectors of its words. All sentences are read, those too that a run
-    would hold out to judge. What comes out is an encoder like any other.
+    The vector of a text is the mean of the vectors of its words. All sentences are used, also those
+    that a run holds out for validation.
     """
     from sentemb_core.encoder.word_training import EPOCHS, gensim_models, trained_word_vectors
 
@@ -332,23 +334,23 @@ def words(
     from sentemb_core.encoder.word_vectors import word_encoder
     from sentemb_core.progress import progress
 
-    with documents_of(checked) as documents:
+    with open_documents(checked) as documents:
         texts = first_sentences(documents / "documents.parquet", None)
-    with progress("learn word vectors", (EPOCHS + 1) * len(texts)) as update:
+    with progress("train word vectors", (EPOCHS + 1) * len(texts)) as update:
         vectors = trained_word_vectors(texts, seed, dim=dim, progress=update)
     encoder = word_encoder(vectors, max_length=512)  # whole sentences
     _save(encoder, folder, model_card(CardFacts(name=f"Word vectors of {Path(source).stem}")))
     if json:
         console.emit({"folder": str(folder), "words": len(vectors.words), "dim": dim})
     else:
-        found, of = counted(len(vectors.words), "word"), counted(len(texts), "sentence")
-        console.show(f"Vectors of {found}, learnt from {of}: {folder}")
+        words, sentences = counted(len(vectors.words), "word"), counted(len(texts), "sentence")
+        console.show(f"Vectors of {words}, trained on {sentences}: {folder}")
     return 0
 
 
 @app.command
 def methods(*, json: Json = False) -> int:
-    """Every training method: what it is, what data it needs, its presets (`--preset`)."""
+    """List the training methods: what each is, what data it needs, its presets (--preset)."""
     from sentemb_core.config.presets import PRESETS, RUN_PRESETS
     from sentemb_core.methods.listing import JUDGED, LISTING
 
@@ -367,31 +369,31 @@ def methods(*, json: Json = False) -> int:
     return 0
 
 
-def show_match(found: "Match", index: Path, model: str, *, json: bool) -> int:
-    """Print whether an index is a model's.
+def show_match(match: "Match", index: Path, model: str, *, json: bool) -> int:
+    """Print whether an index belongs to a model.
 
     Raises:
-        OtherEncoderError: it is another one's.
+        OtherEncoderError: it belongs to another model.
     """
     from sentemb_core.errors import OtherEncoderError
 
     if json:
-        console.emit({"index": str(index), "model": model} | found.model_dump())
-    if not found.same:
+        console.emit({"index": str(index), "model": model} | match.model_dump())
+    if not match.same:
         raise OtherEncoderError(
-            f"{index} is not of {model}. {found.reason} Search it with the encoder that wrote it, "
-            "or encode it anew."
+            f"{index} does not belong to {model}. {match.reason} Use the encoder that wrote it, or "
+            "encode the documents again."
         )
     if not json:
-        console.show(f"{index} is of {model}. {found.reason}")
+        console.show(f"{index} belongs to {model}. {match.reason}")
     return 0
 
 
 def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> None:
-    """Write an encoder's folder, with the Condenser's head that lies in the `given` one, if any.
+    """Write an encoder's folder, with the Condenser head of the `given` folder, if it has one.
 
     Raises:
-        StorageError: E601, the disk refuses.
+        StorageError: the disk is full, or the folder is not writable.
     """
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.errors import StorageError
@@ -400,46 +402,45 @@ def _save(encoder: Any, folder: Path, card: str, given: Path | None = None) -> N
         save_encoder(encoder, folder, card, head_from=given)
     except OSError as error:
         raise StorageError(
-            f"{folder} could not be written: {error.strerror or error}. What is there is not "
-            "whole: remove it, and free space or permissions, or name another folder."
+            f"Cannot write {folder}: {error.strerror or error}. Remove the incomplete folder, and "
+            "free space or change permissions, or name another folder."
         ) from error
 
 
-def _found_in_corpus(
+def _search_corpus(
     model: str, query: str, source: str, top: int, corpus: CorpusOptions
 ) -> "list[Hit]":
-    """Everything is encoded for one query."""
+    """Encode the corpus for one query."""
     checked = checked_source(source, corpus)
     from sentemb_core.document_vectors import encoded, nearest_documents, query_vector
 
-    with opened_encoder(model) as encoder, documents_of(checked) as documents:
-        asked = query_vector(encoder, query)
-        return nearest_documents(asked, encoded(encoder, documents), top)
+    with open_encoder(model) as encoder, open_documents(checked) as documents:
+        vector = query_vector(encoder, query)
+        return nearest_documents(vector, encoded(encoder, documents), top)
 
 
-def _found_in_index(
+def _search_index(
     model: str, query: str, source: str, top: int, corpus: CorpusOptions
 ) -> "list[Hit]":
-    """The query alone is encoded.
+    """Encode only the query.
 
     Raises:
-        UsageError: columns are named, as of a corpus.
+        UsageError: options of a corpus.
         OtherEncoderError: another encoder wrote the index.
     """
     if options := [f"--{name.replace('_', '-')}" for name in corpus.given()]:
         raise UsageError(
-            f"{source} is an index, which takes no {', '.join(options)}: `encode` read its corpus "
-            "(with --counterpart-column it keeps these, and they are shown). Leave out what says "
-            "how a corpus is read."
+            f"{source} is an index, and {', '.join(options)} are options of a corpus: leave them "
+            "out. `encode --counterpart-column` stores counterparts in the index."
         )
     from sentemb_core.document_vectors import indexed, nearest_documents, query_vector
     from sentemb_core.encoder.checkpoint import encoder_digest
     from sentemb_core.vector_index import require_writer
 
-    with opened_encoder(model) as encoder:
+    with open_encoder(model) as encoder:
         require_writer(Path(source), encoder_digest(encoder))
-        asked = query_vector(encoder, query)
-        return nearest_documents(asked, indexed(encoder, Path(source)), top)
+        vector = query_vector(encoder, query)
+        return nearest_documents(vector, indexed(encoder, Path(source)), top)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a verb of `sentemb` opens: an encoder by its name, and documents for as long as it runs."""
+"""What a command of `sentemb` reads: an encoder, and documents in a temporary folder."""
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -14,40 +14,33 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_encoder(model: str, max_length: int | None = None) -> Generator[Any, None, None]:
-    """The encoder; a bad vector in this block is told with its name and its revision."""
+def open_encoder(model: str, max_length: int | None = None) -> Generator[Any, None, None]:
+    """The encoder of this name, on the compute device.
+
+    Raises:
+        BadEmbeddingError: in the block; it names the encoder and its revision.
+    """
+    from sentemb_core.config.run import EncoderConfig
+    from sentemb_core.encoder.devices import compute_device
     from sentemb_core.encoder.checkpoint import weights_digest
+    from sentemb_core.encoder.start import start_encoder
     from sentemb_core.errors import BadEmbeddingError
 
-    encoder = loaded(model, max_length)
+    console.log_to_stderr()
+    config = EncoderConfig(name=model, max_length=max_length)
+    encoder = start_encoder(config).to(compute_device())
     try:
         yield encoder
     except BadEmbeddingError as error:
-        error.encoder = f"{model} (its weights have SHA-256 {weights_digest(encoder)})"
+        error.encoder = f"{model} (SHA-256 of its weights: {weights_digest(encoder)})"
         raise
 
 
-def loaded(model: str, max_length: int | None = None) -> Any:
-    from sentemb_core.cli_arguments import is_folder
-    from sentemb_core.config.run import EncoderConfig
-    from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.encoder.devices import compute_device
-    from sentemb_core.encoder.modules import written_by_us
-    from sentemb_core.encoder.start import start_encoder
-
-    console.log_to_stderr()
-    own = is_folder(model) and written_by_us(Path(model))
-    if own and max_length is None:
-        return load_encoder(Path(model))
-    config = EncoderConfig(name=model, max_length=max_length)
-    return start_encoder(config, None).to(compute_device())
-
-
 def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
-    """How to read the source, whose columns are looked for first: an encoder takes seconds.
+    """Settings of the corpus; its columns exist.
 
     Raises:
-        UsageError: it is an index.
+        UsageError: the source is an index.
     """
     from sentemb_core.config.run import CorpusConfig
     from sentemb_core.corpus.readers import check_source
@@ -55,8 +48,8 @@ def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
 
     if is_index(source):
         raise UsageError(
-            f"{source} is an index, which holds vectors: `search` reads it. Name the documents "
-            "that it was made of."
+            f"{source} is an index of vectors, which only `search` and `canary` read. Name the "
+            "documents that it was made from."
         )
     config = CorpusConfig.model_validate({"source": source} | corpus.given())
     check_source(config)
@@ -64,13 +57,13 @@ def checked_source(source: str, corpus: CorpusOptions) -> "CorpusConfig":
 
 
 @contextmanager
-def documents_of(
+def open_documents(
     source: "CorpusConfig", refused: Path | None = None
 ) -> Generator[Path, None, None]:
-    """The corpus as a folder with documents.parquet, gone when the block ends.
+    """A temporary folder with documents.parquet.
 
-    Rows that cannot be used are told; they stay in the file `refused`, where one is named, in place
-    of those of an earlier call. What an empty corpus leaves stays: its error names the quarantine.
+    Refused rows are logged, and copied to the file `refused`; a file of an earlier call is replaced
+    or removed. The folder of an empty corpus stays: its error names the quarantine.
     """
     from logging import getLogger
     from shutil import copyfile, rmtree

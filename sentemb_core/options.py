@@ -1,4 +1,4 @@
-"""Options that several verbs of both doors take, each written and explained once."""
+"""Options that several commands of both command lines share."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,92 +22,92 @@ Searched = Annotated[
     str,
     Parameter(
         group=CORPUS,
-        help="What `encode` wrote with the same encoder, or documents, which are encoded for this "
-        "one query: JSONL, JSON, CSV, ... as of `encode`.",
+        help="An index that `encode` wrote with the same encoder; or documents (as in `encode`), "
+        "which are encoded for this query.",
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="The result as JSON on stdout.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
 
 
 def in_a_folder(_: object, path: Path | None) -> None:
-    """Told before the work rather than after it."""
+    """Refuse a path whose folder does not exist."""
     if path and not path.absolute().parent.is_dir():
         raise ValueError(f"There is no folder {path.parent}.")
 
 
-def to_be_made(_: object, folder: Path) -> None:
-    """A new or empty folder, below folders alone."""
+def is_new(_: object, folder: Path) -> None:
+    """Refuse a path that cannot become a folder, or a folder that is not empty."""
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         found = "a file" if folder.is_file() else "not empty"
-        raise ValueError(f"{folder} is {found}: name a new folder.")
+        raise ValueError(f"{folder} is {found}. Name a new folder.")
     for above in folder.absolute().parents:
         if above.is_file():
-            raise ValueError(f"{folder} cannot be: {above} is a file. Name a new folder.")
+            raise ValueError(f"{above} is a file. Name a new folder.")
 
 
-NewFolder = Annotated[Path, Parameter(validator=to_be_made, help="The new folder.")]
+NewFolder = Annotated[Path, Parameter(validator=is_new, help="New folder.")]
 Out = Annotated[
     Path,
     Parameter(
         validator=(validators.Path(dir_okay=False, ext="parquet"), in_a_folder),
-        help="The Parquet file to write.",
+        help="Parquet file to write.",
     ),
 ]
-Overwrite = Annotated[bool, Parameter(negative="", help="Replace the file that is there.")]
+Overwrite = Annotated[bool, Parameter(negative="", help="Replace an existing file.")]
 Picture = Annotated[
     Path | None,
     Parameter(
         validator=(validators.Path(dir_okay=False, ext=("png", "svg")), in_a_folder),
-        help="A .png or .svg file for the drawing.",
+        help="File for the drawing (.png or .svg).",
     ),
 ]
-Index = Annotated[Path, Parameter(help="A Parquet file of `encode --by sentence`.")]
-Top = Annotated[int, Parameter(validator=validators.Number(gte=1), help="Documents to show.")]
+Index = Annotated[Path, Parameter(help="Parquet file of `encode --by sentence`.")]
+Top = Annotated[
+    int, Parameter(validator=validators.Number(gte=1), help="Number of documents to show.")
+]
 By = Annotated[
     Literal["document", "sentence"],
-    Parameter(help="One vector a document (mean of its sentences) or one a sentence."),
+    Parameter(help="One vector per document (mean of its sentences), or per sentence."),
 ]
 
 
 @Parameter(name="*", group=CORPUS)
 @dataclass(frozen=True)
 class CorpusOptions:
-    """How the source is read; what is left out has the default of `configs.CorpusConfig`."""
+    """How to read the source. Defaults: `config.run.CorpusConfig`."""
 
     text_column: Annotated[
-        str | None, Parameter(help="Column of running text, to be split into sentences.")
+        str | None, Parameter(help="Column of text, to be split into sentences.")
     ] = None
-    sentences_column: Annotated[str | None, Parameter(help="Column of ready sentence lists.")] = (
-        None
-    )
+    sentences_column: Annotated[str | None, Parameter(help="Column of lists of sentences.")] = None
     id_column: Annotated[
-        str | None, Parameter(help="Column of document ids; without it row numbers.")
+        str | None, Parameter(help="Column of document ids. Default: row numbers.")
     ] = None
     counterpart_column: Annotated[
         str | None,
         Parameter(
-            help="Title, headline or query of each document: runs and `evaluate` look for it, and "
-            "never train on it; `encode` keeps it, `search` shows it."
+            help="Column with the title, headline or query of each document: the text that "
+            "validation retrieves. Never trained on. `encode` stores it, `search` shows it."
         ),
     ] = None
     split: Annotated[str | None, Parameter(help="Split of a `datasets` data set.")] = None
     encoding: Annotated[
-        str | None, Parameter(help="Of text files, never guessed. Default: utf-8.")
+        str | None, Parameter(help="Encoding of text files; never guessed. Default: utf-8.")
     ] = None
     splitter: Annotated[
         Splitter | None,
         Parameter(
-            help="How text is cut; regex is 30 times faster and cruder; none: every text is one "
-            "sentence. Default: syntok."
+            help="Sentence splitter. regex: 30 times faster, less accurate. none: every text is "
+            "one sentence. Default: syntok."
         ),
     ] = None
     on_duplicate: Annotated[
         OnDuplicate | None,
-        Parameter(help="What a repeated document id means. Default: keep-first."),
+        Parameter(help="What to do with a repeated document id. Default: keep-first."),
     ] = None
 
     def given(self) -> dict[str, str]:
-        """The options that were named, by field."""
+        """Given options, by field."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sentemb_core.annotation.faiss_wheels import check_faiss
-from sentemb_core.cli_arguments import is_folder
 from sentemb_core.config.methods import (
     RTDMLM,
     Condenser,
@@ -26,7 +25,7 @@ from sentemb_core.config.run import (
     RunConfig,
     TrainingConfig,
 )
-from sentemb_core.encoder.names import HEAD_FILE, is_word_file
+from sentemb_core.encoder.names import HEAD_FILE, is_encoder_folder, is_word_file
 from sentemb_core.errors import NoNegativesError, RecipeError, UsageError
 from sentemb_core.formats import counted
 from sentemb_core.methods.listing import (
@@ -156,7 +155,7 @@ def check_model(name: str) -> None:
 
 def starts_static(encoder: str) -> bool:
     """Whether a start encoder is a table of token vectors: fresh, of a folder, or word vectors."""
-    if encoder == "static" or not is_folder(encoder):
+    if encoder == "static" or not is_encoder_folder(encoder):
         return encoder == "static" or is_word_file(encoder)
     from sentemb_core.encoder.modules import is_static
 

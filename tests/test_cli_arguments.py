@@ -1,7 +1,8 @@
 from pathlib import Path
 
-from sentemb_core.cli_arguments import is_folder, require_order
+from sentemb_core.cli_arguments import require_order
 from sentemb_core.config.run import BUILT_IN_ENCODERS
+from sentemb_core.encoder.names import is_encoder_folder
 
 
 def test_a_query_may_be_longer_than_any_path(tmp_path: Path):
@@ -13,5 +14,5 @@ def test_a_folder_named_like_a_built_in_encoder_needs_its_path(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     for name in BUILT_IN_ENCODERS:
         Path(name).mkdir()
-        assert not is_folder(name)
-        assert is_folder(f"./{name}")
+        assert not is_encoder_folder(name)
+        assert is_encoder_folder(f"./{name}")

@@ -10,8 +10,8 @@ from flows.cli.execute import dry_run_of, exit_code_of, running
 from flows.cli.settings import checked_as, full_path
 from flows.cli.store import verified_folder
 from flows.environment import prepare
-from sentemb_core.cli_arguments import is_checkpoint
 from sentemb_core.console import emit, show
+from sentemb_core.encoder.names import is_saved_encoder
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
 
@@ -76,7 +76,7 @@ def refuse_baselines(models: Iterable[str]) -> None:
 def check_models(models: Iterable[str]) -> None:
     """Check that all models exist, as `benchmark.encoder_of` finds them."""
     for model in models:
-        if is_checkpoint(model):
+        if is_saved_encoder(model):
             verified_folder(model)
         if not model.startswith("models:"):
             check_model(model)

@@ -15,11 +15,12 @@ from flows.cli.evaluate import (
     run_compare,
 )
 from flows.cli.execute import Job, dry_run_of, exit_code_of, running
-from flows.cli.settings import checked_as, pinned_name
+from flows.cli.settings import checked_as, full_path
 from flows.environment import prepare
 from sentemb_core.console import emit, remark, show, terminal_table
 from sentemb_core.errors import UsageError
 from sentemb_core.types import Json
+from tasks.registered_encoders import pinned_name
 
 if TYPE_CHECKING:
     from flows.experiments.index import Reproduction
@@ -50,7 +51,9 @@ def table_settings(name: str, asked: dict[str, Any]) -> "MethodTable | Reproduct
     if name == FewShotTable.title and not (folder and (Path(folder) / SHIPPED.name).is_file()):
         folder = str(SHIPPED.parent)
     asked.setdefault("data", folder)
-    asked |= {name: pinned_name(asked[name]) for name in ("data", "encoder") if name in asked}
+    asked |= {
+        name: pinned_name(full_path(asked[name])) for name in ("data", "encoder") if name in asked
+    }
     kinds = {MethodTable.title: MethodTable, FewShotTable.title: FewShotTable}
     kind = kinds.get(name, Reproduction)
     settings = asked if name in kinds else asked | {"experiment": name}

@@ -11,7 +11,6 @@ from flows.cli.reproduce import table_job
 from flows.cli.settings import AnyRun, by_path, checked, settings
 from flows.environment import prepare
 from flows.presets import high_learning_rate_warnings, slow_products, slow_trainings
-from sentemb_core.cli_arguments import is_folder
 from sentemb_core.config.run import FineTuneRun, InfoCSEIDC, InfoCSEPlus, MethodRun
 from sentemb_core.console import emit, log_to_stderr, remark, show
 from sentemb_core.formats import counted
@@ -252,7 +251,7 @@ def label_warnings(config: AnyRun) -> Iterator[str]:
 def id_warnings(config: AnyRun) -> Iterator[str]:
     """Documents without ids whose halves decide a promotion."""
     corpus = config.corpus
-    has_ids = corpus.id_column or is_folder(corpus.source)
+    has_ids = corpus.id_column or Path(corpus.source).is_dir()
     if has_ids or corpus.counterpart_column or config.labels.source or not config.register_model:
         return
     yield (

@@ -29,7 +29,6 @@ from flows.cli.settings_errors import (
     message,
     with_option,
 )
-from flows.environment import prepare
 from flows.presets import as_table, labelled_preset, merged, method_preset, preset
 from sentemb_core.config.methods import temperature_of
 from sentemb_core.config.presets import PRESETS, RUN_PRESETS, encoder_of, preset_of
@@ -42,6 +41,7 @@ from sentemb_core.config.run import (
 )
 from sentemb_core.errors import NoNegativesError, UsageError
 from sentemb_core.types import Json
+from tasks.registered_encoders import local_name, pinned_name
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -284,7 +284,7 @@ def with_full_paths(tree: Json) -> Json:
     So a run can be repeated from any folder, with the encoder that it started from.
     """
     known = {
-        table: {name: pinned_name(values[name])}
+        table: {name: pinned_name(full_path(values[name]))}
         for table, name in MAYBE_PATHS
         if isinstance(values := tree.get(table), dict) and isinstance(values.get(name), str)
     }
@@ -295,34 +295,6 @@ def full_path(name: str) -> str:
     """Absolute path of an existing file or folder; any other name unchanged."""
     exists = name and name not in BUILT_IN_ENCODERS and Path(name).exists()
     return str(Path(name).absolute()) if exists else name
-
-
-def pinned_name(name: str) -> str:
-    """Version of a registered encoder; absolute path of a file or a folder; else the name.
-
-    Raises:
-        RegistryError: there is no such model.
-    """
-    if not name.startswith("models:"):
-        return full_path(name)
-    prepare()
-    from tasks.registered_encoders import pinned_name
-
-    return pinned_name(name)
-
-
-def local_name(name: str) -> str:
-    """Verified folder of a registered encoder; any other name unchanged.
-
-    Raises:
-        RegistryError, UnsafeModelError: as `registered_encoders.find_encoder`.
-    """
-    if not name.startswith("models:"):
-        return name
-    prepare()
-    from tasks.registered_encoders import local_name
-
-    return local_name(name)
 
 
 # Trees of settings

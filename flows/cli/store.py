@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 from flows.cli.records import outcome_of
-from flows.cli.settings import checked, local_name
+from flows.cli.settings import checked
 from flows.environment import prepare
 from sentemb_core.console import debugging, emit, remark, show, terminal_table
 from sentemb_core.errors import GateRefusedError
 from sentemb_core.formats import counted
 from sentemb_core.types import ArtifactRef
+from tasks.registered_encoders import check_comparable, compare_with, find_encoder, local_name
 
 GARBAGE = {
     "records": "record",
@@ -103,7 +104,6 @@ def promote_command(run: str | None, as_json: bool) -> int:
 def canary_command(index: Path, model: str, as_json: bool) -> int:
     prepare()
     from sentemb_core.cli import show_match
-    from tasks.registered_encoders import check_comparable, compare_with
     from tasks.registry import find_version
 
     check_comparable(index)
@@ -114,8 +114,6 @@ def canary_command(index: Path, model: str, as_json: bool) -> int:
 def verified_folder(model: str) -> Path:
     """Verified folder of a registered model; of a folder, itself."""
     prepare()
-    from tasks.registered_encoders import find_encoder
-
     return find_encoder(model)
 
 

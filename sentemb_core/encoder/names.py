@@ -77,6 +77,20 @@ def has_encoder(path: str) -> bool:
     return is_word_file(path) or any(Path(path).glob("*.safetensors"))
 
 
+def is_encoder_folder(name: str) -> bool:
+    """Whether a folder has this name, and no built-in encoder (`./minilm` is a folder)."""
+    from sentemb_core.config.run import BUILT_IN_ENCODERS
+
+    return name not in BUILT_IN_ENCODERS and _is_folder(name)
+
+
+def is_saved_encoder(name: str) -> bool:
+    """Whether it is a registered encoder, or a folder that lists its modules."""
+    return name.startswith("models:") or (
+        is_encoder_folder(name) and (Path(name) / "modules.json").is_file()
+    )
+
+
 def is_word_file(name: str) -> bool:
     """Whether a file of this name exists and has an ending of word vectors."""
     return _is_file(name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
