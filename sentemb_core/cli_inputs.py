@@ -21,8 +21,8 @@ def open_encoder(model: str, max_length: int | None = None) -> Generator[Any, No
         BadEmbeddingError: in the block; it names the encoder and its revision.
     """
     from sentemb_core.config.run import EncoderConfig
-    from sentemb_core.encoder.devices import compute_device
     from sentemb_core.encoder.checkpoint import weights_digest
+    from sentemb_core.encoder.devices import compute_device
     from sentemb_core.encoder.start import start_encoder
     from sentemb_core.errors import BadEmbeddingError
 
