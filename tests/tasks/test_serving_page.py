@@ -6,7 +6,7 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from sentemb_core.cli_inputs import documents_of
+from sentemb_core.cli_inputs import open_documents
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.document_vectors import write_vectors
 from sentemb_core.encoder.checkpoint import save_encoder
@@ -81,7 +81,7 @@ def test_a_service_encodes_documents_as_an_index_does(home, made, typed, tmp_pat
     text = f"Of {' '.join(f'w{k}' for k in range(4, 30))}. W5 w6! W5 w6! Here w7 w8?\n\nAnd w9"
     source = tmp_path / "documents.jsonl"
     source.write_text(json.dumps({"text": text}))
-    with documents_of(CorpusConfig(source=str(source))) as folder:
+    with open_documents(CorpusConfig(source=str(source))) as folder:
         write_vectors(static(), folder, tmp_path / "index.parquet", "document")
     (kept,) = pq.read_table(tmp_path / "index.parquet")["embedding"].to_pylist()
     encoder = typed(LOADS)["encoder"]
