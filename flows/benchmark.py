@@ -16,7 +16,6 @@ from flows.scoring import System, reads_vectors, result_on
 from flows.short_names import labelled
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
-from sentemb_core.encoder.names import is_saved_encoder
 from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.types import ArtifactRef
@@ -34,7 +33,7 @@ from tasks.benchmark import (
 from tasks.execution import is_pending, section, sub_flow
 from tasks.fusion import score_fusion
 from tasks.progress import progress
-from tasks.registered_encoders import find_encoder
+from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder
 from tasks.tables.scoreboard import (

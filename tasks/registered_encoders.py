@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sentemb_core.config.run import RunConfig
+from sentemb_core.encoder.names import is_encoder_folder
 from sentemb_core.errors import MissingEncoderError, RegistryError, UnsafeModelError, UsageError
 from sentemb_core.store.disk import remove, unique
 from sentemb_core.store.objects import Store, file_digest
@@ -52,6 +53,13 @@ def find_encoder(uri: str) -> Path:
         require_weights(folder)
     refuse_unsafe(folder)
     return folder
+
+
+def is_saved_encoder(name: str) -> bool:
+    """Whether it is a registered encoder, or a folder that lists its modules."""
+    return name.startswith("models:") or (
+        is_encoder_folder(name) and (Path(name) / "modules.json").is_file()
+    )
 
 
 def local_name(name: str) -> str:

@@ -11,9 +11,9 @@ from flows.cli.settings import checked_as, full_path
 from flows.cli.store import verified_folder
 from flows.environment import prepare
 from sentemb_core.console import emit, show
-from sentemb_core.encoder.names import is_saved_encoder
 from sentemb_core.errors import UsageError
 from tasks.checks import check_corpus, check_model
+from tasks.registered_encoders import is_saved_encoder
 
 if TYPE_CHECKING:
     from flows.benchmark_settings import BenchmarkSettings

@@ -84,13 +84,6 @@ def is_encoder_folder(name: str) -> bool:
     return name not in BUILT_IN_ENCODERS and _is_folder(name)
 
 
-def is_saved_encoder(name: str) -> bool:
-    """Whether it is a registered encoder, or a folder that lists its modules."""
-    return name.startswith("models:") or (
-        is_encoder_folder(name) and (Path(name) / "modules.json").is_file()
-    )
-
-
 def is_word_file(name: str) -> bool:
     """Whether a file of this name exists and has an ending of word vectors."""
     return _is_file(name) and name.lower().removesuffix(".gz").endswith(WORD_FILES)
