@@ -41,7 +41,7 @@ from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.training.state import TrainingReport

@@ -22,9 +22,9 @@ from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training.batches import Sampler, sampler_for
 from sentemb_core.training.loop import learner_of, train
-from sentemb_core.views.batch import Batch
 
 METHODS = {
     "esimcse": {},

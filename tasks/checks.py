@@ -40,7 +40,7 @@ from tasks.registered_encoders import with_local_encoders
 
 if TYPE_CHECKING:
     from sentemb_core.encoder.encoder import Encoder
-    from sentemb_core.heads.stored_head import HeadShape
+    from sentemb_core.methods.parts.stored_head import HeadShape
 
 JOINING = {"ict", "cpc"}
 """Methods of a static encoder, too, that join sentences to longer texts."""
@@ -171,7 +171,7 @@ def check_recipes(config: RunConfig) -> None:
     if not may_not_fit(config):
         return
     from sentemb_core.methods.catalogue import method_for
-    from sentemb_core.methods.method import require_chunks
+    from sentemb_core.methods.parts.method import require_chunks
 
     with silent("sentemb_core"):  # what is worth a warning is told when it trains
         start = shaped_as(config.encoder)
@@ -202,8 +202,8 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
     Other layers would be refused when a Condenser stage has ended; another layer's states nobody
     tells.
     """
-    from sentemb_core.heads.layers import skip_layer
-    from sentemb_core.heads.stored_head import HeadShape
+    from sentemb_core.methods.parts.stored_head import HeadShape
+    from sentemb_core.methods.parts.transformer_layers import skip_layer
 
     method = training.method
     if not begins_with_head(method):
@@ -231,8 +231,8 @@ def head_before(
     Raises:
         RecipeError: no Condenser stage comes before it, and the encoder's folder holds no head.
     """
-    from sentemb_core.heads.layers import skip_layer
-    from sentemb_core.heads.stored_head import HeadShape, head_shape
+    from sentemb_core.methods.parts.stored_head import HeadShape, head_shape
+    from sentemb_core.methods.parts.transformer_layers import skip_layer
 
     stage = config.initialiser
     if stage and training is not stage:

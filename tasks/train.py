@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.encoder import Encoder
-    from sentemb_core.methods.method import Learner
+    from sentemb_core.methods.parts.method import Learner
 
 RECENT = 20
 """Steps whose mean loss is told while a training goes on: that of one batch jumps."""
@@ -51,8 +51,8 @@ def train_encoder(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
     from sentemb_core.encoder.checkpoint import load_encoder
-    from sentemb_core.heads.stored_head import head_in
     from sentemb_core.methods.catalogue import method_for
+    from sentemb_core.methods.parts.stored_head import head_in
     from sentemb_core.store.stages import running, threads
     from sentemb_core.training.batches import corpus_sampler
     from sentemb_core.training.loop import learner_of, train
@@ -153,8 +153,8 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
     """The encoder under its card; of networks beside it, a Condenser stage's head alone is kept."""
     from sentemb_core.encoder.card import model_card
     from sentemb_core.encoder.checkpoint import save_encoder
-    from sentemb_core.heads.layers import skip_layer
-    from sentemb_core.heads.stored_head import HeadShape, write_head
+    from sentemb_core.methods.parts.stored_head import HeadShape, write_head
+    from sentemb_core.methods.parts.transformer_layers import skip_layer
 
     with new_artifact("model") as model:
         save_encoder(learner.encoder, model.path, model_card(facts))
@@ -183,7 +183,7 @@ def validator(sentences: Path, validation_pool: Path) -> "Callable[[Encoder], fl
 
 
 if TYPE_CHECKING:
-    from sentemb_core.pairs.documents import Documents
+    from sentemb_core.documents import Documents
 
 log = logging.getLogger("sentemb_core.run")
 

@@ -13,9 +13,9 @@ from tasks.stage import stage
 
 if TYPE_CHECKING:
     from sentemb_core.corpus.validation_pool import Split, ValidationPool
+    from sentemb_core.documents import Documents
     from sentemb_core.evaluation.masked_language import MaskedLanguage
     from sentemb_core.evaluation.validation_scores import Scorers, Scores
-    from sentemb_core.pairs.documents import Documents
     from sentemb_core.retrieval.bm25 import Form
 
 log = logging.getLogger("sentemb_core.run")
@@ -152,7 +152,7 @@ def measure_language(
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
     from sentemb_core.evaluation.masked_language import masked_language
-    from sentemb_core.heads.stored_head import head_in, head_shape
+    from sentemb_core.methods.parts.stored_head import head_in, head_shape
 
     folder = artifact_path(model)
     encoder, head, shape = load_encoder(folder), head_in(folder), head_shape(folder)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sentemb_core.methods.method import Learner
+from sentemb_core.methods.parts.method import Learner
 
 
 class InterruptionError(Exception):

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from sentemb_core.pairs.documents import Spans
+from sentemb_core.documents import Spans
 
 
 @runtime_checkable

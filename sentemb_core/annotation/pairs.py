@@ -27,8 +27,7 @@ from sentemb_core.annotation.statistics import (
 )
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.formats import counted
-from sentemb_core.pairs.sources import LEAST_SHARE
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
 from sentemb_core.types import Json
 
 OVERLAP_SAMPLE = 1_000

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float32, Float64, Int64
 from scipy.optimize import isotonic_regression
 
 from sentemb_core.annotation.pair_arrays import Chunk
-from sentemb_core.pairs.documents import Spans, spans_in
+from sentemb_core.documents import Spans, spans_in
 
 BINS = 60
 """Of the similarities, each with as many of them. Checked on sessions of known topics: of the most

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Int32, Int64
 
 from sentemb_core.corpus.tokenise import TokenReport
-from sentemb_core.pairs.documents import Spans, spans_in
+from sentemb_core.documents import Spans, spans_in
 from sentemb_core.shards import by_shard, read_arrow
 
 AT_ONCE = 16

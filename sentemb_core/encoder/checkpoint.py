@@ -36,7 +36,7 @@ from sentemb_core.encoder.modules import (
 from sentemb_core.encoder.pooling import TWO_LAYERS
 from sentemb_core.encoder.safety import read_json, refuse_code, refuse_pickles, require_weights
 from sentemb_core.errors import BadDataError, SentembError
-from sentemb_core.heads.stored_head import carry_head
+from sentemb_core.methods.parts.stored_head import carry_head
 from sentemb_core.types import Json
 
 if TYPE_CHECKING:

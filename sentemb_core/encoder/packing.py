@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from sentemb_core.documents import Tokens
 from sentemb_core.encoder.backbones import first_position
-from sentemb_core.pairs.documents import Tokens
 
 if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutputWithPooling

@@ -7,18 +7,17 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from sentemb_core.documents import Documents
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError
 from sentemb_core.formats import counted
-from sentemb_core.heads.layers import token_table
-from sentemb_core.heads.mask_filler import MaskFiller, load_head
-from sentemb_core.heads.stored_head import HeadShape
-from sentemb_core.methods.tokenizer_tools import masking
-from sentemb_core.pairs.documents import Documents
+from sentemb_core.methods.parts.masked_language import MaskFiller, load_head
+from sentemb_core.methods.parts.masking import masked
+from sentemb_core.methods.parts.stored_head import HeadShape
+from sentemb_core.methods.parts.tokenizer_tools import masking
+from sentemb_core.methods.parts.transformer_layers import token_table
+from sentemb_core.methods.parts.views import IGNORED, Draw, first
 from sentemb_core.types import Value
-from sentemb_core.views.batch import IGNORED, Draw
-from sentemb_core.views.masked import masked
-from sentemb_core.views.sentences import first
 
 RATE = 0.15
 """Share of tokens that are chosen: BERT's."""

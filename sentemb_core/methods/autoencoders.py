@@ -1,25 +1,55 @@
 """Autoencoders (product_thesis): a small decoder has to tell the sentence from its vector."""
 
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor, nn
+
 from sentemb_core.config.methods import CLMAutoencoder, MLMAutoencoder
+from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.causal_decoder import CausalDecoder, require_decodable
-from sentemb_core.heads.layers import require_table
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.sample_losses import filled_in, rewritten
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.tokenizer_tools import (
+from sentemb_core.methods.parts.heads import draw_weights
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.masked_language import (
+    LanguageHead,
+    MaskFiller,
+    filled_in,
+    rewritten,
+)
+from sentemb_core.methods.parts.masking import with_masked_inputs
+from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import (
     begins_word,
     masking,
     require_positions,
     require_transformer,
 )
-from sentemb_core.pairs import sources
-from sentemb_core.views.autoencoding import deleted, reconstructed
-from sentemb_core.views.masked import with_masked_inputs
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.transformer_layers import (
+    blind_to_the_future,
+    embedded,
+    entrance,
+    layers_of,
+    new_layers,
+    require_table,
+    shape_of,
+    token_table,
+)
+from sentemb_core.methods.parts.views import (
+    IGNORED,
+    Content,
+    Draw,
+    View,
+    ViewMaker,
+    content_of,
+    first,
+    frame_of,
+    rows_of,
+)
+from sentemb_core.methods.simcse import require_dropout
 
 
 def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
@@ -41,7 +71,7 @@ def clm_autoencoder(settings: CLMAutoencoder, encoder: Encoder) -> Method:
     layers = None if settings.tied else settings.layers
     method = Method(
         name="clm_autoencoder",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": text},
         sample_terms={
             "rewritten": (settings.weight, SampleTerm("anchor", rewritten(), settings.per))
@@ -58,7 +88,7 @@ def mlm_autoencoder(settings: MLMAutoencoder, encoder: Encoder) -> Method:
     require_table(encoder)
     method = Method(
         name="mlm_autoencoder",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": with_masked_inputs(first, masking(encoder, settings.mask_rate))},
         sample_terms={"filled_in": (settings.weight, SampleTerm("anchor", filled_in(), "row"))},
         networks=lambda encoder: {"decoder": MaskFiller(encoder, settings.layers)},
@@ -75,3 +105,154 @@ def beside_simcse(
     require_dropout(encoder, method.name)
     term = contrast("anchor", "positive", settings.temperature, encoder.similarity)
     return method.joined(views={"positive": first}, terms={"contrast": (settings.simcse, term)})
+
+
+def reconstructed(text: ViewMaker) -> ViewMaker:
+    """`text` as an input whose own tokens are the decoder's targets (product_thesis)."""
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        return replace(seen, targets=[_told(row) for row in seen.tokens])
+
+    return view
+
+
+def deleted(
+    text: ViewMaker,
+    rate: float,
+    *,
+    special_tokens: bool,
+    begins_word: Bool[np.ndarray, " vocabulary"] | None = None,
+) -> ViewMaker:
+    """`text` without many of its words; targets are all tokens (TSDAE, Wang et al. 2021).
+
+    Args:
+        text: Whose words.
+        rate: Chance of each word to go, .6 in TSDAE; of a row's words one always stays.
+        special_tokens: Rows begin and end with one, which always stays.
+        begins_word: For every token id whether a word begins with it; the pieces of a word share
+            its fate. None: every token is a word.
+
+    Raises:
+        RecipeError: All words would go.
+    """
+    if not 0 <= rate < 1:
+        raise RecipeError(
+            f"Deletion leaves some words to read; found rate {rate}: take .6 as TSDAE does, or 0"
+        )
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        content = content_of(seen.tokens, frame_of(seen, special_tokens=special_tokens))
+        word = _words(content, begins_word)
+        chance = rng.random(int(word[-1]) + 1)
+        last_hope = np.zeros(len(content.lengths))  # a row's largest draw stays, whatever it is
+        np.maximum.at(last_hope, content.row[content.inner], chance[word[content.inner]])
+        stays = (chance >= rate)[word] | (chance[word] == last_hope[content.row]) | ~content.inner
+        lengths = np.bincount(content.row[stays], minlength=len(content.lengths))
+        return replace(
+            seen,
+            tokens=rows_of(content.ids[stays], lengths),
+            targets=[_told(row) for row in seen.tokens],
+        )
+
+    return view
+
+
+def _told(row: Tokens) -> Tokens:
+    """All but the first token, which a decoder is given to begin with."""
+    return np.concatenate([[IGNORED], row[1:]])
+
+
+def _words(
+    content: Content, begins_word: Bool[np.ndarray, " vocabulary"] | None
+) -> Int64[np.ndarray, " tokens"]:
+    """Number of the word that every token belongs to; no word spans two rows."""
+    if begins_word is None:
+        return np.arange(len(content.ids))
+    first = np.diff(content.inner, prepend=False) | (np.diff(content.row, prepend=-1) != 0)
+    return np.cumsum(begins_word[content.ids] | first) - 1
+
+
+def require_decodable(encoder: Encoder, *, tied: bool) -> None:
+    """That a decoder can stand on the encoder or, tied, use its layers.
+
+    Raises:
+        RecipeError: it has no such layers or table, or they do not come apart as BERT's do.
+    """
+    require_table(encoder)
+    if tied and not hasattr(layers_of(encoder)[0], "feed_forward_chunk"):
+        raise RecipeError(
+            "A tied decoder reads the vector between attention and feed-forward of the encoder's "
+            f"own layers, which must come apart as BERT's do; those of "
+            f"{type(encoder.backbone).__name__} do not: leave method.tied out"
+        )
+
+
+class CausalDecoder(nn.Module):
+    """Layers that see the tokens so far and, by cross-attention, one vector.
+
+    Tokens enter by the encoder's embedding layer and leave by its token table.
+
+    Args:
+        encoder: Whose vectors it reads.
+        layers: How many of its own, 2 in product_thesis; none: all of the encoder's (TSDAE), so
+            that the cross-attention and the language head alone are new.
+
+    Raises:
+        RecipeError: As `require_decodable`.
+    """
+
+    def __init__(self, encoder: Encoder, layers: int | None = 2) -> None:
+        from transformers.models.bert.modeling_bert import BertAttention
+
+        super().__init__()
+        require_decodable(encoder, tied=layers is None)
+        shape = shape_of(encoder)
+        count = len(layers_of(encoder)) if layers is None else layers
+        self.layers = None if layers is None else new_layers(encoder, layers)
+        self.memory = nn.ModuleList(
+            BertAttention(shape, is_cross_attention=True) for _ in range(count)
+        )
+        draw_weights(self)
+        self.entrance = entrance(encoder)
+        self.language = LanguageHead(encoder)
+
+    def forward(
+        self,
+        encoder: Encoder,
+        vectors: Float[Tensor, "rows dim"],
+        ids: Int[Tensor, "rows time"],
+    ) -> Float[Tensor, "rows time hidden"]:
+        """States that tell the next token each.
+
+        Padding at the right needs no mask: nobody to the left of it sees it.
+        """
+        states, sentence = embedded(encoder, ids), self.entrance(vectors).unsqueeze(1)
+        hidden = blind_to_the_future(states)
+        layers = cast(Any, layers_of(encoder) if self.layers is None else self.layers)
+        for layer, memory in zip(layers, self.memory, strict=True):
+            states = layer.attention(states, hidden)[0]
+            states = memory(states, encoder_hidden_states=sentence)[0]
+            states = layer.feed_forward_chunk(states)
+        return states
+
+    def loss(
+        self,
+        encoder: Encoder,
+        vectors: Float[Tensor, "rows dim"],
+        first: Int[Tensor, " rows"],
+        targets: Int[Tensor, "rows time"],
+    ) -> Float[Tensor, ""]:
+        """The sum over all targets behind the first, which begins the sentence and is not told.
+
+        Args:
+            encoder: Lends embeddings, token table and, when tied, layers.
+            vectors: Of the sentences, or of what was left of them.
+            first: Their first token ([CLS]).
+            targets: Their tokens; `IGNORED` behind their ends, and maybe at the first.
+        """
+        ids = targets.masked_fill(targets == IGNORED, 0)
+        ids[:, 0] = first
+        states = self(encoder, vectors, ids)
+        return self.language.loss(states[:, :-1], targets[:, 1:], token_table(encoder))

@@ -2,11 +2,11 @@
 
 from sentemb_core.config.methods import BCE
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.methods.method import Method
+from sentemb_core.methods.parts.logistic import binary
+from sentemb_core.methods.parts.method import Method
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.views import first
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.terms.logistic import binary
-from sentemb_core.pairs import sources
-from sentemb_core.views.sentences import first
 
 
 def bce(settings: BCE, encoder: Encoder) -> Method:
@@ -18,7 +18,7 @@ def bce(settings: BCE, encoder: Encoder) -> Method:
     term = binary("anchor", "positive", settings.temperature, encoder.similarity)
     return Method(
         name="bce",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": first, "positive": first},
         terms={"binary": (1.0, term)},
     )

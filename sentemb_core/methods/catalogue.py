@@ -22,8 +22,8 @@ from sentemb_core.methods.ict import ict
 from sentemb_core.methods.infocse_aux import infocse_aux
 from sentemb_core.methods.infocse_idc import infocse_idc
 from sentemb_core.methods.is_bert import is_bert
-from sentemb_core.methods.method import HeadState, Method, require_loss
 from sentemb_core.methods.mirror_bert import mirror_bert
+from sentemb_core.methods.parts.method import HeadState, Method, require_loss
 from sentemb_core.methods.rtd_mlm import rtd_mlm
 from sentemb_core.methods.sg_opt import sg_opt
 from sentemb_core.methods.simcse import simcse

@@ -2,14 +2,13 @@
 
 from sentemb_core.config.methods import Condenser
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.layers import require_table, skip_layer
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.sample_losses import condensed, masked_language
-from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.tokenizer_tools import masking, require_transformer
-from sentemb_core.pairs import sources
-from sentemb_core.views.masked import masked
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.masked_language import MaskFiller, condensed, masked_language
+from sentemb_core.methods.parts.masking import masked
+from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import masking, require_transformer
+from sentemb_core.methods.parts.transformer_layers import require_table, skip_layer
+from sentemb_core.methods.parts.views import first
 
 
 def condenser(settings: Condenser, encoder: Encoder) -> Method:
@@ -20,7 +19,7 @@ def condenser(settings: Condenser, encoder: Encoder) -> Method:
     late = SampleTerm("masked", masked_language("condenser.language"))
     return Method(
         name="condenser",
-        pairs=sources.identity,
+        pairs=identity,
         views={"masked": masked(first, masking(encoder, settings.mask_rate))},
         sample_terms={
             "late": (1.0, late),

@@ -2,11 +2,11 @@
 
 from sentemb_core.config.methods import CONPONO
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.bilinear import bilinear
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method
-from sentemb_core.pairs import sources
-from sentemb_core.views.sentences import first, second
+from sentemb_core.methods.parts.heads import bilinear
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.method import Method
+from sentemb_core.methods.parts.pairs import neighbours
+from sentemb_core.methods.parts.views import first, second
 
 
 def conpono(settings: CONPONO, encoder: Encoder) -> Method:
@@ -20,7 +20,7 @@ def conpono(settings: CONPONO, encoder: Encoder) -> Method:
     )
     return Method(
         name="conpono",
-        pairs=sources.neighbours(settings.window),
+        pairs=neighbours(settings.window),
         views={"anchor": first, "positive": second},
         terms={"contrast": (1.0, term)},
         networks=(lambda encoder: {"bilinear": bilinear(encoder.dim)})

@@ -1,14 +1,28 @@
 """CPC as mutual needs it (van den Oord et al. 2018): a sentence and what precedes it."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from sentemb_core.config.methods import CPC
+from sentemb_core.documents import Documents
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.bilinear import bilinear
-from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.ict import context_tokens
-from sentemb_core.methods.method import Method
-from sentemb_core.pairs import sources
-from sentemb_core.views.joining import alone
-from sentemb_core.views.preceding import preceding
+from sentemb_core.methods.parts.heads import bilinear
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.method import Method
+from sentemb_core.methods.parts.pairs import with_past
+from sentemb_core.methods.parts.views import (
+    Draw,
+    View,
+    ViewMaker,
+    alone,
+    enough,
+    joined,
+    sentences_of,
+    text_hashes,
+    view_of,
+)
 
 
 def cpc(settings: CPC, encoder: Encoder) -> Method:
@@ -25,10 +39,39 @@ def cpc(settings: CPC, encoder: Encoder) -> Method:
     )
     return Method(
         name="cpc",
-        pairs=sources.with_past,
+        pairs=with_past,
         views={"anchor": alone, "positive": past},
         terms={"contrast": (1.0, term)},
         networks=(lambda encoder: {"bilinear": bilinear(encoder.dim)})
         if settings.bilinear
         else None,
     )
+
+
+def preceding(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+    """One text: the sentences before the drawn one, of which the nearest tokens stay.
+
+    The pair source is `with_past`: the first sentence of a document has nothing before it.
+
+    Args:
+        max_tokens: Limit of the whole text, special tokens included.
+        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+    """
+    around = 2 * special_tokens
+    budget = max_tokens - around
+
+    def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
+        lengths = corpus.uncut_lengths
+        begins = corpus.offsets[corpus.document_of[draw.second]].tolist()
+        before = [
+            np.arange(stop - enough(lengths[begin:stop][::-1] - around, budget), stop)
+            for begin, stop in zip(begins, draw.second.tolist(), strict=True)
+        ]
+        tokens = [
+            joined(sentences, slice(-budget, None), special_tokens=special_tokens)
+            for sentences in sentences_of(corpus, before)
+        ]
+        seen = view_of(corpus, draw.second, draw.group, tokens)
+        return replace(seen, wording=text_hashes(tokens))
+
+    return view

@@ -2,13 +2,13 @@
 
 from sentemb_core.config.methods import CT
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.copies import twin
-from sentemb_core.methods.method import Method
-from sentemb_core.methods.terms.logistic import tension
-from sentemb_core.methods.tokenizer_tools import require_transformer
-from sentemb_core.pairs import sources
-from sentemb_core.readers.networks import by_twin
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.copies import twin
+from sentemb_core.methods.parts.forward_passes import by_twin
+from sentemb_core.methods.parts.logistic import tension
+from sentemb_core.methods.parts.method import Method
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import require_transformer
+from sentemb_core.methods.parts.views import first
 
 
 def ct(settings: CT, encoder: Encoder) -> Method:
@@ -16,7 +16,7 @@ def ct(settings: CT, encoder: Encoder) -> Method:
     require_transformer(encoder, "ct")
     return Method(
         name="ct",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": first, "other": first},
         readers={"other": by_twin("twin")},
         terms={"tension": (1.0, tension("anchor", "other", rivals=settings.negatives))},

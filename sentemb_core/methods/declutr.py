@@ -1,19 +1,32 @@
 """DeCLUTR (Giorgi et al. 2021, declutr): spans of one long document."""
 
 import logging
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+from jaxtyping import Int64
 
 from sentemb_core.config.methods import DeCLUTR
+from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.language_head import LanguageHead
-from sentemb_core.heads.layers import require_table
-from sentemb_core.heads.sample_losses import masked_language
-from sentemb_core.methods.contrast import all_pairs
-from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.tokenizer_tools import WITHOUT_MLM, masking, require_transformer
-from sentemb_core.pairs import sources
-from sentemb_core.views.masked import masked
-from sentemb_core.views.spans import SpanSampling, anchor_spans, positive_spans
+from sentemb_core.methods.parts.info_nce import all_pairs
+from sentemb_core.methods.parts.masked_language import LanguageHead, masked_language
+from sentemb_core.methods.parts.masking import masked
+from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.pairs import long_documents
+from sentemb_core.methods.parts.tokenizer_tools import WITHOUT_MLM, masking, require_transformer
+from sentemb_core.methods.parts.transformer_layers import require_table
+from sentemb_core.methods.parts.views import (
+    Draw,
+    View,
+    ViewMaker,
+    extents,
+    joined,
+    sentences_of,
+    text_hashes,
+)
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +50,7 @@ def declutr(settings: DeCLUTR, encoder: Encoder) -> Method:
     )
     method = Method(
         name="declutr",
-        pairs=sources.long_documents(sampling.least_tokens, special_tokens=special),
+        pairs=long_documents(sampling.least_tokens, special_tokens=special),
         views={
             "anchor": anchor_spans(sampling, special_tokens=special),
             "positives": positive_spans(sampling, special_tokens=special),
@@ -79,3 +92,179 @@ def longest_span(settings: DeCLUTR, encoder: Encoder) -> int:
             settings.longest,
         )
     return held
+
+
+Where = Literal["any", "adjacent", "subsuming"]
+"""Positives may touch, overlap or lie in their anchor; must touch it; must lie in it."""
+
+Spans = Int64[np.ndarray, "_ 2"]
+"""First token, and first token behind, counted over the content of a document."""
+
+
+@dataclass(frozen=True)
+class SpanSampling:
+    """How spans are drawn; lengths are content tokens.
+
+    Attributes:
+        anchors: A, anchors of a document.
+        positives: P, positives of an anchor.
+        shortest: Least length.
+        longest: Greatest length.
+        where: How positives may lie to their anchor.
+    """
+
+    anchors: int
+    positives: int
+    shortest: int
+    longest: int
+    where: Where = "any"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shortest <= self.longest or min(self.anchors, self.positives) < 1:
+            raise RecipeError(
+                "Spans have 1 <= shortest <= longest, and there is at least one anchor with one "
+                f"positive; found training.method.shortest {self.shortest}, longest "
+                f"{self.longest}, anchors {self.anchors}, positives {self.positives}: set them as "
+                "declutr does (32, 512, 2, 2), or longest to shortest at least"
+            )
+
+    @property
+    def least_tokens(self) -> int:
+        """Of a document: so many that anchors can lie apart (declutr)."""
+        return self.anchors * self.longest * 2
+
+
+def anchor_spans(sampling: SpanSampling, *, special_tokens: bool) -> ViewMaker:
+    """The A anchors of every drawn sentence's document, each a group of its own."""
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        anchors, _ = _drawn(corpus, draw, sampling, special_tokens, rng)
+        return _view_of(corpus, draw, anchors, special_tokens)
+
+    return view
+
+
+def positive_spans(sampling: SpanSampling, *, special_tokens: bool) -> ViewMaker:
+    """The P positives of every anchor: rows of one owner, which weigh the same."""
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        _, positives = _drawn(corpus, draw, sampling, special_tokens, rng)
+        return _view_of(corpus, draw, positives, special_tokens, sampling.positives)
+
+    return view
+
+
+def anchors_of(tokens: int, sampling: SpanSampling, rng: np.random.Generator) -> Spans:
+    """Spans of length 4-to-2 Beta, at least `longest` apart, in a document of so many tokens.
+
+    As the official code: each anchor lies inside a block of `longest` tokens, and a used block
+    takes its neighbours along.
+    """
+    blocks = list(range(0, tokens - sampling.longest + 1, sampling.longest))
+    spans: list[tuple[int, int]] = []
+    for left in range(sampling.anchors, 0, -1):
+        tight = len(blocks) // left < left  # then an end is taken, which uses up one block fewer
+        choice = (len(blocks) - 1) * rng.integers(2) if tight else rng.integers(len(blocks))
+        length = _length(4, 2, sampling.shortest, sampling.longest, rng)
+        start = int(rng.integers(blocks[choice], blocks[choice] + sampling.longest - length + 1))
+        spans.append((start, start + length))
+        del blocks[max(0, choice - 1) : choice + 2]
+    return np.array(spans)
+
+
+def positives_of(
+    anchor: tuple[int, int], tokens: int, sampling: SpanSampling, rng: np.random.Generator
+) -> Spans:
+    """Spans of length 2-to-4 Beta that lie to the anchor as `where` says, inside the document."""
+    start, stop = anchor
+    spans: list[tuple[int, int]] = []
+    for _ in range(sampling.positives):
+        longest = stop - start if sampling.where == "subsuming" else sampling.longest
+        length = _length(2, 4, sampling.shortest, longest, rng)
+        if sampling.where == "subsuming":
+            place = rng.integers(start, stop - length + 1)
+        elif sampling.where == "adjacent":
+            # one side always has room: a document has two blocks, an anchor lies in one
+            fits = [side for side in (start - length, stop) if 0 <= side <= tokens - length]
+            place = fits[rng.integers(len(fits))]
+        else:
+            place = rng.integers(max(0, start - length), min(stop, tokens - length) + 1)
+        spans.append((int(place), int(place) + length))
+    return np.array(spans)
+
+
+def _length(a: int, b: int, shortest: int, longest: int, rng: np.random.Generator) -> int:
+    return int(rng.beta(a, b) * (longest - shortest) + shortest)
+
+
+def _drawn(
+    corpus: Documents,
+    draw: Draw,
+    sampling: SpanSampling,
+    special_tokens: bool,
+    rng: np.random.Generator,
+) -> tuple[list[Spans], list[Spans]]:
+    """Of every row the anchors, and the positives of all of them in order."""
+    rng = _step_rng(rng)
+    anchors: list[Spans] = []
+    positives: list[Spans] = []
+    for begin, end in extents(corpus, corpus.document_of[draw.first]):
+        tokens = int((corpus.uncut_lengths[begin:end] - 2 * special_tokens).sum())
+        own = anchors_of(tokens, sampling, rng)
+        near = [positives_of((a, b), tokens, sampling, rng) for a, b in own.tolist()]
+        anchors.append(own)
+        positives.append(np.concatenate(near))
+    return anchors, positives
+
+
+def _step_rng(rng: np.random.Generator) -> np.random.Generator:
+    """The same draws for both views of a step, whatever other views have drawn from `rng`."""
+    seed = cast(np.random.SeedSequence, rng.bit_generator.seed_seq)
+    return np.random.default_rng(
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1))
+    )
+
+
+def _view_of(
+    corpus: Documents,
+    draw: Draw,
+    spans: list[Spans],
+    special_tokens: bool,
+    per_owner: int | None = None,
+) -> View:
+    """One row a span; an owner has `per_owner` of them."""
+    row = np.repeat(np.arange(len(spans)), [len(own) for own in spans])
+    tokens = _excerpts(corpus, corpus.document_of[draw.first], spans, special_tokens)
+    owner = np.arange(len(row)) // (per_owner or 1)
+    anchors = len(spans[0]) // (per_owner or 1)
+    return View(
+        tokens=tokens,
+        document=corpus.document_of[draw.first][row],
+        group=draw.group[row] * anchors + owner % anchors,
+        text=text_hashes(tokens),
+        owner=None if per_owner is None else owner,
+        weight=None if per_owner is None else np.full(len(row), 1 / per_owner),
+        frame=(int(special_tokens), int(special_tokens)),
+    )
+
+
+def _excerpts(
+    corpus: Documents,
+    documents: Int64[np.ndarray, " rows"],
+    spans: list[Spans],
+    special_tokens: bool,
+) -> list[Tokens]:
+    """The tokens of every span, of which only the sentences it touches are read."""
+    touched: list[np.ndarray] = []
+    cuts: list[slice] = []
+    for (begin, end), own in zip(extents(corpus, documents), spans, strict=True):
+        bounds = np.cumsum(corpus.uncut_lengths[begin:end] - 2 * special_tokens)
+        for start, stop in own.tolist():
+            first, last = np.searchsorted(bounds, [start, stop - 1], side="right").tolist()
+            skipped = int(bounds[first - 1]) if first else 0
+            touched.append(np.arange(begin + first, begin + last + 1))
+            cuts.append(slice(start - skipped, stop - skipped))
+    return [
+        joined(sentences, cut, special_tokens=special_tokens)
+        for sentences, cut in zip(sentences_of(corpus, touched), cuts, strict=True)
+    ]

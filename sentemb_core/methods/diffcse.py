@@ -1,18 +1,31 @@
 """DiffCSE (Chuang et al. 2022): the sentence vector must help to see what was edited."""
 
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
 from sentemb_core.config.methods import DiffCSE, SimCSE
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
-from sentemb_core.heads.discriminator import Discriminator
-from sentemb_core.heads.edit_detection import edit_detection
-from sentemb_core.heads.generator import Generator
-from sentemb_core.heads.layers import require_table
-from sentemb_core.heads.mask_filler import require_head
-from sentemb_core.methods.method import HeadState, Method
+from sentemb_core.encoder.packing import padded
+from sentemb_core.methods.parts.copies import FrozenCopy, twin
+from sentemb_core.methods.parts.heads import batch_norm_mlp, draw_weights
+from sentemb_core.methods.parts.masked_language import LanguageHead, load_head, require_head
+from sentemb_core.methods.parts.masking import with_masked_inputs
+from sentemb_core.methods.parts.method import CrossSampleTerm, HeadState, Learner, Method
+from sentemb_core.methods.parts.tokenizer_tools import masking, require_transformer
+from sentemb_core.methods.parts.transformer_layers import (
+    entrance,
+    layers_of,
+    require_table,
+    token_table,
+    with_first,
+)
+from sentemb_core.methods.parts.views import Batch, first
 from sentemb_core.methods.simcse import simcse
-from sentemb_core.methods.tokenizer_tools import masking, require_transformer
-from sentemb_core.views.masked import with_masked_inputs
-from sentemb_core.views.sentences import first
 
 
 def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = None) -> Method:
@@ -47,3 +60,152 @@ def diffcse(settings: DiffCSE, encoder: Encoder, pretrained: HeadState | None = 
             )
         },
     )
+
+
+Edit = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(ids, mask, masked ids) -> edited ids, all [rows, time]: a `Generator`."""
+
+
+class Discriminator(nn.Module):
+    """A second encoder that tells replaced tokens from original ones.
+
+    Args:
+        encoder: Its weights at the start.
+        edit: Makes the sentences it judges.
+    """
+
+    def __init__(self, encoder: Encoder, edit: Edit) -> None:
+        super().__init__()
+        layers_of(encoder)
+        self.edit = edit
+        self.encoder = twin(encoder)
+        self.entrance = entrance(encoder)
+        self.classifier = nn.Linear(encoder.hidden_dim, 2)
+        draw_weights(self.classifier)
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "rows dim"],
+        edited: Int[Tensor, "rows time"],
+        mask: Int[Tensor, "rows time"],
+    ) -> Float[Tensor, "rows time 2"]:
+        """Logits of original and replaced; the vector stands for the first token's embedding."""
+        knowing = self.entrance(vectors)
+        reading = self.encoder.read(
+            edited, mask, layers=True, edit=lambda states: with_first(knowing, states)
+        )
+        return self.classifier(reading.layers[-1])
+
+    def loss(
+        self,
+        vectors: Float[Tensor, "rows dim"],
+        ids: Int[Tensor, "rows time"],
+        mask: Int[Tensor, "rows time"],
+        inputs: Int[Tensor, "rows time"],
+    ) -> Float[Tensor, ""]:
+        """The sum over real tokens; padding never counts (in DiffCSE's code it does).
+
+        Args:
+            vectors: Of the sentences.
+            ids: The sentences.
+            mask: 1 on real tokens.
+            inputs: The sentences with masks in them.
+        """
+        edited = self.edit(ids, mask, inputs)
+        real = mask.bool()
+        logits = self(vectors, edited, mask)[real].float()
+        return F.cross_entropy(logits, (edited != ids)[real].long(), reduction="sum")
+
+
+def edit_detection(*views: str) -> CrossSampleTerm:
+    """The mean over all real tokens of these views.
+
+    A head with batch norm needs the whole batch, so this term does too: under a gradient cache the
+    `Discriminator` still reads all rows at once.
+
+    Args:
+        views: Each with `inputs`: its sentences with masks in them.
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        judge = cast(Any, learner.networks.get_submodule("discriminator"))
+        total, tokens = torch.zeros((), device=vectors[views[0]].device), 0
+        for name in views:
+            view = batch.views[name]
+            assert view.inputs is not None, "a view whose edits are detected has masked inputs"
+            ids, mask = padded(view.tokens, learner.encoder.pad_id)
+            inputs, _ = padded(view.inputs, learner.encoder.pad_id)
+            real = torch.ones_like(ids) if mask is None else mask
+            tensors = (part.to(total.device) for part in (ids, real, inputs))
+            total = total + judge.loss(vectors[name], *tensors)
+            tokens += int(real.sum())
+        return total / tokens, {}
+
+    return term
+
+
+PART = "language."
+"""Where a `MaskFiller` keeps its language head."""
+
+
+class Generator(nn.Module):
+    """A frozen copy of an encoder under the language head of the Condenser stage that made it.
+
+    DiffCSE takes a published DistilBERT; the late head of our own Condenser needs no download.
+
+    Args:
+        encoder: As the stage left it; a `FrozenCopy` is taken as it is, and its owner from then on
+            is the generator.
+        head: State dict of the stage's `MaskFiller`.
+        random_head: Whether to start without one: its edits are noise then.
+        sample: `argmax`, as the code: the likeliest token everywhere, masked or not; or
+            `multinomial`, as the paper: a token drawn wherever the input hides one.
+
+    Raises:
+        RecipeError: There is no such head, or it does not fit.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: Mapping[str, Tensor] | None,
+        *,
+        random_head: bool = False,
+        sample: Literal["argmax", "multinomial"] = "argmax",
+    ) -> None:
+        super().__init__()
+        self.sample = sample
+        self.language = LanguageHead(encoder)
+        load_head(self.language, head and _language_part(head), random_head=random_head)
+        self.language.requires_grad_(requires_grad=False)
+        self.encoder = encoder if isinstance(encoder, FrozenCopy) else FrozenCopy(encoder)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "rows time"],
+        mask: Int[Tensor, "rows time"],
+        inputs: Int[Tensor, "rows time"],
+    ) -> Int[Tensor, "rows time"]:
+        """The edited sentences; never another first token, nor other padding.
+
+        Args:
+            ids: The sentences.
+            mask: 1 on real tokens.
+            inputs: The sentences with masks in them.
+        """
+        states = self.encoder.read(inputs, mask, layers=True).layers[-1]
+        place = mask.bool() if self.sample == "argmax" else mask.bool() & (inputs != ids)
+        place[:, 0] = False
+        return ids.masked_scatter(place, self._tokens(states[place]))
+
+    def _tokens(self, states: Tensor) -> Tensor:
+        logits = self.language(states, token_table(self.encoder))
+        if self.sample == "argmax":
+            return logits.argmax(-1)
+        return torch.multinomial(logits.softmax(-1), 1).squeeze(-1)
+
+
+def _language_part(head: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(PART): head[name] for name in head if name.startswith(PART)}

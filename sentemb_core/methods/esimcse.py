@@ -2,24 +2,34 @@
 
 import logging
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import replace
+from typing import Literal, cast
 
 import numpy as np
-from torch import Tensor
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
 
 from sentemb_core.config.methods import ESimCSE
+from sentemb_core.documents import Documents
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.copies import MomentumCopy
-from sentemb_core.heads.mlp import mlp
-from sentemb_core.heads.queue import Queue
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Learner, Method
+from sentemb_core.methods.parts.copies import MomentumCopy
+from sentemb_core.methods.parts.forward_passes import by_network
+from sentemb_core.methods.parts.heads import mlp
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.method import Learner, Method
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.views import (
+    Draw,
+    View,
+    ViewMaker,
+    content_of,
+    first,
+    frame_of,
+    ranks,
+    rows_of,
+)
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.pairs import sources
-from sentemb_core.readers.networks import by_network
-from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.repeated import most_repeated, repeated
-from sentemb_core.views.sentences import first
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +63,7 @@ def esimcse(
     )
     method = Method(
         name="esimcse",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": text, "positive": longer},
         terms={"contrast": (1.0, term)},
         head=mlp,
@@ -93,3 +103,91 @@ def remember(learner: Learner, vectors: Mapping[str, Tensor]) -> None:
     """The step's keys join the queue, and the momentum encoder follows."""
     cast(Queue, learner.networks["queue"]).push(vectors["key"])
     cast(MomentumCopy, learner.networks["momentum"]).follow(learner.encoder)
+
+
+TOO_MANY = 10
+"""The official code draws fewer repetitions than this, however long a text is."""
+
+Rule = Literal["code", "paper"]
+
+
+def repeated(
+    text: ViewMaker,
+    rate: float,
+    *,
+    special_tokens: bool,
+    longest: int | None = None,
+    rule: Rule = "code",
+) -> ViewMaker:
+    """Some content tokens of `text` stand twice, in place; a text may outgrow its limit by them.
+
+    Args:
+        text: Whose tokens.
+        rate: rho. ESimCSE's code: .32 for BERT; 0 repeats nothing.
+        special_tokens: Rows begin and end with one, which is never repeated.
+        longest: Tokens a row may have afterwards: positions of the encoder.
+        rule: How many, always uniform from 0 to `most_repeated`.
+    """
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        content = content_of(seen.tokens, frame_of(seen, special_tokens=special_tokens))
+        most = most_repeated(content.lengths, content.counts, rate, rule)
+        count = np.minimum(rng.integers(0, most + 1), content.counts)
+        if longest is not None:
+            count = np.minimum(count, np.maximum(0, longest - content.lengths))
+        key = np.where(content.inner, rng.random(len(content.ids)), np.inf)
+        twice = ranks(content.row, key) < count[content.row]
+        return replace(
+            seen, tokens=rows_of(np.repeat(content.ids, 1 + twice), content.lengths + count)
+        )
+
+    return view
+
+
+def most_repeated(
+    lengths: Int64[np.ndarray, " rows"],
+    counts: Int64[np.ndarray, " rows"],
+    rate: float,
+    rule: Rule,
+) -> Int64[np.ndarray, " rows"]:
+    """Of rows of `lengths` tokens, `counts` of them content.
+
+    `code`: min(10, int(rho L)) - 1 of L tokens; `paper`: max(2, int(rho N)) of N content tokens.
+    None at rate 0, where the paper's rule as printed has two.
+    """
+    if rate == 0:
+        return np.zeros_like(counts)
+    if rule == "paper":
+        return np.maximum(2, (rate * counts).astype(np.int64))
+    return np.clip((rate * lengths).astype(np.int64), 1, TOO_MANY) - 1
+
+
+class Queue(nn.Module):
+    """The newest `size` vectors. It lives in buffers, so a checkpoint keeps it.
+
+    Args:
+        size: Vectors at most; 0: it stays empty.
+        dim: Their width.
+    """
+
+    vectors: Tensor
+    filled: Tensor
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("vectors", torch.zeros(size, dim))
+        self.register_buffer("filled", torch.zeros((), dtype=torch.int64))
+
+    @property
+    def keys(self) -> Float[Tensor, "filled dim"]:
+        """Oldest first; a view of what the next push overwrites."""
+        return self.vectors[: int(self.filled)]
+
+    @torch.no_grad()
+    def push(self, vectors: Float[Tensor, "rows dim"]) -> None:
+        """Add these; the oldest leave."""
+        line = torch.cat([self.keys, vectors.to(self.vectors)])
+        kept = line[max(0, len(line) - len(self.vectors)) :]
+        self.vectors[: len(kept)] = kept
+        self.filled.fill_(len(kept))

@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
+import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
 from sentemb_core.config.methods import FineTune
+from sentemb_core.documents import Documents
 from sentemb_core.encoder.encoder import Encoder, Reading
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Learner, Method, plainly
-from sentemb_core.pairs import sources
-from sentemb_core.views.labelled import body, counterpart
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.method import Learner, Method, plainly
+from sentemb_core.methods.parts.pairs import labelled_documents
+from sentemb_core.methods.parts.views import Draw, View, ViewMaker, view_of
 
 
 def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
@@ -22,7 +24,7 @@ def fine_tune(settings: FineTune, encoder: Encoder) -> Method:
     term = contrast("document", "counterpart", settings.temperature, encoder.similarity)
     return Method(
         name="fine_tune",
-        pairs=sources.labelled_documents,
+        pairs=labelled_documents,
         views={"sentence": body(settings.sentences), "counterpart": counterpart},
         readers={"sentence": compared},
         aggregate={"document": "sentence"},
@@ -42,3 +44,35 @@ def compared(
     """
     reading = plainly(learner, ids, mask, layers)
     return replace(reading, pooled=learner.encoder.vectors(reading.pooled))
+
+
+def counterpart(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
+    """The last sentence of each document."""
+    last = corpus.offsets[corpus.document_of[draw.first] + 1] - 1
+    return _of_originals(corpus, view_of(corpus, last, draw.group))
+
+
+def body(most: int) -> ViewMaker:
+    """At most `most` sentences of each document, drawn anew at every step: their mean is unbiased.
+
+    The rows of one document are parts of one sequence, all of the same weight. The pair source is
+    `labelled_documents`: the first sentence stands for its document.
+    """
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        document = corpus.document_of[draw.first]
+        begins, ends = corpus.offsets[document], corpus.offsets[document + 1] - 1
+        drawn = [
+            np.sort(begin + rng.permutation(end - begin)[:most])
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+        sizes = np.array([len(rows) for rows in drawn])
+        owner = np.repeat(np.arange(len(drawn)), sizes)
+        sentences = view_of(corpus, np.concatenate(drawn), draw.group[owner])
+        return replace(_of_originals(corpus, sentences), owner=owner, weight=1 / sizes[owner])
+
+    return view
+
+
+def _of_originals(corpus: Documents, view: View) -> View:
+    return replace(view, document=corpus.original_of[view.document])

@@ -1,26 +1,42 @@
 """HiCL (hicl): a method on whole texts, and a contrast of their segments beside it."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+import torch
+from jaxtyping import Bool, Int64
+from torch import Tensor
 
 from sentemb_core.config.methods import SNCSE, ESimCSE, HiCL, SimCSE
+from sentemb_core.documents import Documents, Tokens
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.methods.contrast import contrast
 from sentemb_core.methods.esimcse import esimcse
-from sentemb_core.methods.method import Method
+from sentemb_core.methods.parts.info_nce import contrast, loss_of_choice
+from sentemb_core.methods.parts.method import CrossSampleTerm, Learner, Method
+from sentemb_core.methods.parts.pairs import content_tokens, whole_documents
+from sentemb_core.methods.parts.tokenizer_tools import require_transformer
+from sentemb_core.methods.parts.views import (
+    Batch,
+    Draw,
+    View,
+    ViewMaker,
+    enough,
+    extents,
+    frame_of,
+    joined,
+    negatives,
+    ranks,
+    sentences_of,
+    text_hashes,
+    view_of,
+)
 from sentemb_core.methods.simcse import simcse
 from sentemb_core.methods.sncse import opposite, prompt_tokens, soft_negated
-from sentemb_core.methods.terms.segments import segment_contrast
-from sentemb_core.methods.tokenizer_tools import require_transformer
-from sentemb_core.pairs import sources
-from sentemb_core.pairs.documents import Documents
-from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.segments import segments
-from sentemb_core.views.whole import whole
+from sentemb_core.types import Similarity
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +71,7 @@ def hicl(settings: HiCL, encoder: Encoder) -> Method:
     return replace(
         base,
         name="hicl",
-        pairs=sources.whole_documents,
+        pairs=whole_documents,
         head_first=settings.head == "before",
         terms={name: (rest * weight, term) for name, (weight, term) in base.terms.items()}
         | {"local": (settings.alpha, local)}
@@ -94,8 +110,8 @@ def several_segments(
     settings: HiCL, encoder: Encoder, corpus: Documents
 ) -> Bool[np.ndarray, " texts"]:
     """Whether each text to learn from is cut into more than one; if none is, HiCL is its base."""
-    texts = corpus.document_of[sources.whole_documents(corpus).i]
-    content = sources.content_tokens(corpus, special_tokens=encoder.framed)[texts]
+    texts = corpus.document_of[whole_documents(corpus).i]
+    content = content_tokens(corpus, special_tokens=encoder.framed)[texts]
     held = np.minimum(content, settings.longest - 2 * encoder.framed)
     return held > slice_tokens(settings, encoder)
 
@@ -142,3 +158,177 @@ def over_segments(base: Method) -> Method:
 def segmented(view: str) -> str:
     """Name of the view whose rows are the slices of `view`."""
     return f"{view} segments"
+
+
+def whole(max_tokens: int, *, special_tokens: bool) -> ViewMaker:
+    """The document of each drawn sentence from its beginning (the sequences of HiCL, hicl).
+
+    The pair source is `whole_documents`: the first sentence stands for its document.
+
+    Args:
+        max_tokens: Limit of the whole text, special tokens included (hicl: 512).
+        special_tokens: Every sentence begins and ends with one: the text keeps one of each.
+    """
+    around = 2 * special_tokens
+    budget = max_tokens - around
+
+    def view(corpus: Documents, draw: Draw, _: np.random.Generator) -> View:
+        rows = [
+            begin + np.arange(enough(corpus.uncut_lengths[begin:end] - around, budget))
+            for begin, end in extents(corpus, corpus.document_of[draw.first])
+        ]
+        tokens = [
+            joined(sentences, slice(budget), special_tokens=special_tokens)
+            for sentences in sentences_of(corpus, rows)
+        ]
+        seen = view_of(corpus, draw.first, draw.group, tokens)
+        return replace(seen, text=text_hashes(tokens))  # not the first sentence's
+
+    return view
+
+
+def segments(
+    text: ViewMaker,
+    length: int,
+    *,
+    special_tokens: bool,
+    weighted: bool = True,
+    beside: int = 0,
+) -> ViewMaker:
+    """`text` in consecutive slices of `length` content tokens; the last one may be shorter.
+
+    Each slice carries the frame of its text: special tokens, or a prompt. A text of n content
+    tokens gives 1 + (n - 1) // length rows (hicl, section 3.1), and an empty one gives one.
+    Perturb after slicing, `repeated(segments(...))`, so that both views have the same slices.
+
+    Args:
+        text: Whose tokens.
+        length: Content tokens of a slice: 30 and two special tokens make SimCSE's 32.
+        special_tokens: Rows begin and end with one.
+        weighted: A slice weighs by its share of the content tokens; else all weigh the same.
+        beside: Tokens of every slice that count as its content does: those of its frame, and of a
+            prompt that it gets later.
+
+    Raises:
+        RecipeError: The length is below 1.
+    """
+    if length < 1:
+        raise RecipeError(f"A segment has at least one token; found length {length}: take 32")
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        frame = frame_of(seen, special_tokens=special_tokens)
+        lengths = np.fromiter(map(len, seen.tokens), np.int64, len(seen))
+        sizes = np.maximum(lengths - sum(frame), 1)  # an empty text is one slice, too
+        counts = 1 + (sizes - 1) // length
+        owner = np.repeat(np.arange(len(seen)), counts)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        own = np.minimum(sizes[owner] - within * length, length) + beside
+        tokens = [part for row in seen.tokens for part in _slices(row, frame, length)]
+        return View(
+            tokens=tokens,
+            document=seen.document[owner],
+            group=seen.group[owner],
+            text=seen.text[owner],
+            wording=text_hashes(tokens),
+            owner=owner,
+            weight=own / np.bincount(owner, own)[owner] if weighted else 1 / counts[owner],
+            frame=frame,
+        )
+
+    return view
+
+
+def _slices(row: Tokens, frame: tuple[int, int], length: int) -> list[Tokens]:
+    start, stop = frame[0], len(row) - frame[1]
+    if stop - start <= length:
+        return [row]
+    head, tail = row[:start], row[stop:]
+    return [
+        np.concatenate([head, row[place : min(place + length, stop)], tail])
+        for place in range(start, stop, length)
+    ]
+
+
+Siblings = Literal["ignored", "negative", "positive"]
+
+
+def segment_contrast(
+    anchors: str,
+    candidates: str,
+    temperature: float,
+    similarity: Similarity,
+    *,
+    rivals: str | None = None,
+    siblings: Siblings = "ignored",
+    averaged: bool = False,
+) -> CrossSampleTerm:
+    """The k-th segment of a sequence chooses the k-th segment of the same sequence.
+
+    The mean over segments (hicl, Eq. 1 and 2; of which view the negatives are it does not say:
+    erratum E34).
+
+    Args:
+        anchors: A view whose rows name their owners.
+        candidates: The same sequences, sliced too.
+        temperature: Divides the similarity.
+        similarity: The encoder's.
+        rivals: The view of the negatives; none: the candidates' own.
+        siblings: What other segments of the own sequence are (an ablation of the paper).
+        averaged: Whether a rival sequence of v segments counts once, 1 / v each, in place of v
+            times (the paper's 'averaging' denominator).
+    """
+    opposed = rivals or candidates
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        left, right = batch.views[anchors], batch.views[candidates]
+        sequence, own = _same(left, right)
+        positive = sequence if siblings == "positive" else own
+        other = batch.views[opposed]
+        sequence, own = _same(left, other)
+        if siblings == "negative":
+            negative = negatives(left, other, own) | (sequence & ~own & ~_copies(left, other))
+        else:  # neither is what another text repeats of them
+            negative = negatives(left, other, sequence)
+        choices, shares = vectors[candidates], np.bincount(_owner(other))[_owner(other)]
+        if opposed != candidates:  # the right ones, and the wrong ones behind them
+            choices = torch.cat([choices, vectors[opposed]])
+            positive = np.pad(positive, [(0, 0), (0, len(other))])
+            negative = np.pad(negative, [(0, 0), (len(right), 0)])
+            shares = np.pad(shares, (len(right), 0), constant_values=1)
+        return loss_of_choice(
+            vectors[anchors],
+            choices,
+            positive,
+            negative,
+            temperature,
+            similarity,
+            bias=np.where(positive, 0.0, -np.log(shares)) if averaged else None,
+            reduction="anchors",  # siblings as positives are more positives, not more to say
+        )
+
+    return term
+
+
+def _same(left: View, right: View) -> tuple[Bool[np.ndarray, "n m"], Bool[np.ndarray, "n m"]]:
+    """Who are of one sequence, and who are the same segment of it."""
+    sequence = _owner(left)[:, None] == _owner(right)
+    return sequence, sequence & (_ordinal(left)[:, None] == _ordinal(right))
+
+
+def _copies(left: View, right: View) -> Bool[np.ndarray, "n m"]:
+    """Who say the same, as far as the views tell."""
+    if left.wording is None or right.wording is None:
+        return np.zeros((len(left), len(right)), dtype=bool)
+    return left.wording[:, None] == right.wording
+
+
+def _owner(view: View) -> Int64[np.ndarray, " rows"]:
+    return np.arange(len(view)) if view.owner is None else view.owner
+
+
+def _ordinal(view: View) -> Int64[np.ndarray, " rows"]:
+    """How many rows of the same owner stand before each row."""
+    return ranks(_owner(view), np.arange(len(view)))

@@ -5,10 +5,10 @@ from dataclasses import replace
 from sentemb_core.config.methods import CONPONO, InfoCSEIDCPairs
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.conpono import conpono
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method
-from sentemb_core.pairs import sources
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.method import Method
+from sentemb_core.methods.parts.pairs import cluster_pairs
+from sentemb_core.methods.parts.views import first
 
 
 def infocse_idc(settings: InfoCSEIDCPairs, encoder: Encoder) -> Method:
@@ -17,7 +17,7 @@ def infocse_idc(settings: InfoCSEIDCPairs, encoder: Encoder) -> Method:
     With cluster batches every sentence is its own view once, anchor and candidate alike.
     """
     neighbours = conpono(CONPONO(temperature=settings.temperature), encoder)
-    paired = replace(neighbours, name="infocse_idc", pairs=sources.cluster_pairs)
+    paired = replace(neighbours, name="infocse_idc", pairs=cluster_pairs)
     if settings.batches == "pair":
         return paired
     term = contrast("sentence", "sentence", settings.temperature, encoder.similarity)

@@ -1,14 +1,17 @@
 """IS-BERT (Zhang et al. 2020): a sentence shares information with its own tokens."""
 
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
 from sentemb_core.config.methods import ISBERT
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.cnn import TokenCNN
-from sentemb_core.methods.method import Method
-from sentemb_core.methods.terms.logistic import mutual_information
-from sentemb_core.methods.tokenizer_tools import require_transformer
-from sentemb_core.pairs import sources
-from sentemb_core.readers.networks import token_features
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.forward_passes import token_features
+from sentemb_core.methods.parts.logistic import mutual_information
+from sentemb_core.methods.parts.method import Method
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import require_transformer
+from sentemb_core.methods.parts.views import first
 
 
 def is_bert(_: ISBERT, encoder: Encoder) -> Method:
@@ -19,9 +22,38 @@ def is_bert(_: ISBERT, encoder: Encoder) -> Method:
     require_transformer(encoder, "is_bert")
     return Method(
         name="is_bert",
-        pairs=sources.identity,
+        pairs=identity,
         views={"tokens": first},
         readers={"tokens": token_features("cnn")},
         terms={"information": (1.0, mutual_information("tokens"))},
         networks=lambda encoder: {"cnn": TokenCNN(encoder.hidden_dim)},
     )
+
+
+KERNELS = (1, 3, 5)
+"""Tokens that one state looks at (Zhang et al. 2020)."""
+
+
+class TokenCNN(nn.Module):
+    """Token states of the same width that know their neighbours, one third by each kernel.
+
+    256 channels a kernel at width 768 and no activation between, as in the code. Padding counts
+    as nothing: its states enter and leave as zeros.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        count = len(KERNELS)
+        widths = [dim // count + (index < dim % count) for index in range(count)]
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(dim, width, kernel, padding=kernel // 2)
+            for width, kernel in zip(widths, KERNELS, strict=True)
+        )
+
+    def forward(
+        self, states: Float[Tensor, "rows time dim"], mask: Int[Tensor, "rows time"]
+    ) -> Float[Tensor, "rows time dim"]:
+        real = mask.unsqueeze(-1)
+        columns = (states * real).transpose(1, 2)
+        seen = torch.cat([convolution(columns) for convolution in self.convolutions], dim=1)
+        return seen.transpose(1, 2) * real

@@ -1,18 +1,34 @@
 """Mirror-BERT (Liu et al. 2021): a sentence and itself with one span hidden."""
 
 import logging
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
 
 from sentemb_core.config.methods import MirrorBERT
-from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.methods.contrast import all_pairs
-from sentemb_core.methods.method import Method, Reader, plainly
+from sentemb_core.documents import Documents, Tokens
+from sentemb_core.encoder.encoder import Encoder, Reading
+from sentemb_core.encoder.pooling import mean_pool
+from sentemb_core.errors import RecipeError
+from sentemb_core.methods.parts.info_nce import all_pairs
+from sentemb_core.methods.parts.method import Learner, Method, Reader, plainly
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import (
+    mask_id,
+    require_transformer,
+    spelt,
+    vocabulary,
+)
+from sentemb_core.methods.parts.views import Draw, View, ViewMaker, first, frame_of
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.tokenizer_tools import mask_id, require_transformer, vocabulary
-from sentemb_core.pairs import sources
-from sentemb_core.readers.drophead import drophead, projections_of
-from sentemb_core.readers.with_pads import mean_with_pads
-from sentemb_core.views.sentences import first
-from sentemb_core.views.span_masked import span_masked, spelt
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +58,7 @@ def mirror_bert(settings: MirrorBERT, encoder: Encoder) -> Method:
     reader = read_by(settings)
     return Method(
         name="mirror_bert",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": first, "positive": hidden},
         readers={"anchor": reader, "positive": reader},
         terms={"contrast": (1.0, term)},
@@ -54,3 +70,160 @@ def read_by(settings: MirrorBERT) -> Reader:
     """The encoder, with or without all its heads; the mean over padding too, where asked."""
     reader = drophead(settings.drophead) if settings.drophead else plainly
     return mean_with_pads(reader) if settings.pooling == "mean_with_pads" else reader
+
+
+SHORTEST = 30
+"""Characters of a text below which the official code masks nothing."""
+
+
+def span_masked(
+    text: ViewMaker,
+    pieces: Sequence[str],
+    mask_id: int,
+    *,
+    special_tokens: bool,
+    span: int = 5,
+) -> ViewMaker:
+    """One mask in place of the tokens that a random span of characters touches.
+
+    Deviation: the paper's span cuts words and leaves their stumps; here a touched token goes as a
+    whole, as the corpus holds tokens. The official code hides the first occurrence of the span's
+    characters; here it is the drawn one.
+
+    Args:
+        text: Whose tokens.
+        pieces: Every token id as it stands in a text (see `spelt`).
+        mask_id: Of [MASK].
+        special_tokens: Rows begin and end with one, which is never hidden.
+        span: Characters; 0 hides nothing.
+
+    Raises:
+        RecipeError: It is below 0.
+    """
+    if span < 0:
+        raise RecipeError(f"A span has a length; found {span} characters: take 5 as Mirror-BERT")
+    lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    spaces = np.fromiter((piece.startswith(" ") for piece in pieces), np.int64, len(pieces))
+
+    def ends(content: Tokens) -> Int64[np.ndarray, " pieces"]:
+        """Characters of the text up to each piece's end; nothing stands before the first."""
+        return np.cumsum(lengths[content]) - spaces[content[:1]].sum()
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        frame = frame_of(seen, special_tokens=special_tokens)
+        chances = rng.random(len(seen)).tolist()
+        tokens = [
+            _hidden(row, frame[0], ends(row[frame[0] : len(row) - frame[1]]), mask_id, span, chance)
+            for row, chance in zip(seen.tokens, chances, strict=True)
+        ]
+        return replace(seen, tokens=tokens)
+
+    return view
+
+
+def _hidden(
+    row: Tokens,
+    begin: int,
+    ends: Int64[np.ndarray, " pieces"],
+    mask_id: int,
+    span: int,
+    chance: float,
+) -> Tokens:
+    """The row, whose content begins at `begin`, without the pieces that a span touches."""
+    total = int(ends[-1]) if len(ends) else 0
+    if span == 0 or total < SHORTEST or total <= span:
+        return row
+    start = int(chance * (total - span))
+    first, last = np.searchsorted(ends, [start, start + span - 1], side="right").tolist()
+    return np.concatenate([row[: begin + first], [mask_id], row[begin + last + 1 :]])
+
+
+_PROJECTION = re.compile(r"\.(attention\.(output\.dense|attn\.o|out_lin|dense)|attn\.Wo)$")
+"""What mixes the heads of a layer: in BERT and RoBERTa, MPNet, DistilBERT, ALBERT, ModernBERT."""
+
+
+def drophead(rate: float) -> Reader:
+    """The encoder, with every head of every layer silent in a row with probability `rate`.
+
+    As in the official code the remaining heads of a row grow by heads / remaining; a row of which
+    no head remains is 0 (there: not a number). It does not depend on train mode.
+
+    Args:
+        rate: Mirror-BERT's is .2, with dropout 0.
+
+    Raises:
+        RecipeError: No head would remain.
+    """
+    if not 0 <= rate < 1:
+        raise RecipeError(
+            f"Some heads must remain; found drophead rate {rate}: take .2 as Mirror-BERT does"
+        )
+
+    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+        with _silenced(learner.encoder, rate):
+            return learner.encoder.read(ids, mask, layers=layers)
+
+    return reader
+
+
+@contextmanager
+def _silenced(encoder: Encoder, rate: float) -> Generator[None]:
+    """Hooks in front of every projection, while it lasts."""
+    projections = projections_of(encoder)
+    heads = int(cast(Any, encoder.backbone).config.num_attention_heads)
+
+    def hook(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (without_heads(inputs[0], heads, rate), *inputs[1:])
+
+    hooks = [projection.register_forward_pre_hook(hook) for projection in projections]
+    try:
+        yield
+    finally:
+        for registered in hooks:
+            registered.remove()
+
+
+def projections_of(encoder: Encoder) -> list[nn.Module]:
+    """What mixes the heads, layer by layer.
+
+    Raises:
+        RecipeError: the encoder's layers are none that are known.
+    """
+    layers = cast(nn.Module, encoder.backbone)
+    found = [module for name, module in layers.named_modules() if _PROJECTION.search(name)]
+    if not found:
+        raise RecipeError(
+            "Drophead silences the heads of a transformer whose layers it knows; this encoder "
+            f"({type(encoder.backbone).__name__}) has none of them: take dropout or span masking"
+        )
+    return found
+
+
+def without_heads(
+    context: Float[Tensor, "rows time width"], heads: int, rate: float
+) -> Float[Tensor, "rows time width"]:
+    """Attention's output, head by head along `width`, with random heads 0 and the rest grown."""
+    kept = (torch.rand(len(context), 1, heads, 1, device=context.device) >= rate).to(context.dtype)
+    grown = kept * heads / kept.sum(2, keepdim=True).clamp(min=1)
+    return (context.unflatten(2, (heads, -1)) * grown).flatten(2)
+
+
+def mean_with_pads(read: Reader = plainly) -> Reader:
+    """Rows are padded to `max_length`; the mean is over all places.
+
+    Attention is blind to padding as always, but its own states count. So a vector does not depend
+    on the rows it is read with, only on how much shorter than `max_length` its own is.
+
+    Args:
+        read: Who reads the padded rows.
+    """
+
+    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+        encoder, behind = learner.encoder, learner.encoder.max_length - ids.shape[1]
+        real = torch.ones_like(ids) if mask is None else mask
+        padded = F.pad(ids, (0, behind), value=encoder.pad_id)
+        seen = read(learner, padded, F.pad(real, (0, behind)), True)
+        return Reading(encoder.finished(mean_pool(seen.layers[-1])), seen.layers if layers else ())
+
+    return reader

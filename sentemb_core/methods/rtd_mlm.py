@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from sentemb_core.config.methods import RTDMLM, DiffCSE, InfoCSEAux
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads.copies import FrozenCopy
 from sentemb_core.methods.diffcse import diffcse
 from sentemb_core.methods.infocse_aux import infocse_aux
-from sentemb_core.methods.method import HeadState, Method, Networks
-from sentemb_core.methods.tokenizer_tools import require_transformer
+from sentemb_core.methods.parts.copies import FrozenCopy
+from sentemb_core.methods.parts.method import HeadState, Method, Networks
+from sentemb_core.methods.parts.tokenizer_tools import require_transformer
 
 
 def rtd_mlm(settings: RTDMLM, encoder: Encoder, pretrained: HeadState | None = None) -> Method:

@@ -1,18 +1,23 @@
 """SG-OPT (Kim et al. 2021): the sentence vector agrees with the layers of a frozen copy."""
 
 import logging
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from sentemb_core.config.methods import SGOPT
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.copies import FrozenCopy
-from sentemb_core.heads.gelu_mlp import gelu_mlp
-from sentemb_core.methods.method import Method
-from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
-from sentemb_core.methods.tokenizer_tools import require_embedding_layer
-from sentemb_core.pairs import sources
-from sentemb_core.readers.networks import all_layers
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.copies import FrozenCopy
+from sentemb_core.methods.parts.forward_passes import all_layers
+from sentemb_core.methods.parts.heads import draw_weights
+from sentemb_core.methods.parts.info_nce import loss_of_choice
+from sentemb_core.methods.parts.method import CrossSampleTerm, Learner, Method
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import require_embedding_layer
+from sentemb_core.methods.parts.views import Batch, first, negatives, positives
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +48,7 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
         )
     return Method(
         name="sg_opt",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": first, "layers": first},
         readers={"layers": all_layers("start")},
         terms={
@@ -54,3 +59,65 @@ def sg_opt(settings: SGOPT, encoder: Encoder) -> Method:
         networks=lambda encoder: {"start": FrozenCopy(encoder, shared=EMBEDDINGS)},
         frozen=EMBEDDINGS,
     )
+
+
+def layer_contrast(anchors: str, layers: str, temperature: float) -> CrossSampleTerm:
+    """Each anchor chooses each of its own layers against all layers of the others.
+
+    The other layers of its own sentence are neither right nor wrong. The mean over anchors and
+    layers.
+
+    Args:
+        anchors: A view with vectors [rows, dim].
+        layers: A view with vectors [rows, layers, dim].
+        temperature: Divides the cosine; .01 in the paper.
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        left, right = batch.views[anchors], batch.views[layers]
+        positive = positives(left, right)
+        negative = negatives(left, right, positive)
+        count = vectors[layers].shape[1]
+        return loss_of_choice(
+            vectors[anchors].repeat_interleave(count, dim=0),
+            vectors[layers].flatten(0, 1),
+            np.kron(positive, np.eye(count, dtype=bool)),
+            np.kron(negative, np.ones((count, count), dtype=bool)),
+            temperature,
+            "cosine",
+        )
+
+    return term
+
+
+def distance_to_start() -> CrossSampleTerm:
+    """|theta - theta_0|^2 over the encoder's learning parameters.
+
+    theta_0 is `learner.networks["start"]`, a copy of the encoder before training. Frozen
+    parameters never leave it, and add nothing.
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        now, start = learner.encoder.parameters(), learner.networks["start"].parameters()
+        squares = [
+            (weight - before.detach()).square().sum()
+            for weight, before in zip(now, start, strict=True)
+            if weight.requires_grad
+        ]
+        return torch.stack(squares).sum(), {}
+
+    return term
+
+
+def gelu_mlp(dim: int, width: int = 4096) -> nn.Module:
+    """[..., dim] to [..., width] (Kim et al. 2021: 768 to 4096 to 4096, GELU after both).
+
+    Weights begin as in the official code: std .02, biases 0.
+    """
+    head = nn.Sequential(nn.Linear(dim, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
+    draw_weights(head)
+    return head

@@ -5,17 +5,15 @@ from torch import nn
 from sentemb_core.config.methods import SimCSE
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.language_head import LanguageHead
-from sentemb_core.heads.layers import require_table
-from sentemb_core.heads.mlp import mlp
-from sentemb_core.heads.sample_losses import masked_language
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method, SampleTerm
-from sentemb_core.methods.tokenizer_tools import WITHOUT_MLM, masking
-from sentemb_core.pairs import sources
-from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.masked import masked
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.parts.heads import mlp
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.masked_language import LanguageHead, masked_language
+from sentemb_core.methods.parts.masking import masked
+from sentemb_core.methods.parts.method import Method, SampleTerm
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import WITHOUT_MLM, masking
+from sentemb_core.methods.parts.transformer_layers import require_table
+from sentemb_core.methods.parts.views import ViewMaker, first
 
 
 def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Method:
@@ -29,7 +27,7 @@ def simcse(settings: SimCSE, encoder: Encoder, text: ViewMaker = first) -> Metho
     require_dropout(encoder, "simcse")
     method = Method(
         name="simcse",
-        pairs=sources.identity,
+        pairs=identity,
         views={"anchor": text, "positive": text},
         terms={
             "contrast": (

@@ -1,21 +1,34 @@
 """SNCSE (Wang et al. 2022): a prompted sentence, itself, and its negation as a soft negative."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
 from sentemb_core.config.methods import SNCSE
-from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.documents import Documents
+from sentemb_core.encoder.encoder import Encoder, Reading
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.mlp import mlp
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Method
+from sentemb_core.methods.parts.heads import mlp
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.method import CrossSampleTerm, Learner, Method, Reader
+from sentemb_core.methods.parts.negation import Negate, negations
+from sentemb_core.methods.parts.pairs import identity
+from sentemb_core.methods.parts.tokenizer_tools import ids_of, mask_id, texts_of, tokens_of
+from sentemb_core.methods.parts.views import (
+    Batch,
+    Draw,
+    View,
+    ViewMaker,
+    first,
+    frame_of,
+    text_hashes,
+)
 from sentemb_core.methods.simcse import require_dropout
-from sentemb_core.methods.terms.margins import soft_negative
-from sentemb_core.methods.tokenizer_tools import ids_of, mask_id, texts_of, tokens_of
-from sentemb_core.pairs import sources
-from sentemb_core.readers.at_token import at_token
-from sentemb_core.views.batch import ViewMaker
-from sentemb_core.views.negation import Negate, negations
-from sentemb_core.views.prompted import prompted
-from sentemb_core.views.sentences import first
-from sentemb_core.views.shortened import shortened
 
 ADDED = 3
 """Tokens by which a negation outgrows its sentence: `did not`, and a piece more of the verb."""
@@ -56,7 +69,7 @@ def soft_negated(settings: SNCSE, encoder: Encoder, text: ViewMaker, negation: V
     margin = soft_negative("anchor", "positive", "negation", low=settings.alpha, high=settings.beta)
     return Method(
         name="sncse",
-        pairs=sources.identity,
+        pairs=identity,
         views={
             "anchor": within(settings.before, text),
             "positive": within(settings.before_positive, text),
@@ -106,3 +119,131 @@ def prompt_tokens(settings: SNCSE, encoder: Encoder) -> int:
     """What the longer prompt takes of a row, special tokens aside."""
     before = max(len(ids_of(encoder, b)) for b in (settings.before, settings.before_positive))
     return before + len(behind_text(settings, encoder))
+
+
+def shortened(text: ViewMaker, most: int, *, special_tokens: bool) -> ViewMaker:
+    """`text` cut behind `most` content tokens, inside its frame.
+
+    Texts that differ behind the cut alone are one text.
+    """
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        left, right = frame_of(seen, special_tokens=special_tokens)
+        ends = [len(row) - right for row in seen.tokens]
+        tokens = [
+            np.concatenate([row[: min(left + most, end)], row[end:]])
+            for row, end in zip(seen.tokens, ends, strict=True)
+        ]
+        return replace(seen, tokens=tokens, text=text_hashes(tokens))
+
+    return view
+
+
+def prompted(
+    text: ViewMaker,
+    prefix: Sequence[int],
+    suffix: Sequence[int],
+    max_length: int,
+    *,
+    special_tokens: bool,
+) -> ViewMaker:
+    """`prefix`, the content of `text`, `suffix`, all inside its special tokens.
+
+    Args:
+        text: What the prompt is about; cut at its end where the whole would be too long.
+        prefix: Token ids before it, without special tokens.
+        suffix: Token ids behind it, the mask's among them (SNCSE: `" means [MASK] .`).
+        max_length: Tokens of a row with everything in it (SNCSE: 32).
+        special_tokens: Rows begin and end with one.
+
+    Raises:
+        RecipeError: The prompt leaves no room for a text.
+    """
+    before, after = np.asarray(prefix, np.int64), np.asarray(suffix, np.int64)
+    room = max_length - len(before) - len(after) - 2 * special_tokens
+    if room < 1:
+        raise RecipeError(
+            f"A prompt leaves room for the text; found one of {len(before) + len(after)} tokens "
+            f"with {2 * special_tokens} special tokens for rows of {max_length}: raise max_length, "
+            "or shorten the prompt"
+        )
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        left, right = frame_of(seen, special_tokens=special_tokens)
+        tokens = [
+            np.concatenate(
+                [
+                    row[:left],
+                    before,
+                    row[left : len(row) - right][:room],
+                    after,
+                    row[len(row) - right :],
+                ]
+            )
+            for row in seen.tokens
+        ]
+        return replace(seen, tokens=tokens, frame=(left + len(before), len(after) + right))
+
+    return view
+
+
+def at_token(token: int) -> Reader:
+    """The last layer's state at the last place of `token`: a prompt's mask (SNCSE).
+
+    It goes through the encoder's Dense layers, as its pooled states do.
+
+    Raises:
+        RecipeError: a row lacks it, when it is read.
+    """
+
+    def reader(learner: Learner, ids: Tensor, mask: Tensor | None, layers: bool) -> Reading:
+        found = ids == token
+        if not bool(found.any(dim=1).all()):
+            raise RecipeError(
+                f"A row is read at its token {token}; found one without it: put it into the "
+                "prompt, and keep max_length as long as the prompt needs"
+            )
+        read = learner.encoder.read(ids, mask, layers=True)
+        place = torch.arange(ids.shape[1], device=ids.device)
+        last = torch.where(found, place, 0).argmax(dim=1)
+        states = read.layers[-1][torch.arange(len(ids), device=ids.device), last]
+        pooled = learner.encoder.finished(states.float())
+        return Reading(pooled, read.layers if layers else ())
+
+    return reader
+
+
+def bidirectional_margin(
+    positive: Float[Tensor, " n"], soft_negative: Float[Tensor, " n"], *, low: float, high: float
+) -> Float[Tensor, ""]:
+    """A soft negative is less similar than the positive, by at least `low` and at most `high`.
+
+    mean[ReLU(d + low) + ReLU(-d - high)] with d = soft negative - positive (SNCSE, Wang et al.
+    2022; .1 and .3 there).
+
+    Args:
+        positive: Cosine of each anchor and its positive.
+        soft_negative: Cosine of each anchor and its negated sentence.
+        low: Smallest gap that costs nothing.
+        high: Largest gap that costs nothing.
+    """
+    difference = soft_negative - positive
+    return ((difference + low).relu() + (-difference - high).relu()).mean()
+
+
+def soft_negative(
+    anchors: str, partners: str, soft_negatives: str, *, low: float, high: float
+) -> CrossSampleTerm:
+    """SNCSE: row by row, the negated sentence lies between `low` and `high` below the positive."""
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        anchor = vectors[anchors]
+        near = F.cosine_similarity(anchor, vectors[partners])
+        far = F.cosine_similarity(anchor, vectors[soft_negatives])
+        return bidirectional_margin(near, far, low=low, high=high), {}
+
+    return term

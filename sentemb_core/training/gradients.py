@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from sentemb_core.documents import Tokens
 from sentemb_core.encoder.encoder import Reading
 from sentemb_core.encoder.packing import padded
-from sentemb_core.heads.on_views import on_views
-from sentemb_core.methods.method import (
+from sentemb_core.methods.parts.heads import on_views
+from sentemb_core.methods.parts.method import (
     FullBatchForward,
     Learner,
     LossOfRows,
@@ -23,9 +24,8 @@ from sentemb_core.methods.method import (
     loss_of,
     plainly,
 )
-from sentemb_core.pairs.documents import Tokens
+from sentemb_core.methods.parts.views import IGNORED, Batch, View
 from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients
-from sentemb_core.views.batch import IGNORED, Batch, View
 
 TRANSFORMER_SLACK = 1024
 """Padding tokens that a pass of a transformer may hold. On an Intel with AMX, in bfloat16, batches

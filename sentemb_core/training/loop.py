@@ -16,7 +16,8 @@ from sentemb_core.encoder.devices import any_shape, threads
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import DivergedError, OutOfMemoryError
 from sentemb_core.heap import warm_heap
-from sentemb_core.methods.method import Learner, Method, require_chunks
+from sentemb_core.methods.parts.method import Learner, Method, require_chunks
+from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training.batches import Sampler
 from sentemb_core.training.checkpoint import (
     last_checkpoint,
@@ -28,7 +29,6 @@ from sentemb_core.training.gradients import GradientJob, Step
 from sentemb_core.training.optimiser import learning_rate, optimiser_for
 from sentemb_core.training.state import StepLog, TrainingReport, TrainingState, recipe_digest
 from sentemb_core.types import OnStep
-from sentemb_core.views.batch import Batch
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from pydantic import ConfigDict
 from torch import Tensor, nn, optim
 
-from sentemb_core.methods.method import Learner
+from sentemb_core.methods.parts.method import Learner
 from sentemb_core.stopping import stopping_decision
 from sentemb_core.training.checkpoint import Checkpoint
 from sentemb_core.types import Value

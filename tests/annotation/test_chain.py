@@ -31,8 +31,8 @@ from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
 from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k
 from sentemb_core.annotation.similarity import neighbours
 from sentemb_core.annotation.statistics import adjusted_rand
+from sentemb_core.documents import spans_in
 from sentemb_core.errors import BadDataError, BadEmbeddingError, EmptyPairsError
-from sentemb_core.pairs.documents import spans_in
 from tests import tiny
 
 LENGTHS = [3, 1, 6, 4, 2, 9, 5]

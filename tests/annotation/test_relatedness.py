@@ -14,7 +14,7 @@ from sentemb_core.annotation.relatedness import (
     relatedness,
     strangers,
 )
-from sentemb_core.pairs.documents import spans_in
+from sentemb_core.documents import spans_in
 
 
 def mixture(share: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.errors import MissingEncoderError, UsageError
-from sentemb_core.heads.copies import twin
+from sentemb_core.methods.parts.copies import twin
 from tests.encoder.starting import start
 
 KINDS = [

@@ -9,8 +9,8 @@ import torch
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import BadDataError, RecipeError
 from sentemb_core.evaluation.masked_language import masked_language, unigram_loss
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.stored_head import HeadShape
+from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.stored_head import HeadShape
 from tests import tiny
 from tests.second_device import THERE, SecondDevice
 

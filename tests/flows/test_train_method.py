@@ -19,7 +19,7 @@ from sentemb_core.encoder import start
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.errors import BadDataError, RecipeError, UsageError
-from sentemb_core.heads.stored_head import HeadShape, write_head
+from sentemb_core.methods.parts.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs, recording
 from tasks.artifact_files import artifact_path

@@ -8,8 +8,8 @@ from torch import nn
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.packing import padded
-from sentemb_core.methods.method import Learner, Rows
-from sentemb_core.views.batch import IGNORED
+from sentemb_core.methods.parts.method import Learner, Rows
+from sentemb_core.methods.parts.views import IGNORED
 from tests import tiny
 
 MASK = 5

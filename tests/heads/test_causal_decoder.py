@@ -6,10 +6,10 @@ from transformers import ElectraConfig, ElectraModel, MPNetConfig, MPNetModel
 
 from sentemb_core.encoder.checkpoint import save_encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads import sample_losses
-from sentemb_core.heads.causal_decoder import CausalDecoder
-from sentemb_core.heads.layers import token_table
-from sentemb_core.views.batch import IGNORED
+from sentemb_core.methods.autoencoders import CausalDecoder
+from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.parts.transformer_layers import token_table
+from sentemb_core.methods.parts.views import IGNORED
 from tests.heads import made
 
 IDS = torch.tensor([[2, 7, 8, 9, 10, 3], [2, 11, 12, 13, 14, 3]])

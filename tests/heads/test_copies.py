@@ -9,8 +9,8 @@ from torch import nn
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.copies import FrozenCopy, MomentumCopy, twin
-from sentemb_core.heads.layers import skip_layer
+from sentemb_core.methods.parts.copies import FrozenCopy, MomentumCopy, twin
+from sentemb_core.methods.parts.transformer_layers import skip_layer
 from tests import tiny
 from tests.heads import made
 

@@ -7,11 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.heads.copies import FrozenCopy
-from sentemb_core.heads.discriminator import Discriminator
-from sentemb_core.heads.edit_detection import edit_detection
-from sentemb_core.heads.generator import Generator
-from sentemb_core.views.batch import Batch, View
+from sentemb_core.methods.diffcse import Discriminator, Generator, edit_detection
+from sentemb_core.methods.parts.copies import FrozenCopy
+from sentemb_core.methods.parts.views import Batch, View
 from tests.heads import made, slow
 from tests.heads.test_sample_losses import replaced
 

@@ -5,17 +5,13 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
-from sentemb_core.heads.bilinear import bilinear
-from sentemb_core.heads.causal_decoder import CausalDecoder
-from sentemb_core.heads.cnn import TokenCNN
-from sentemb_core.heads.gelu_mlp import gelu_mlp
-from sentemb_core.heads.language_head import LanguageHead
-from sentemb_core.heads.layers import entrance, new_layers
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.mlp import mlp
-from sentemb_core.heads.projection import projection
-from sentemb_core.heads.weights import draw_weights
+from sentemb_core.methods.autoencoders import CausalDecoder
+from sentemb_core.methods.ict import projection
+from sentemb_core.methods.is_bert import TokenCNN
+from sentemb_core.methods.parts.heads import batch_norm_mlp, bilinear, draw_weights, mlp
+from sentemb_core.methods.parts.masked_language import LanguageHead, MaskFiller
+from sentemb_core.methods.parts.transformer_layers import entrance, new_layers
+from sentemb_core.methods.sg_opt import gelu_mlp
 
 
 @pytest.mark.parametrize(

@@ -10,26 +10,22 @@ from torch import nn
 
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.encoder import Reading
-from sentemb_core.heads import sample_losses
-from sentemb_core.heads.auxiliary import AuxiliaryNetwork
-from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
-from sentemb_core.heads.causal_decoder import CausalDecoder
-from sentemb_core.heads.copies import MomentumCopy
-from sentemb_core.heads.discriminator import Discriminator
-from sentemb_core.heads.edit_detection import edit_detection
-from sentemb_core.heads.generator import Generator
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.on_views import on_views
-from sentemb_core.heads.queue import Queue
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.method import Learner, Method, SampleTerm
-from sentemb_core.pairs import sources
+from sentemb_core.methods.autoencoders import CausalDecoder
+from sentemb_core.methods.diffcse import Discriminator, Generator, edit_detection
+from sentemb_core.methods.esimcse import Queue
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
+from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.parts import pairs as sources
+from sentemb_core.methods.parts.copies import MomentumCopy
+from sentemb_core.methods.parts.heads import batch_norm_mlp, on_views
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.masking import Masking, with_masked_inputs
+from sentemb_core.methods.parts.method import Learner, Method, SampleTerm
+from sentemb_core.methods.parts.views import IGNORED, first, second
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of, train
-from sentemb_core.views.batch import IGNORED
-from sentemb_core.views.masked import Masking, with_masked_inputs
-from sentemb_core.views.sentences import first, second
 from tests import tiny
 from tests.heads import made
 from tests.interrupted import BreakingOff, InterruptionError, assert_same_weights

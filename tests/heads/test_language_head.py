@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from sentemb_core.heads import language_head
-from sentemb_core.heads.language_head import LanguageHead
-from sentemb_core.heads.layers import token_table
-from sentemb_core.views.batch import IGNORED
+from sentemb_core.methods.parts import masked_language as language_head
+from sentemb_core.methods.parts.masked_language import LanguageHead
+from sentemb_core.methods.parts.transformer_layers import token_table
+from sentemb_core.methods.parts.views import IGNORED
 from tests.heads import made
 
 

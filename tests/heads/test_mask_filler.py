@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads import sample_losses
-from sentemb_core.heads.auxiliary import AuxiliaryNetwork
-from sentemb_core.heads.copies import FrozenCopy
-from sentemb_core.heads.generator import Generator
-from sentemb_core.heads.layers import embedded, token_table
-from sentemb_core.heads.mask_filler import MaskFiller
+from sentemb_core.methods.diffcse import Generator
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
+from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.parts.copies import FrozenCopy
+from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.transformer_layers import embedded, token_table
 from tests.heads import made
 
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.heads.queue import Queue
+from sentemb_core.methods.esimcse import Queue
 
 
 @settings(deadline=None, max_examples=50)

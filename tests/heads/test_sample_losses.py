@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.heads import sample_losses
-from sentemb_core.heads.auxiliary import AuxiliaryNetwork
-from sentemb_core.heads.causal_decoder import CausalDecoder
-from sentemb_core.heads.discriminator import Discriminator
-from sentemb_core.heads.language_head import LanguageHead
-from sentemb_core.heads.layers import token_table
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.methods.method import Learner, Rows, SampleLoss
-from sentemb_core.views.batch import IGNORED
+from sentemb_core.methods.autoencoders import CausalDecoder
+from sentemb_core.methods.diffcse import Discriminator
+from sentemb_core.methods.infocse_aux import AuxiliaryNetwork
+from sentemb_core.methods.parts import masked_language as sample_losses
+from sentemb_core.methods.parts.masked_language import LanguageHead, MaskFiller
+from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
+from sentemb_core.methods.parts.transformer_layers import token_table
+from sentemb_core.methods.parts.views import IGNORED
 from tests import tiny
 from tests.heads import made, slow
 

@@ -10,8 +10,14 @@ from sentence_transformers import SentenceTransformer
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.encoder.names import HEAD_FILE
 from sentemb_core.errors import BadDataError
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.stored_head import HeadShape, carry_head, head_in, head_shape, write_head
+from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.stored_head import (
+    HeadShape,
+    carry_head,
+    head_in,
+    head_shape,
+    write_head,
+)
 from tests import tiny
 
 SHAPE = HeadShape(layers=2, below=1)

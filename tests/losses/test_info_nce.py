@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sentemb_core.losses.info_nce import LOGITS, count_unopposed, info_nce
+from sentemb_core.methods.parts.info_nce import LOGITS, count_unopposed, info_nce
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "info_nce.json").read_text())
 
@@ -176,7 +176,7 @@ def problems(draw):
 def test_loss_and_gradient_equal_a_slow_loop(problem, similarity, reduction, temperature, logits):
     queries, candidates, positive, negative, bias = problem
     fast_inputs = [queries.clone().requires_grad_(), candidates.clone().requires_grad_()]
-    with patch("sentemb_core.losses.info_nce.LOGITS", logits):
+    with patch("sentemb_core.methods.parts.info_nce.LOGITS", logits):
         fast = info_nce(
             *fast_inputs,
             positive,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.errors import NoNegativesError, RecipeError
-from sentemb_core.losses.logistic import binary_cross_entropy, jensen_shannon, pair_bce
+from sentemb_core.methods.parts.logistic import binary_cross_entropy, jensen_shannon, pair_bce
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 

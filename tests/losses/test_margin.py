@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.losses.margin import bidirectional_margin
+from sentemb_core.methods.sncse import bidirectional_margin
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from sentemb_core.encoder.encoder import Encoder
-from sentemb_core.methods.method import Learner
-from sentemb_core.views.batch import IGNORED, Batch, View
+from sentemb_core.methods.parts.method import Learner
+from sentemb_core.methods.parts.views import IGNORED, Batch, View
 from tests import tiny
 from tests.heads import slow
 from tests.methods.fixed import may_be_wrong, similarity_of, slow_choice, slow_segments

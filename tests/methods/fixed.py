@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sentemb_core.methods.method import CrossSampleTerm, Learner
-from sentemb_core.views.batch import Batch, View
+from sentemb_core.methods.parts.method import CrossSampleTerm, Learner
+from sentemb_core.methods.parts.views import Batch, View
 from tests import tiny
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "info_nce.json").read_text())

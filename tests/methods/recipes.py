@@ -12,8 +12,8 @@ import numpy as np
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.method import Learner, Method
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.method import Learner, Method
+from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of
 from tests import tiny

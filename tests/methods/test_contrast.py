@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sentemb_core.losses.info_nce import info_nce
-from sentemb_core.methods.contrast import all_pairs, contrast
+from sentemb_core.methods.parts.info_nce import all_pairs, contrast, info_nce
 from tests.methods.fixed import (
     GOLDEN,
     A,

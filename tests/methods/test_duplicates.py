@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from sentemb_core.methods import contrast
-from sentemb_core.methods.terms import segments
+from sentemb_core.methods import hicl as segments
+from sentemb_core.methods.parts import info_nce as contrast
+from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.views.batch import Batch
 from tests import tiny
 from tests.methods.recipes import PROMPT, SLICES, config_of, made
 

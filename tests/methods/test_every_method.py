@@ -38,21 +38,19 @@ from sentemb_core.encoder import packing
 from sentemb_core.encoder.batching import encode
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.batch_norm_mlp import batch_norm_mlp
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.contrast import all_pairs
 from sentemb_core.methods.listing import LISTING
-from sentemb_core.methods.tokenizer_tools import ids_of, mask_id
-from sentemb_core.pairs.table import Annotation
-from sentemb_core.readers.at_token import at_token
+from sentemb_core.methods.parts.heads import batch_norm_mlp
+from sentemb_core.methods.parts.info_nce import all_pairs
+from sentemb_core.methods.parts.pairs import Annotation
+from sentemb_core.methods.parts.tokenizer_tools import ids_of, mask_id
+from sentemb_core.methods.parts.views import Batch, first
+from sentemb_core.methods.sncse import at_token, prompted
 from sentemb_core.training import gradients
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of, train
 from sentemb_core.training.passes import plain_gradients
-from sentemb_core.views.batch import Batch
-from sentemb_core.views.prompted import prompted
-from sentemb_core.views.sentences import first
 from tests import tiny
 from tests.interrupted import BreakingOff, InterruptionError, assert_same_weights
 from tests.methods.recipes import (

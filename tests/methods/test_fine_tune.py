@@ -11,10 +11,10 @@ from sentemb_core.config.methods import FineTune
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.evaluation.diagnostics import directions
 from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.parts.views import negatives, positives
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
-from sentemb_core.views.batch import negatives, positives
 from tests import tiny
 
 EVERY = 9

@@ -12,8 +12,8 @@ from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import RecipeError
 from sentemb_core.methods.catalogue import method_for
 from sentemb_core.methods.listing import LISTING
-from sentemb_core.methods.method import Learner, loss_of
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.method import Learner, loss_of
+from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.loop import learner_of, train
 from tests import tiny

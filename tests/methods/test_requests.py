@@ -12,12 +12,12 @@ from torch import nn
 from sentemb_core.config.methods import AnyMethod
 from sentemb_core.methods import consert, mirror_bert
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.method import Learner, Method
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.method import Learner, Method
+from sentemb_core.methods.parts.pairs import Annotation
+from sentemb_core.methods.parts.views import IGNORED, Batch, View
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of
-from sentemb_core.views.batch import IGNORED, Batch, View
 from tests import tiny
 from tests.methods.recipes import NEW_HEAD, PROMPT, Recipe, config_of, made
 from tests.methods.test_wiring import CASES, three_layers

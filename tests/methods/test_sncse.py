@@ -10,10 +10,10 @@ from sentemb_core.config.run import EncoderConfig
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.encoder.start import start_encoder
 from sentemb_core.methods.hicl import hicl
+from sentemb_core.methods.parts.negation import negated
+from sentemb_core.methods.parts.tokenizer_tools import texts_of, tokens_of
+from sentemb_core.methods.parts.views import first
 from sentemb_core.methods.sncse import opposite, sncse
-from sentemb_core.methods.tokenizer_tools import texts_of, tokens_of
-from sentemb_core.views.negation import negated
-from sentemb_core.views.sentences import first
 from tests import tiny
 from tests.views.drawn import every_document, every_sentence, listed, seen
 

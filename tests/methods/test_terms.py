@@ -10,15 +10,14 @@ from torch import nn
 
 from sentemb_core.config.methods import HiCL
 from sentemb_core.errors import NoNegativesError
-from sentemb_core.heads.copies import FrozenCopy
-from sentemb_core.methods.contrast import contrast
-from sentemb_core.methods.hicl import hicl
-from sentemb_core.methods.method import Learner
-from sentemb_core.methods.terms.layers import distance_to_start, layer_contrast
-from sentemb_core.methods.terms.logistic import binary, mutual_information, tension
-from sentemb_core.methods.terms.margins import soft_negative
-from sentemb_core.methods.terms.segments import segment_contrast
-from sentemb_core.views.batch import owners
+from sentemb_core.methods.hicl import hicl, segment_contrast
+from sentemb_core.methods.parts.copies import FrozenCopy
+from sentemb_core.methods.parts.info_nce import contrast
+from sentemb_core.methods.parts.logistic import binary, mutual_information, tension
+from sentemb_core.methods.parts.method import Learner
+from sentemb_core.methods.parts.views import owners
+from sentemb_core.methods.sg_opt import distance_to_start, layer_contrast
+from sentemb_core.methods.sncse import soft_negative
 from tests import tiny
 from tests.methods.fixed import (
     GOLDEN,

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from sentemb_core.config.methods import METHOD_NAMES
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.method import Learner
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.method import Learner
+from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.loop import learner_of

@@ -9,9 +9,9 @@ from sentemb_core.encoder.backbones import StaticTable
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.methods.autoencoders import clm_autoencoder
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.tokenizer_tools import begins_word, texts_of, vocabulary
+from sentemb_core.methods.parts.tokenizer_tools import begins_word, texts_of, vocabulary
+from sentemb_core.methods.parts.views import IGNORED
 from sentemb_core.training.batches import sampler_for
-from sentemb_core.views.batch import IGNORED
 from tests import tiny
 from tests.encoder.starting import invented, start
 from tests.methods.recipes import NEW_HEAD, SPANS, config_of

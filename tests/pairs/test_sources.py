@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from sentemb_core.corpus.documents import PAIRS_SHARE
 from sentemb_core.errors import EmptyPairsError, RecipeError
-from sentemb_core.pairs import sources
-from sentemb_core.pairs.sources import LEAST_SHARE
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts import pairs as sources
+from sentemb_core.methods.parts.pairs import LEAST_SHARE, Annotation
 from tests import tiny
 
 

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from sentemb_core.methods.contrast import all_pairs, contrast
-from sentemb_core.methods.terms.logistic import tension
+from sentemb_core.methods.parts.info_nce import all_pairs, contrast
+from sentemb_core.methods.parts.logistic import tension
 from sentemb_core.training.passes import cached_gradients
 from tests.methods.fixed import batch, learner, view
 

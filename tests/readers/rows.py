@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from sentemb_core.methods.method import Learner
+from sentemb_core.methods.parts.method import Learner
 from tests import tiny
 
 

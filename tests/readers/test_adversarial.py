@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from sentemb_core.errors import RecipeError
-from sentemb_core.losses.info_nce import info_nce
-from sentemb_core.readers.adversarial import adversarial
-from sentemb_core.readers.perturbed import perturbed
+from sentemb_core.methods.consert import adversarial, perturbed
+from sentemb_core.methods.parts.info_nce import info_nce
 from tests import tiny
 from tests.readers.rows import learner, read, rows
 

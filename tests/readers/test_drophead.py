@@ -6,7 +6,7 @@ from transformers import DistilBertConfig, DistilBertModel, MPNetConfig, MPNetMo
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.readers.drophead import drophead, without_heads
+from sentemb_core.methods.mirror_bert import drophead, without_heads
 from tests import tiny
 from tests.readers.rows import learner, read, rows
 

@@ -5,10 +5,15 @@ import torch
 
 from sentemb_core.encoder.pooling import mean_pool
 from sentemb_core.errors import RecipeError
-from sentemb_core.heads.cnn import TokenCNN
-from sentemb_core.heads.copies import FrozenCopy, MomentumCopy
-from sentemb_core.readers.at_token import at_token
-from sentemb_core.readers.networks import all_layers, by_network, by_twin, token_features
+from sentemb_core.methods.is_bert import TokenCNN
+from sentemb_core.methods.parts.copies import FrozenCopy, MomentumCopy
+from sentemb_core.methods.parts.forward_passes import (
+    all_layers,
+    by_network,
+    by_twin,
+    token_features,
+)
+from sentemb_core.methods.sncse import at_token
 from tests import tiny
 from tests.readers.rows import learner, read, rows
 

@@ -8,7 +8,7 @@ from transformers import RobertaConfig, RobertaModel
 
 from sentemb_core.encoder.encoder import Encoder
 from sentemb_core.errors import RecipeError
-from sentemb_core.readers.perturbed import (
+from sentemb_core.methods.consert import (
     entry_dropout,
     feature_cutoff,
     perturbed,

@@ -4,8 +4,7 @@ import torch
 from torch import nn
 
 from sentemb_core.encoder.pooling import mean_pool
-from sentemb_core.readers.drophead import drophead
-from sentemb_core.readers.with_pads import mean_with_pads
+from sentemb_core.methods.mirror_bert import drophead, mean_with_pads
 from tests import tiny
 from tests.readers.rows import learner, read, rows
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import EmptyPairsError, NoNegativesError, RecipeError
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.pairs import sources
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts import pairs as sources
+from sentemb_core.methods.parts.pairs import Annotation
+from sentemb_core.methods.parts.views import negatives, positives
 from sentemb_core.training.batches import ClusterBatches, PairBatches, sampler_for
-from sentemb_core.views.batch import negatives, positives
 from tests import tiny
 
 CONPONO = method_for(TrainingConfig(method="conpono").method, tiny.static())

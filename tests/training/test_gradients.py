@@ -12,9 +12,9 @@ from torch import nn
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.encoder import encoder as encoders
 from sentemb_core.encoder.packing import padded
-from sentemb_core.heads.projection import projection
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.methods.method import Learner, loss_of
+from sentemb_core.methods.ict import projection
+from sentemb_core.methods.parts.method import Learner, loss_of
 from sentemb_core.training.batches import sampler_for
 from sentemb_core.training.gradients import GradientJob
 from sentemb_core.training.passes import cached_gradients, length_groups, plain_gradients

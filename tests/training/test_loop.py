@@ -28,7 +28,7 @@ from torch.optim.optimizer import (
 from sentemb_core.config.run import TrainingConfig
 from sentemb_core.errors import DivergedError, OutOfMemoryError, RecipeError, StorageError
 from sentemb_core.methods.catalogue import method_for
-from sentemb_core.pairs.table import Annotation
+from sentemb_core.methods.parts.pairs import Annotation
 from sentemb_core.store import disk
 from sentemb_core.training import checkpoint
 from sentemb_core.training.batches import sampler_for

@@ -17,6 +17,7 @@ from sentemb_core.corpus.tokenise import write_tokens
 from sentemb_core.corpus.tokens import TokenCorpus
 from sentemb_core.errors import EmptyPairsError
 from sentemb_core.methods.catalogue import method_for
+from sentemb_core.methods.parts.views import Batch
 from sentemb_core.training import batches as parts_module
 from sentemb_core.training.batches import (
     PairBatches,
@@ -25,7 +26,6 @@ from sentemb_core.training.batches import (
     sampler_for,
     some,
 )
-from sentemb_core.views.batch import Batch
 from tests import tiny
 
 DOCUMENTS, SENTENCES, SHARDS = 24, 3, 12

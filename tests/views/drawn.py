@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sentemb_core.views.batch import Draw, View
+from sentemb_core.methods.parts.views import Draw, View
 from tests import tiny
 
 

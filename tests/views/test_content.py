@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sentemb_core.views.content import content_of, frame_of, ranks, rows_of
+from sentemb_core.methods.parts.views import content_of, frame_of, ranks, rows_of
 from tests.views.drawn import listed, seen, texts_of
 
 

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.pairs import sources
-from sentemb_core.views.batch import Draw
-from sentemb_core.views.context import context
-from sentemb_core.views.joining import alone
-from sentemb_core.views.preceding import preceding
-from sentemb_core.views.spans import SpanSampling, anchor_spans
-from sentemb_core.views.whole import whole
+from sentemb_core.methods.cpc import preceding
+from sentemb_core.methods.declutr import SpanSampling, anchor_spans
+from sentemb_core.methods.hicl import whole
+from sentemb_core.methods.ict import context
+from sentemb_core.methods.parts import pairs as sources
+from sentemb_core.methods.parts.views import Draw, alone
 from tests import tiny
 from tests.views.drawn import every_document, listed, numbered, words
 

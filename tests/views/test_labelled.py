@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.views.labelled import body, counterpart
+from sentemb_core.methods.fine_tune import body, counterpart
 from tests.views.drawn import every_document, listed, numbered, words
 
 

@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.views.negation import negated, negations
-from sentemb_core.views.prompted import prompted
-from sentemb_core.views.verbs import lemma_of_past, lemma_of_third_person
+from sentemb_core.methods.parts.negation import (
+    lemma_of_past,
+    lemma_of_third_person,
+    negated,
+    negations,
+)
+from sentemb_core.methods.sncse import prompted
 from tests import tiny
 from tests.views.drawn import listed, seen, texts_of
 

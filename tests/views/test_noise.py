@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.errors import RecipeError
-from sentemb_core.views.autoencoding import deleted, reconstructed
-from sentemb_core.views.batch import IGNORED
-from sentemb_core.views.masked import Masking, masked, with_masked_inputs
-from sentemb_core.views.repeated import repeated
-from sentemb_core.views.segments import segments
-from sentemb_core.views.sentences import first
-from sentemb_core.views.span_masked import span_masked, spelt
+from sentemb_core.methods.autoencoders import deleted, reconstructed
+from sentemb_core.methods.esimcse import repeated
+from sentemb_core.methods.hicl import segments
+from sentemb_core.methods.mirror_bert import span_masked
+from sentemb_core.methods.parts.masking import Masking, masked, with_masked_inputs
+from sentemb_core.methods.parts.tokenizer_tools import spelt
+from sentemb_core.methods.parts.views import IGNORED, first
 from tests import tiny
 from tests.views.drawn import listed, seen, texts_of
 

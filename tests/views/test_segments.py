@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.errors import RecipeError
-from sentemb_core.views.prompted import prompted
-from sentemb_core.views.segments import segments
-from sentemb_core.views.sentences import first
+from sentemb_core.methods.hicl import segments
+from sentemb_core.methods.parts.views import first
+from sentemb_core.methods.sncse import prompted
 from tests.views.drawn import listed, seen, texts_of
 
 

@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.views.prompted import prompted
-from sentemb_core.views.sentences import first
-from sentemb_core.views.shortened import shortened
+from sentemb_core.methods.parts.views import first
+from sentemb_core.methods.sncse import prompted, shortened
 from tests import tiny
 from tests.views.drawn import every_sentence, listed, seen, texts_of
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sentemb_core.errors import RecipeError
-from sentemb_core.views.spans import (
+from sentemb_core.methods.declutr import (
     SpanSampling,
     anchor_spans,
     anchors_of,

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.views.batch import Draw, View, negatives, owners, positives
-from sentemb_core.views.context import context, surroundings
-from sentemb_core.views.sentences import first, second
+from sentemb_core.methods.ict import context, surroundings
+from sentemb_core.methods.parts.views import Draw, View, first, negatives, owners, positives, second
 from tests import tiny
 from tests.views.drawn import every_sentence, numbered, words
 

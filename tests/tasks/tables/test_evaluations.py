@@ -7,8 +7,8 @@ import pytest
 
 from sentemb_core.encoder.card import CardFacts, model_card
 from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
-from sentemb_core.heads.mask_filler import MaskFiller
-from sentemb_core.heads.stored_head import HeadShape, write_head
+from sentemb_core.methods.parts.masked_language import MaskFiller
+from sentemb_core.methods.parts.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef, Json

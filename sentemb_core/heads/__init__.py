@@ -1,1 +1,0 @@
-"""Heads: extra parameters of a training that the saved encoder does not keep."""

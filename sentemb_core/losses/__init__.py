@@ -1,1 +1,0 @@
-"""Loss functions on vectors and masks: no encoder, no device, no file."""

@@ -1,0 +1,283 @@
+"""The one contrastive kernel: masked InfoNCE with any number of positives per anchor."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from sentemb_core.methods.parts.method import CrossSampleTerm, Learner
+from sentemb_core.methods.parts.views import Batch, View, negatives, positives
+from sentemb_core.types import Similarity
+
+Reduction = Literal["positives", "anchors"]
+
+LOGITS = 1 << 20
+"""Logits held at once. A batch of 3,200 has ten times as many, and the loss and its gradient hold
+five matrices of them: under a gradient cache, most of the memory."""
+
+EXACT_UP_TO = 40.0
+"""From here on softplus(x) is x in float64; torch's own switch at 20 is off by 2e-9."""
+
+
+def info_nce(
+    queries: Float[Tensor, "n dim"],
+    candidates: Float[Tensor, "m dim"],
+    positive: Bool[Tensor, "n m"],
+    negative: Bool[Tensor, "n m"],
+    *,
+    temperature: float,
+    similarity: Similarity,
+    bias: Float[Tensor, "n m"] | None = None,
+    reduction: Reduction = "positives",
+) -> Float[Tensor, ""]:
+    """Each positive alone against the negatives of its anchor.
+
+    For every positive (i, p): `softplus(logsumexp_{n in neg(i)} s_in - s_ip)`, which is the softmax
+    cross-entropy with that one positive in the denominator (InfoNCE; mutual, Eq. 1 and 5:
+    erratum E1). A positive is never a negative, whatever `negative` says; the caller's masks keep
+    the anchor itself, its document and its duplicates out.
+
+    Args:
+        queries: Anchors.
+        candidates: What they choose from.
+        positive: Who is right for whom; any number per row, none included.
+        negative: Who may be wrong for whom.
+        temperature: Divides the similarity.
+        similarity: `cosine`, or `dot` for the literal inner product of mutual.
+        bias: Added to the logits (after the temperature); a constant, without a gradient.
+        reduction: `positives` is the mean over all positives (Eq. 5), `anchors` the mean over
+            anchors of the mean over their positives.
+
+    Returns:
+        A scalar. A positive without any negative adds 0 and no gradient (see `count_unopposed`).
+    """
+    queries, candidates = compared(queries, candidates, similarity)
+    total = _total if positive.numel() <= LOGITS else _in_blocks
+    parts = (queries, candidates, positive, negative, bias, temperature, reduction)
+    return total(*parts) / _terms(positive, reduction)
+
+
+def _total(
+    queries: Float[Tensor, "n dim"],
+    candidates: Float[Tensor, "m dim"],
+    positive: Bool[Tensor, "n m"],
+    negative: Bool[Tensor, "n m"],
+    bias: Float[Tensor, "n m"] | None,
+    temperature: float,
+    reduction: Reduction,
+) -> Float[Tensor, ""]:
+    """The losses of all positives, for `anchors` each over its anchor's number of them."""
+    logits = queries @ candidates.T / temperature
+    if bias is not None:
+        logits = logits + bias
+    opposition = logits.masked_fill(~negative | positive, _lowest(logits)).logsumexp(dim=1)
+    anchor, partner = positive.nonzero(as_tuple=True)
+    margins = opposition[anchor] - logits[anchor, partner]
+    losses = F.softplus(margins, threshold=EXACT_UP_TO)
+    return (losses / positive.sum(dim=1)[anchor] if reduction == "anchors" else losses).sum()
+
+
+def _in_blocks(*parts: Any) -> Tensor:
+    return cast(Tensor, _InBlocks.apply(*parts))
+
+
+class _InBlocks(torch.autograd.Function):
+    """`_total` by blocks of anchors, with the gradient: no logits outlive their block.
+
+    `torch.utils.checkpoint` would do the same, at 75 MB of imports.
+    """
+
+    @staticmethod
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - torch calls it by place
+        ctx: Any,
+        queries: Tensor,
+        candidates: Tensor,
+        positive: Tensor,
+        negative: Tensor,
+        bias: Tensor | None,
+        temperature: float,
+        reduction: Reduction,
+    ) -> Tensor:
+        total = queries.new_zeros(())
+        gradients = torch.zeros_like(queries), torch.zeros_like(candidates)
+        height = max(1, LOGITS // len(candidates))
+        for start in range(0, len(queries), height):
+            rows = slice(start, start + height)
+            added = None if bias is None else bias[rows]
+            with torch.enable_grad():
+                left, right = (end.detach().requires_grad_() for end in (queries[rows], candidates))
+                masks = positive[rows], negative[rows]
+                value = _total(left, right, *masks, added, temperature, reduction)
+                of_queries, of_candidates = torch.autograd.grad(value, [left, right])
+            total += value.detach()
+            gradients[0][rows] = of_queries
+            gradients[1].add_(of_candidates)
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - as above
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        return *(gradient * saved for saved in ctx.saved_tensors), *[None] * 5
+
+
+def _terms(positive: Bool[Tensor, "n m"], reduction: Reduction) -> int:
+    """What the total is divided by; 1 where there is nothing to sum."""
+    counted = positive if reduction == "positives" else positive.any(dim=1)
+    return max(1, int(counted.sum()))
+
+
+def similarities(
+    left: Float[Tensor, "n dim"], right: Float[Tensor, "m dim"], similarity: Similarity
+) -> Float[Tensor, "n m"]:
+    """All inner products, of normalised vectors for `cosine`."""
+    left, right = compared(left, right, similarity)
+    return left @ right.T
+
+
+def compared(
+    left: Float[Tensor, "n dim"], right: Float[Tensor, "m dim"], similarity: Similarity
+) -> tuple[Float[Tensor, "n dim"], Float[Tensor, "m dim"]]:
+    """Vectors whose inner products are the similarity."""
+    if similarity == "cosine":
+        return F.normalize(left, dim=-1), F.normalize(right, dim=-1)
+    return left, right
+
+
+def count_unopposed(positive: Bool[Tensor, "n m"], negative: Bool[Tensor, "n m"]) -> int:
+    """Anchors with a positive that have no negative: they teach nothing."""
+    opposed = (negative & ~positive).any(dim=1)
+    return int((positive.any(dim=1) & ~opposed).sum())
+
+
+def _lowest(logits: Tensor) -> float:
+    """Stands in place of a masked logit.
+
+    It is finite, so that a row that is masked as a whole has a gradient of 0 and not NaN; and half
+    of what the type can hold, so that no logit that is taken from it makes it infinite.
+    """
+    return torch.finfo(logits.dtype).min / 2
+
+
+def contrast(
+    anchors: str,
+    candidates: str,
+    temperature: float,
+    similarity: Similarity,
+    *,
+    bilinear: bool = False,
+    queue: bool = False,
+) -> CrossSampleTerm:
+    """Rows of view `anchors` choose among rows of view `candidates` (one direction).
+
+    Positives share the group; the document and duplicate texts are blocked as negatives. Between
+    segments and the sequences they add up to, this is HiCLv2's entailment term.
+
+    Args:
+        anchors: Name of a view.
+        candidates: Name of a view; with the anchors' own, no row chooses itself.
+        temperature: Divides the similarity.
+        similarity: The encoder's.
+        bilinear: Whether `learner.networks["bilinear"]` maps the anchors first (CPC's W_k).
+        queue: Whether `learner.networks["queue"].keys` [k, dim] are more negatives (ESimCSE). What
+            texts they were is not known: a duplicate of the anchor among them is not blocked.
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, learner: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        left, right = batch.views[anchors], batch.views[candidates]
+        positive = positives(left, right)
+        negative = negatives(left, right, positive)
+        queries, choices = vectors[anchors], vectors[candidates]
+        if bilinear:
+            queries = learner.networks["bilinear"](queries)
+        if queue:
+            keys = cast(Tensor, learner.networks["queue"].keys)
+            choices = torch.cat([choices, keys.to(choices)])
+            more = ((0, 0), (0, len(keys)))
+            positive = np.pad(positive, more)
+            negative = np.pad(negative, more, constant_values=True)
+        return loss_of_choice(queries, choices, positive, negative, temperature, similarity)
+
+    return term
+
+
+def all_pairs(
+    one: str,
+    other: str,
+    temperature: float,
+    similarity: Similarity,
+    *,
+    within_document: bool = False,
+) -> CrossSampleTerm:
+    """NT-Xent: every row of both views chooses among all other rows of both (SimCLR).
+
+    The mean over all 2N rows: half of ConSERT's two means, and 1 / 2N of DeCLUTR's sum (Eq. 2).
+
+    Args:
+        one: Name of a view.
+        other: Name of the view of its partners.
+        temperature: Divides the similarity.
+        similarity: The encoder's.
+        within_document: Rows of the own document are negatives too (DeCLUTR's hard negatives).
+    """
+
+    def term(
+        vectors: Mapping[str, Tensor], batch: Batch, _: Learner
+    ) -> tuple[Tensor, dict[str, float]]:
+        rows = _joined(batch.views[one], batch.views[other])
+        both = torch.cat([vectors[one], vectors[other]])
+        positive = positives(rows, rows)
+        negative = negatives(rows, rows, positive, within_document=within_document)
+        return loss_of_choice(both, both, positive, negative, temperature, similarity)
+
+    return term
+
+
+def loss_of_choice(
+    queries: Float[Tensor, "n dim"],
+    candidates: Float[Tensor, "m dim"],
+    positive: Bool[np.ndarray, "n m"],
+    negative: Bool[np.ndarray, "n m"],
+    temperature: float,
+    similarity: Similarity,
+    *,
+    bias: Float[np.ndarray, "n m"] | None = None,
+    reduction: Reduction = "positives",
+) -> tuple[Tensor, dict[str, float]]:
+    """The kernel under masks of the batch, and how many anchors had nothing to choose against."""
+    right, wrong = on_device(positive, queries), on_device(negative, queries)
+    loss = info_nce(
+        queries,
+        candidates,
+        right,
+        wrong,
+        temperature=temperature,
+        similarity=similarity,
+        bias=None if bias is None else on_device(bias, queries).to(queries.dtype),
+        reduction=reduction,
+    )
+    return loss, {"unopposed_anchors": float(count_unopposed(right, wrong))}
+
+
+def on_device(array: np.ndarray, like: Tensor) -> Tensor:
+    """`array` where `like` is; its own type."""
+    return torch.from_numpy(array).to(like.device)
+
+
+def _joined(one: View, other: View) -> View:
+    assert one.wording is other.wording is None, "both views say their texts"
+    return View(
+        tokens=one.tokens + other.tokens,
+        document=np.concatenate([one.document, other.document]),
+        group=np.concatenate([one.group, other.group]),
+        text=np.concatenate([one.text, other.text]),
+    )

@@ -1,0 +1,235 @@
+"""From token states to the tokens that belong there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from sentemb_core.encoder.encoder import Encoder
+from sentemb_core.errors import RecipeError
+from sentemb_core.methods.listing import HEADLESS
+from sentemb_core.methods.parts.heads import draw_weights
+from sentemb_core.methods.parts.method import Learner, Rows, SampleLoss
+from sentemb_core.methods.parts.transformer_layers import (
+    blind_to_padding,
+    embedded,
+    entrance,
+    new_layers,
+    shape_of,
+    token_table,
+    with_first,
+)
+from sentemb_core.methods.parts.views import IGNORED
+
+AT_ONCE = 1 << 22
+"""Logits that exist at a time: 16 MB of float32. 1,700 targets of 16,000 tokens in bfloat16 took
+0.43 CPU s in one piece and 0.26 in pieces, 1,300 of 30,522 0.76 and 0.64 (forward and backward):
+larger blocks are mapped anew at every step. `torch.nn.functional.linear_cross_entropy` is slower
+under autocast (1.2 s), where it stays in float32."""
+
+
+class LanguageHead(nn.Module):
+    """BERT's: dense, GELU, layer norm, and a token table that the caller brings.
+
+    Tied to a token embedding, it adds no second table to memory, and the checkpoint holds each
+    weight once.
+
+    Args:
+        encoder: Whose states it reads.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        shape = shape_of(encoder)
+        self.dense = nn.Linear(shape.hidden_size, shape.hidden_size)
+        self.norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
+        draw_weights(self)
+        self.bias = nn.Parameter(self.dense.weight.new_zeros(shape.vocab_size))
+
+    def forward(
+        self, states: Float[Tensor, "n dim"], table: Float[Tensor, "vocabulary dim"]
+    ) -> Float[Tensor, "n vocabulary"]:
+        """Logits in float32."""
+        return F.linear(self.norm(F.gelu(self.dense(states))), table, self.bias).float()
+
+    def loss(
+        self,
+        states: Float[Tensor, "rows time dim"],
+        targets: Int[Tensor, "rows time"],
+        table: Float[Tensor, "vocabulary dim"],
+    ) -> Float[Tensor, ""]:
+        """The sum of -log p(target) over all targets but `IGNORED`; 0 if there is none.
+
+        Logits are the largest tensor of all: they are made for the targets alone, `AT_ONCE` at a
+        time, and again in the backward pass.
+        """
+        wanted = targets != IGNORED
+        rows = max(1, AT_ONCE // len(table))
+        pieces = list(zip(states[wanted].split(rows), targets[wanted].split(rows), strict=True))
+        if len(pieces) == 1:
+            return self._surprise(*pieces[0], table)
+        losses = [
+            checkpoint(self._surprise, *piece, table, use_reentrant=False) for piece in pieces
+        ]
+        return torch.stack(losses).sum()
+
+    def _surprise(
+        self,
+        states: Float[Tensor, "n dim"],
+        targets: Int[Tensor, " n"],
+        table: Float[Tensor, "vocabulary dim"],
+    ) -> Float[Tensor, ""]:
+        return F.cross_entropy(self(states, table), targets, reduction="sum")
+
+
+class MaskFiller(nn.Module):
+    """New bidirectional layers over [sentence vector ; token states without the first].
+
+    What early states know too little of must come through the vector: on states of the middle
+    layer it is the Condenser's head (Gao and Callan 2021), on a frozen copy's InfoCSE-aux's, on
+    bare embeddings the decoder of product_thesis's MLM autoencoder.
+
+    Args:
+        encoder: Whose states it reads.
+        layers: How many; 2 in all three papers.
+    """
+
+    def __init__(self, encoder: Encoder, layers: int = 2) -> None:
+        super().__init__()
+        self.entrance = entrance(encoder)
+        self.layers = new_layers(encoder, layers)
+        draw_weights(self.layers)
+        self.language = LanguageHead(encoder)
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "rows dim"],
+        early: Float[Tensor, "rows time hidden"],
+        mask: Int[Tensor, "rows time"],
+    ) -> Float[Tensor, "rows time hidden"]:
+        """States of the last layer; `early` of the first token is never looked at."""
+        states = with_first(self.entrance(vectors), early)
+        hidden = blind_to_padding(mask, states)
+        for layer in self.layers:
+            states = layer(states, hidden)
+        return states
+
+    def loss(
+        self,
+        vectors: Float[Tensor, "rows dim"],
+        early: Float[Tensor, "rows time hidden"],
+        mask: Int[Tensor, "rows time"],
+        targets: Int[Tensor, "rows time"],
+        table: Float[Tensor, "vocabulary hidden"],
+    ) -> Float[Tensor, ""]:
+        """The sum over targets."""
+        return self.language.loss(self(vectors, early, mask), targets, table)
+
+
+def require_head(head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
+    """That a Condenser stage left a head, or that none is wanted.
+
+    Raises:
+        RecipeError: None is given and none was waived.
+    """
+    if head is None and not random_head:
+        raise RecipeError(HEADLESS)
+
+
+def load_head(network: nn.Module, head: Mapping[str, Tensor] | None, *, random_head: bool) -> None:
+    """Put the weights that a Condenser stage learnt into `network`.
+
+    Args:
+        network: A `MaskFiller`, or its language head alone.
+        head: State dict of the stage's `MaskFiller`, or the part of it for `network`.
+        random_head: Whether it stays as it is, whatever is given.
+
+    Raises:
+        RecipeError: No head is given and none was waived, or it is of another shape.
+    """
+    require_head(head, random_head=random_head)
+    if head is None or random_head:
+        return
+    expected = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+    found = {name: tuple(weight.shape) for name, weight in head.items()}
+    if expected != found:
+        wrong = sorted(set(expected.items()) ^ set(found.items()))
+        raise RecipeError(
+            f"The head of a Condenser stage must fit the network that starts from it; "
+            f"parameters differ, first {wrong[0]}: take the head that was trained on this encoder, "
+            "with the same head_layers."
+        )
+    network.load_state_dict(head)
+
+
+def masked_language(head: str = "language") -> SampleLoss:
+    """BERT's: the encoder read masked tokens, its last layer tells what they were.
+
+    Args:
+        head: Which network is the `LanguageHead`; `condenser.language` for a Condenser's late loss.
+    """
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        states = rows.reading.layers[-1]
+        return _network(learner, head).loss(states, rows.targets, token_table(learner.encoder))
+
+    return loss
+
+
+def condensed(skip_from: int) -> SampleLoss:
+    """The Condenser's head: its encoder's own early states and sentence vector tell the masks.
+
+    Args:
+        skip_from: Layer of the early states (`skip_layer`).
+    """
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        early = rows.reading.layers[skip_from]
+        return _network(learner, "condenser").loss(
+            rows.reading.pooled, early, rows.mask, rows.targets, token_table(learner.encoder)
+        )
+
+    return loss
+
+
+def aggregated() -> SampleLoss:
+    """InfoCSE-aux: the `AuxiliaryNetwork` fills the masks of `inputs` from the sentence vector."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        return _network(learner, "auxiliary").loss(
+            rows.reading.pooled, rows.inputs, rows.mask, rows.targets
+        )
+
+    return loss
+
+
+def rewritten() -> SampleLoss:
+    """The CLM autoencoder: a `CausalDecoder` writes the targets from the sentence vector."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        return _network(learner, "decoder").loss(
+            learner.encoder, rows.reading.pooled, rows.ids[:, 0], rows.targets
+        )
+
+    return loss
+
+
+def filled_in() -> SampleLoss:
+    """The MLM autoencoder: a `MaskFiller` on the bare embeddings of `inputs`."""
+
+    def loss(learner: Learner, rows: Rows) -> Tensor:
+        early, table = embedded(learner.encoder, rows.inputs), token_table(learner.encoder)
+        return _network(learner, "decoder").loss(
+            rows.reading.pooled, early, rows.mask, rows.targets, table
+        )
+
+    return loss
+
+
+def _network(learner: Learner, name: str) -> Any:
+    """By its path: networks have parts."""
+    return learner.networks.get_submodule(name)

@@ -1,0 +1,236 @@
+"""Finite verbs without a parser: short lists and spelling rules of English.
+
+The lists are ours: the irregular pasts, and the verbs that are most frequent in running text.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sentemb_core.documents import Documents, Tokens
+from sentemb_core.methods.parts.views import Draw, View, ViewMaker
+
+
+def words(listed: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(listed.split())
+
+
+_IRREGULAR = """
+    arose:arise ate:eat beat:beat became:become began:begin bent:bend bet:bet bit:bite bled:bleed
+    blew:blow bore:bear bought:buy bound:bind bred:breed broke:break brought:bring built:build
+    burnt:burn burst:burst came:come cast:cast caught:catch chose:choose clung:cling cost:cost
+    crept:creep cut:cut dealt:deal drank:drink drew:draw drove:drive dug:dig dreamt:dream fed:feed
+    fell:fall felt:feel fled:flee flew:fly flung:fling forbade:forbid forgave:forgive forgot:forget
+    fought:fight found:find froze:freeze gave:give got:get grew:grow ground:grind heard:hear
+    held:hold hid:hide hit:hit hung:hang hurt:hurt kept:keep knew:know laid:lay lay:lie led:lead
+    left:leave lent:lend let:let lit:light lost:lose made:make meant:mean met:meet mistook:mistake
+    overcame:overcome paid:pay put:put quit:quit ran:run rang:ring rode:ride rose:rise said:say
+    sang:sing sank:sink sat:sit saw:see sent:send set:set shook:shake shone:shine shot:shoot
+    showed:show shrank:shrink shut:shut slept:sleep slid:slide sold:sell sought:seek spent:spend
+    split:split spoke:speak spread:spread sprang:spring spun:spin stole:steal stood:stand
+    strode:stride strove:strive struck:strike stuck:stick stung:sting swam:swim swept:sweep
+    swore:swear swung:swing taught:teach tore:tear thought:think threw:throw told:tell took:take
+    understood:understand undertook:undertake upset:upset went:go wept:weep withdrew:withdraw
+    woke:wake won:win wore:wear wove:weave wrote:write
+"""
+IRREGULAR_PASTS = {past: lemma for pair in _IRREGULAR.split() for past, lemma in [pair.split(":")]}
+
+VERBS = words("""
+    accept achieve act add admit affect agree aim allow announce answer appear apply argue arrive
+    ask assume attack attempt attend avoid base be become begin believe belong bring build buy call
+    care carry cause change choose claim come compare compete complete concern confirm consider
+    consist contain continue contribute control cost cover create cut deal decide define demand
+    deny depend describe design develop die discover discuss do draw drive eat enable encourage end
+    enjoy ensure enter establish exist expand expect explain express extend face fail fall feel
+    fight fill find finish fly focus follow force form gain get give go grow hang happen have hear
+    help hit hold hope imagine improve include increase indicate intend introduce invite involve
+    join jump keep kill know lack last lead learn leave let lie like listen live look lose love
+    maintain make manage matter mean measure meet mention move need note notice obtain occur offer
+    open operate own pass pay perform place plan play please point prefer prepare present prevent
+    produce promise propose protect prove provide publish pull push put raise reach read realize
+    receive recognize recommend reduce refer reflect refuse regard relate release rely remain
+    remember remove replace report represent require result return reveal rise run save say see
+    seek seem sell send serve set share show sing sit sleep sound speak spend stand start
+    stay stop study succeed suffer suggest supply support suppose sweep take talk teach tell tend
+    test thank think throw touch train travel treat try turn understand use visit wait walk want
+    watch wear win wish wonder work worry write yield
+""")
+
+_VOWELS = "aeiou"
+_LONG = tuple(words("ad ap ar as at ib id in ir od ok ud um ur ut"))
+"""Ends of stems whose last vowel is mostly long, by an e."""
+
+
+def lemma_of_past(word: str) -> str | None:
+    """The verb of which a small-letter word is the simple past, if it looks like one."""
+    if word in IRREGULAR_PASTS:
+        return IRREGULAR_PASTS[word]
+    stem = word.removesuffix("ed")
+    if stem == word or len(stem) < 2:
+        return None
+    spellings = (stem, stem + "e", stem[:-1])
+    known = next((spelling for spelling in spellings if spelling in VERBS), None)
+    return known or (_guessed(stem) if len(stem) > 2 else None)
+
+
+def lemma_of_third_person(word: str) -> str | None:
+    """The frequent verb of which a small-letter word is the third person, if it is one."""
+    endings = [("ies", "y"), ("es", ""), ("s", "")]
+    spelled = [word.removesuffix(old) + new for old, new in endings if word.endswith(old)]
+    return next((lemma for lemma in spelled if lemma in VERBS), None)
+
+
+def _guessed(stem: str) -> str | None:
+    """The spelling of a rare verb whose past is `stem` + ed; nothing for `hundred` or `indeed`."""
+    end, before = stem[-1], stem[-2]
+    if end == "e" or (end == "r" and before not in _VOWELS):
+        return None
+    if end == "i":
+        return stem[:-1] + "y"
+    if end == before:
+        return stem if end in "flsz" else stem[:-1]
+    return stem + "e" if _drops_an_e(stem) else stem
+
+
+def _drops_an_e(stem: str) -> bool:
+    """Whether a past in -ed was more likely spelled with an e: `lov`, `creat`, `handl`."""
+    if stem[-1] in "cuvz" or (stem[-1] == "g" and stem[-2] not in "ng"):
+        return True
+    if stem.endswith(("iat", "uat", "ang", "eng", "ung")):
+        return True
+    sounds = stem.replace("qu", "kw")
+    single_vowel = sounds[-2] in _VOWELS and sounds[-3] not in _VOWELS and sounds[-1] not in "wxy"
+    if single_vowel and not any(letter in _VOWELS for letter in sounds[:-2]):
+        return True  # after a single vowel that is stressed, a last consonant would be doubled
+    if stem[-1] == "l":
+        return stem[-2] not in _VOWELS + "lrw"
+    if stem[-1] == "s":
+        return True
+    return single_vowel and stem.endswith(_LONG)
+
+
+Negate = Callable[[str], str]
+"""From a sentence to its opposite."""
+
+_SHORTENED = words("m s re ve ll d")
+_SHORTENED_AUXILIARIES = frozenset(
+    f"{subject}'{verb}"
+    for subject in words("i you we they he she it that there here what who where")
+    for verb in _SHORTENED
+)
+_AUXILIARIES = _SHORTENED_AUXILIARIES | words(
+    "am is are was were can could will would shall should may might must"
+)
+_HAVE = {"has": "does not have", "had": "did not have"}
+_DO = {"does": "does not do", "did": "did not do"}
+_PARTICIPLES = words(
+    "become been begun come done drunk gone grown known run seen shown sung thrown"
+)
+_ADVERBS = words("already also always ever just never often only since still")
+_PLURAL_SUBJECTS = words("i you we they")
+_BEFORE_NOUNS = words(
+    "a an the my your his her its our their some any no each every of in on at to for with by from "
+    "and or as"
+)
+
+_APOSTROPHE = re.compile(r"\s?['’]\s?")  # noqa: RUF001
+"""A text that was decoded from WordPiece has blanks around it: `he ' s`."""
+_WORD = re.compile(
+    rf"[^\W\d_]+(?:{_APOSTROPHE.pattern}(?:{'|'.join(sorted(_SHORTENED))})\b"
+    r"|['’][^\W\d_]+)?",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_NOT = re.compile(
+    r"\b([^\W\d_]+)\s?n\s?['’]\s?t\b|\s*\bnot\b|(?<=\bcan)not\b",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_FULL_STEMS = {"wo": "will", "ca": "can", "sha": "shall", "ai": "is"}
+
+
+def negations(
+    text: ViewMaker,
+    decode: Callable[[list[Tokens]], list[str]],
+    encode: Callable[[list[str]], list[Tokens]],
+    negate: Negate | None = None,
+) -> ViewMaker:
+    """`text` with the opposite meaning, by way of its words.
+
+    Args:
+        text: Whose rows, without a prompt, and before they are sliced: a piece of a word is none.
+        decode: Token ids to texts, without the special tokens around them.
+        encode: Texts to token ids as the corpus has them.
+        negate: A sentence to its opposite; none: `negated`.
+    """
+    opposite = negate or negated
+
+    def view(corpus: Documents, draw: Draw, rng: np.random.Generator) -> View:
+        seen = text(corpus, draw, rng)
+        return replace(seen, tokens=encode(list(map(opposite, decode(seen.tokens)))))
+
+    return view
+
+
+def negated(sentence: str) -> str:
+    """The sentence without its first negation; if it has none, with one.
+
+    As in SNCSE's code `not` goes behind the first auxiliary, else the first finite verb becomes `do
+    not`, `does not` or `did not` with its lemma, else `Not` stands at the beginning.
+    """
+    affirmed, found = _NOT.subn(lambda found: _restored(found[1]), sentence, count=1)
+    return affirmed.lstrip() if found else _denied(sentence)
+
+
+def _restored(stem: str | None) -> str:
+    """`is` of `isn't`, `will` of `won't`; nothing of a whole `not`."""
+    return _FULL_STEMS.get(stem.lower(), stem) if stem else ""
+
+
+def _denied(sentence: str) -> str:
+    found = list(_WORD.finditer(sentence))
+    plain = [_APOSTROPHE.sub("'", word[0].lower()) for word in found]
+    for place, word in enumerate(found):
+        if _is_auxiliary(plain, place):
+            return f"{sentence[: word.end()]} not{sentence[word.end() :]}"
+    for place, word in enumerate(found):
+        name = place > 0 and word[0][0].isupper()
+        if not name and (verb := _denied_verb(plain, place)):
+            return f"{sentence[: word.start()]}{verb}{sentence[word.end() :]}"
+    return f"Not {sentence.lstrip()}"
+
+
+def _is_auxiliary(plain: list[str], place: int) -> bool:
+    """Be and modals always; have before a participle, do before a bare verb."""
+    word = plain[place]
+    ahead = [other for other in plain[place + 1 : place + 5] if not _is_adverb(other)]
+    if word in ("have", *_HAVE):
+        return any(map(_is_participle, ahead[:1]))
+    if word in ("do", *_DO):
+        return any(other in VERBS for other in ahead[:3]) and ahead[0] not in _BEFORE_NOUNS
+    return word in _AUXILIARIES
+
+
+def _is_adverb(word: str) -> bool:
+    return word in _ADVERBS or (word.endswith("ly") and word not in VERBS)  # not `rely`, `fly`
+
+
+def _is_participle(word: str) -> bool:
+    return word in _PARTICIPLES or word.endswith("en") or lemma_of_past(word) is not None
+
+
+def _denied_verb(plain: list[str], place: int) -> str | None:
+    """`did not go` for a `went` that looks finite where it stands; nothing for other words."""
+    word, before = plain[place], plain[place - 1] if place else ""
+    if before in _BEFORE_NOUNS or _is_adverb(word):
+        return None
+    if denied := _HAVE.get(word) or _DO.get(word):
+        return denied
+    if past := lemma_of_past(word):
+        return f"did not {past}"
+    if place and (third := lemma_of_third_person(word)):
+        return f"does not {third}"
+    if before in _PLURAL_SUBJECTS or (word in VERBS and re.search(r"[^s]s$", before)):
+        return f"do not {word}"
+    return None

@@ -1,0 +1,164 @@
+"""A table of positive pairs, and what self-annotation hands to it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Int32, Int64
+
+from sentemb_core.documents import Documents
+from sentemb_core.errors import EmptyPairsError, RecipeError
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """Unordered positive pairs of sentence indices; both ends lie in one document.
+
+    A method whose second text is derived from the first (dropout, inverse cloze) has i = j. Where
+    documents are copies of one, `document` names the one of each pair.
+    """
+
+    i: Int64[np.ndarray, " pairs"]
+    j: Int64[np.ndarray, " pairs"]
+    document: Int64[np.ndarray, " pairs"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What an encoder found in the corpus: pairs (mutual, Eq. 4) and the clusters behind them.
+
+    `labels` count from 0 within each document. Pair batches read i and j, cluster batches labels.
+    """
+
+    i: Int64[np.ndarray, " pairs"]
+    j: Int64[np.ndarray, " pairs"]
+    labels: Int32[np.ndarray, " sentences"]
+
+
+PairSource = Callable[[Documents, Annotation | None], PairTable]
+"""Held-out documents never yield a pair."""
+
+
+log = logging.getLogger(__name__)
+
+LEAST_SHARE = 0.02
+"""Share of the documents that must give pairs: where fewer do, corpus or splitter is amiss."""
+
+
+def identity(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every sentence with itself: dropout makes the two views (SimCSE)."""
+    return _with_itself(np.flatnonzero(_trainable(corpus)))
+
+
+def cloze_queries(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every sentence that has a rest of its document to be found by (ICT)."""
+    company = np.diff(corpus.offsets)[corpus.document_of] >= 2
+    return _with_itself(np.flatnonzero(_trainable(corpus) & company))
+
+
+def with_past(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every sentence that something precedes in its document (CPC)."""
+    later = np.arange(len(corpus.document_of)) > corpus.offsets[corpus.document_of]
+    return _with_itself(np.flatnonzero(_trainable(corpus) & later))
+
+
+def whole_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every document once; its first sentence stands for it (HiCL, hicl)."""
+    return _with_itself(corpus.offsets[:-1][~corpus.held_out & (np.diff(corpus.offsets) > 0)])
+
+
+def labelled_documents(corpus: Documents, _: Annotation | None = None) -> PairTable:
+    """Every label once, as in `whole_documents`: the labels of one document are its copies."""
+    table = whole_documents(corpus)
+    return replace(table, document=corpus.original_of[corpus.document_of[table.i]])
+
+
+def content_tokens(corpus: Documents, *, special_tokens: bool) -> Int64[np.ndarray, " documents"]:
+    """Of every document, without the special tokens at the ends of its sentences."""
+    ends = np.cumsum(np.append(0, corpus.uncut_lengths - 2 * special_tokens))
+    return np.diff(ends[corpus.offsets])
+
+
+def long_documents(least_tokens: int, *, special_tokens: bool) -> PairSource:
+    """Every document with room for the spans of DeCLUTR; its first sentence stands for it.
+
+    Args:
+        least_tokens: Content tokens of a document (declutr: 2 A longest).
+        special_tokens: Every sentence begins and ends with one, which is no content.
+    """
+
+    def pairs(corpus: Documents, annotation: Annotation | None = None) -> PairTable:
+        everyone = whole_documents(corpus, annotation)
+        content = content_tokens(corpus, special_tokens=special_tokens)
+        tokens = content[corpus.document_of[everyone.i]]
+        long = everyone.i[tokens >= least_tokens]
+        if len(long) < max(2, LEAST_SHARE * len(everyone)):
+            raise EmptyPairsError(
+                f"declutr draws its spans from documents of {least_tokens} tokens or more, and at "
+                f"least {LEAST_SHARE:.0%} of them, two or more, must have so many; found "
+                f"{len(long)} of {len(everyone)} that qualify, the longest has "
+                f"{tokens.max(initial=0)} tokens: lower training.method.longest or "
+                "training.method.anchors (2 x anchors x longest are needed), or take a corpus of "
+                "longer documents"
+            )
+        if dropped := len(everyone) - len(long):
+            log.warning(
+                "%d of %d documents have fewer than the %d tokens that declutr draws its spans "
+                "from: no pairs",
+                dropped,
+                len(everyone),
+                least_tokens,
+            )
+        return _with_itself(long)
+
+    return pairs
+
+
+def neighbours(window: int) -> PairSource:
+    """Sentences at most `window` apart in their document (CONPONO)."""
+
+    def pairs(corpus: Documents, _: Annotation | None = None) -> PairTable:
+        document, trainable = corpus.document_of, _trainable(corpus)
+        firsts = [
+            np.flatnonzero((document[:-gap] == document[gap:]) & trainable[:-gap])
+            for gap in range(1, window + 1)
+        ]
+        i = np.concatenate(firsts)
+        j = np.concatenate([first + gap for gap, first in enumerate(firsts, start=1)])
+        order = np.lexsort((j, i))
+        return PairTable(i[order], j[order])
+
+    return pairs
+
+
+def cluster_pairs(corpus: Documents, annotation: Annotation | None) -> PairTable:
+    """The pairs that the last encoder annotated (mutual, Eq. 4)."""
+    found = require_annotation(annotation)
+    kept = _trainable(corpus)[found.i]
+    return PairTable(found.i[kept], found.j[kept])
+
+
+def require_annotation(annotation: Annotation | None) -> Annotation:
+    """The annotation that infocse_idc learns from.
+
+    Raises:
+        RecipeError: there is none.
+    """
+    if annotation is None:
+        raise RecipeError(
+            "infocse_idc trains on what an encoder annotated, and no annotation was given: "
+            "run annotate first, or take conpono, simcse or ict"
+        )
+    return annotation
+
+
+def _trainable(corpus: Documents) -> Bool[np.ndarray, " sentences"]:
+    return ~corpus.held_out[corpus.document_of]
+
+
+def _with_itself(sentences: Int64[np.ndarray, " rows"]) -> PairTable:
+    return PairTable(sentences, sentences)

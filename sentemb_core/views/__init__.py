@@ -1,1 +1,0 @@
-"""Views: the tokenised forms of a text that a training step compares."""
