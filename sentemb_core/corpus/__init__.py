@@ -1,1 +1,1 @@
-"""From raw rows to clean documents, their token cache and their retrieval benchmark."""
+"""Raw rows to clean documents, their token cache, their validation pool and their labels."""

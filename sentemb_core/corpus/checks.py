@@ -1,4 +1,4 @@
-"""A raw row becomes a document, or is refused with a reason."""
+"""Checks of raw rows: a row becomes a document, or goes to the quarantine with a reason code."""
 
 import re
 import reprlib
@@ -15,105 +15,8 @@ from sentemb_core.corpus.columns import Row
 from sentemb_core.corpus.sentences import Splitter, same_text
 from sentemb_core.corpus.table import Document, RowGroups
 
-END_MARKS = ".!?:…。！？ "  # noqa: RUF001
-"""Behind a title that stands in the text as its first line."""
-
-PLACEHOLDERS = frozenset(
-    ("null", "NULL", "Null", "None", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N")
-)
-"""What databases and spreadsheets write where there is no text."""
-
-_TAG = re.compile(
-    r"</?(?:p|br|div|span|li|ul|ol|td|tr|table|h[1-6]|a|b|i|em|strong)\b[^<>]*>", re.I
-)
-
-
-def document(row: Row, config: CorpusConfig, split: Splitter, counts: Counter[str]) -> Document:
-    """The document of a row, or RefusedError with the reason.
-
-    Ready sentences win over running text. Repeated sentences and those equal to the counterpart
-    are dropped and counted, as is a first line of running text that is the counterpart, with an
-    end mark or without: a document shall not find its title by reading it.
-    """
-    doc_id = usable_id(row.doc_id)
-    counterpart = usable_counterpart(row.counterpart)
-    if counterpart is not None and (body := _below_title(row, counterpart)) is not None:
-        row = row._replace(text=body)
-        counts["counterpart_sentences"] += 1
-    found = _sentences(row, config, split)
-    sentences = list(dict.fromkeys(found))
-    counts["duplicate_sentences"] += len(found) - len(sentences)
-    if counterpart is not None:
-        key, found = same_text(counterpart), sentences
-        sentences = [sentence for sentence in found if same_text(sentence) != key]
-        counts["counterpart_sentences"] += len(found) - len(sentences)
-    if not sentences:
-        raise RefusedError("empty", counterpart or "")
-    counts["rows_with_tags"] += any("<" in one and _TAG.search(one) for one in sentences)
-    return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
-
-
-def _below_title(row: Row, title: str) -> str | None:
-    """What follows a first line that is the title; none where the text begins otherwise."""
-    text, ready = row.text, row.sentences is not None
-    if ready or not isinstance(text, str):
-        return None
-    line, _, body = text.lstrip().partition("\n")
-    return body if title_key(line) == title_key(title) and body.strip() else None
-
-
-def title_key(text: str) -> str:
-    """Equal for what says the same, with an end mark or without."""
-    return same_text(text).rstrip(END_MARKS)
-
-
-def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:
-    if row.sentences is None:
-        if row.text is None or (isinstance(row.text, str) and row.text.strip() in PLACEHOLDERS):
-            raise RefusedError("empty", row.text or "")
-        return split(_clean(row.text, config.max_characters))
-    if not isinstance(row.sentences, list):
-        raise RefusedError("not-a-string", row.sentences)
-    items: list[Any] = [item for item in row.sentences if item is not None]
-    if not all(isinstance(item, str) for item in items):
-        raise RefusedError("not-a-string", items)
-    _clean("\n".join(items), config.max_characters)
-    return [sentence for item in items if (sentence := item.strip())]
-
-
-def _clean(text: object, max_characters: int) -> str:
-    """The text itself if it is one that every later stage can hold."""
-    if not isinstance(text, str):
-        raise RefusedError("not-a-string", text)
-    if len(text) > max_characters:
-        raise RefusedError("over-long", text)
-    if "\0" in text:
-        raise RefusedError("nul", text)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise RefusedError("encoding", text[error.start :]) from error
-    return text
-
-
-def usable_id(value: object) -> str:
-    """The text of an id, or RefusedError."""
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise RefusedError("bad-id", value)
-    try:
-        return _clean(str(value), max_characters=1_000)
-    except RefusedError as error:
-        raise RefusedError("bad-id", value) from error
-
-
-def usable_counterpart(value: object) -> str | None:
-    """The text of a counterpart, none of an empty one; or RefusedError with the reason."""
-    text = "" if value is None else _clean(value, max_characters=10_000).strip()
-    return None if text in PLACEHOLDERS else text or None
-
-
 REASONS: dict[str, str] = {
-    "broken-row": "broken",  # not a JSON object, or a CSV row of another width than its header
+    "broken-row": "broken",  # not a JSON object, or a CSV row with another number of cells
     "encoding": "of another encoding",  # bytes outside the named encoding, or lone surrogates
     "nul": "with NUL",  # U+0000 in a used column
     "not-a-string": "not text",  # a used column holds another type
@@ -125,11 +28,22 @@ REASONS: dict[str, str] = {
     "left-out": "of documents that the run leaves out",  # of a label; a row has its id
     "duplicate-label": "equal to an earlier label",  # an earlier label pairs the same two
 }
-"""Reason code -> the words of a message. This table is the whole list."""
+"""Reason code -> text for a message. These are all reasons."""
 
 EXCERPT = 80
 FLUSH = 4_096
 
+END_MARKS = ".!?:…。！？ "  # noqa: RUF001
+"""Marks after a title that is the first line of its text."""
+
+PLACEHOLDERS = frozenset(
+    ("null", "NULL", "Null", "None", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N")
+)
+"""Texts that databases and spreadsheets write for an absent value."""
+
+_TAG = re.compile(
+    r"</?(?:p|br|div|span|li|ul|ol|td|tr|table|h[1-6]|a|b|i|em|strong)\b[^<>]*>", re.I
+)
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what `surrogateescape` makes of a byte
 
 
@@ -189,7 +103,7 @@ class Quarantine:
 
 
 def excerpt(value: object) -> str:
-    """First characters of any value as printable text; of none the empty text."""
+    """Return the first characters of any value as printable text; empty for None."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -199,6 +113,93 @@ def excerpt(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with NUL, undecoded bytes and lone surrogates spelled out: it fits any file."""
-    bytes_told = _UNDECODED.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", text)
-    return bytes_told.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+    """Return the text with NUL, undecoded bytes and lone surrogates escaped: it fits any file."""
+    escaped = _UNDECODED.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", text)
+    return escaped.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def checked_document(
+    row: Row, config: CorpusConfig, split: Splitter, counts: Counter[str]
+) -> Document:
+    """Return the document of a row, or raise RefusedError with the reason.
+
+    A column of sentences takes precedence over running text. Repeated sentences, and sentences
+    equal to the counterpart, are dropped and counted. So is a first line that is the counterpart,
+    with or without an end mark: a document must not contain its own title.
+    """
+    doc_id = usable_id(row.doc_id)
+    counterpart = usable_counterpart(row.counterpart)
+    if counterpart is not None and (body := _text_below_title(row, counterpart)) is not None:
+        row = row._replace(text=body)
+        counts["counterpart_sentences"] += 1
+    split_sentences = _sentences(row, config, split)
+    unique = list(dict.fromkeys(split_sentences))
+    counts["duplicate_sentences"] += len(split_sentences) - len(unique)
+    sentences = unique
+    if counterpart is not None:
+        key = same_text(counterpart)
+        sentences = [sentence for sentence in unique if same_text(sentence) != key]
+        counts["counterpart_sentences"] += len(unique) - len(sentences)
+    if not sentences:
+        raise RefusedError("empty", counterpart or "")
+    counts["rows_with_tags"] += any("<" in text and _TAG.search(text) for text in sentences)
+    return Document(doc_id, sentences[: config.max_sentences], counterpart, row.number)
+
+
+def _text_below_title(row: Row, title: str) -> str | None:
+    """Return the text below a first line that is the title; None if the first line is another."""
+    text = row.text
+    if row.sentences is not None or not isinstance(text, str):
+        return None
+    line, _, body = text.lstrip().partition("\n")
+    return body if title_key(line) == title_key(title) and body.strip() else None
+
+
+def title_key(text: str) -> str:
+    """Return a key that is equal for titles that differ in case, white space and end marks."""
+    return same_text(text).rstrip(END_MARKS)
+
+
+def _sentences(row: Row, config: CorpusConfig, split: Splitter) -> list[str]:
+    if row.sentences is None:
+        if row.text is None or (isinstance(row.text, str) and row.text.strip() in PLACEHOLDERS):
+            raise RefusedError("empty", row.text or "")
+        return split(_clean(row.text, config.max_characters))
+    if not isinstance(row.sentences, list):
+        raise RefusedError("not-a-string", row.sentences)
+    items: list[Any] = [item for item in row.sentences if item is not None]
+    if not all(isinstance(item, str) for item in items):
+        raise RefusedError("not-a-string", items)
+    _clean("\n".join(items), config.max_characters)
+    return [sentence for item in items if (sentence := item.strip())]
+
+
+def _clean(text: object, max_characters: int) -> str:
+    """Return the text if every later stage can hold it, or raise RefusedError."""
+    if not isinstance(text, str):
+        raise RefusedError("not-a-string", text)
+    if len(text) > max_characters:
+        raise RefusedError("over-long", text)
+    if "\0" in text:
+        raise RefusedError("nul", text)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RefusedError("encoding", text[error.start :]) from error
+    return text
+
+
+def usable_id(value: object) -> str:
+    """Return the text of an id, or raise RefusedError."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise RefusedError("bad-id", value)
+    try:
+        return _clean(str(value), max_characters=1_000)
+    except RefusedError as error:
+        raise RefusedError("bad-id", value) from error
+
+
+def usable_counterpart(value: object) -> str | None:
+    """Return the text of a counterpart, None for an empty one, or raise RefusedError."""
+    text = "" if value is None else _clean(value, max_characters=10_000).strip()
+    return None if text in PLACEHOLDERS else text or None

@@ -1,4 +1,4 @@
-"""CSV and TSV under a header; a broken row costs only itself."""
+"""Reader of CSV and TSV files with a header. A broken row costs no other row."""
 
 import csv
 import json
@@ -17,15 +17,16 @@ from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
 
 def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Rows under a header, separated as `separator` says; quotes as spreadsheets write them."""
+    """Yield the rows below the header. Quotes are as spreadsheets write them."""
     name = Path(config.source).name
     tabs = source_format(config.source) == "tsv"
-    csv.field_size_limit(max(config.max_characters, 1 << 17))  # where an open quote is given up
+    csv.field_size_limit(max(config.max_characters, 1 << 17))  # the end of an unclosed quote
     with open_bytes(config) as file:
         text = _Text(file, config.encoding)
-        found = iter(text)
-        first = next((line for line in found if line.strip()), "")
-        reader = csv.reader(chain([first], found), delimiter="\t" if tabs else separator(first))
+        text_lines = iter(text)
+        first = next((line for line in text_lines if line.strip()), "")
+        delimiter = "\t" if tabs else separator(first)
+        reader = csv.reader(chain([first], text_lines), delimiter=delimiter)
         header = next(reader, [])
         if (offset := text.bad_byte()) is not None:
             raise UnreadableSourceError(
@@ -33,15 +34,15 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
                 "--encoding."
             )
         if len(set(header)) < len(header):
-            raise MissingColumnError(f"Each column of {name} has its own name: found {header}.")
+            raise MissingColumnError(f"Column names of {name} must be unique: found {header}.")
         try:
             columns = used_columns(config, header)
         except MissingColumnError as error:
             if len(header) > 1:
                 raise
             raise MissingColumnError(
-                f"{error.args[0]} The first line of {name} is one column: commas, semicolons or "
-                "tabs part columns."
+                f"{error.args[0]} The first line of {name} is one column: separate columns with "
+                "commas, semicolons or tabs."
             ) from error
         for number, cells in enumerate(_cells(reader, text)):
             where = f"{name}, line {text.row_line}"
@@ -62,26 +63,26 @@ def csv_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 
 def separator(header: str) -> str:
-    """The first of these that the header has outside quotes: comma, semicolon, tab.
+    """Return the first mark outside quotes in the header, of comma, semicolon and tab.
 
-    Spreadsheets write semicolons where a comma is the decimal mark, databases tabs.
+    Spreadsheets write semicolons where a comma is the decimal mark; databases write tabs.
     """
     unquoted = re.sub(r'"[^"]*("|$)', "", header)
     return next((mark for mark in ",;\t" if mark in unquoted), ",")
 
 
 def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:
-    """Cells of each row, or why the csv module gives the row up; it goes on with the next line.
+    """Yield the cells of each row, or the csv error of a row. Reading continues in the next line.
 
-    No cell at all where a stray quote drew the rows behind it into one: these are read again.
+    The list is empty if a stray quote joined several rows; these rows are then read again.
     """
     while True:
         text.begin_row()
         try:
             if cells := next(reader):
-                if text.glued(reader.dialect.delimiter):
-                    text.give_back()
-                    cells = []  # as wide as no header
+                if text.has_stray_quote(reader.dialect.delimiter):
+                    text.push_back()
+                    cells = []  # never as many as the header has
                 yield cells
         except StopIteration:
             return
@@ -92,12 +93,12 @@ def _cells(reader: Any, text: "_Text") -> Iterator[list[str] | csv.Error]:
 
 
 def _over_long(error: csv.Error) -> bool:
-    """Whether a field was larger than the limit."""
+    """Return whether a field was larger than the limit."""
     return "limit" in str(error)
 
 
 def _json_list(cell: str) -> object:
-    """A CSV cell that holds a JSON array of sentences; anything else stays as it is."""
+    """Return the JSON array of sentences in a cell; any other cell unchanged."""
     try:
         return json.loads(cell) if cell else None
     except (ValueError, RecursionError):
@@ -105,7 +106,7 @@ def _json_list(cell: str) -> object:
 
 
 def _quoted_after(line: str, quoted: bool, delimiter: str) -> bool | None:
-    """Whether a quote is open at the end of a line; none if text follows one that should close."""
+    """Return whether a quote is open at the end of a line; None if text follows a closing quote."""
     at = 0
     while True:
         if quoted:
@@ -113,7 +114,7 @@ def _quoted_after(line: str, quoted: bool, delimiter: str) -> bool | None:
             if close < 0:
                 return True
             follows = line[close + 1 : close + 2]
-            if follows == '"':  # two are one that is meant
+            if follows == '"':  # a doubled quote is a literal quote
                 at = close + 2
                 continue
             if follows not in ("", delimiter, "\r", "\n"):
@@ -128,7 +129,7 @@ def _quoted_after(line: str, quoted: bool, delimiter: str) -> bool | None:
 
 
 class _Text:
-    """Lines of text out of bytes; remembers those of a row, and where a byte was undecodable."""
+    """Decodes lines; remembers the lines of a row and the first undecodable byte."""
 
     def __init__(self, file: BufferedReader, encoding: str) -> None:
         self._lines = lines(file)
@@ -139,21 +140,21 @@ class _Text:
         self._row: list[str] = []
         self._raw: list[bytes] = []
         self.row_line = 1
-        """Where the row begins, counted from 1."""
+        """First line of the row, counted from 1."""
 
     def begin_row(self) -> None:
-        """What is read from now on is of another row."""
+        """Begin a new row with the next line."""
         self._row, self._raw = [], []
         self.row_line = self._read + 1
 
     def row_start(self) -> str:
-        """How the row begins, as it stands in the file."""
+        """Return the first line of the row as the file has it."""
         return self._row[0] if self._row else ""
 
-    def glued(self, delimiter: str) -> bool:
-        """Whether the row has several lines, and text behind a quote that closes a cell.
+    def has_stray_quote(self, delimiter: str) -> bool:
+        """Return whether the row has several lines, and text after a quote that closes a cell.
 
-        Such a quote opens another cell: one that stood before was stray, or was never closed.
+        Such a quote opens another cell: an earlier quote was stray, or was never closed.
         """
         quoted: bool | None = False
         for line in self._row if len(self._row) > 1 else ():
@@ -162,8 +163,8 @@ class _Text:
                 return True
         return False
 
-    def give_back(self) -> None:
-        """The lines behind the row's first are of rows to come."""
+    def push_back(self) -> None:
+        """Read the lines after the row's first line again, as other rows."""
         again = self._raw[1:]
         self._lines = chain(again, self._lines)
         self._offset -= sum(map(len, again))
@@ -172,10 +173,10 @@ class _Text:
             self._bad = None
 
     def skip_row(self, delimiter: str) -> None:
-        """Go to the end of a row with a field over the limit.
+        """Skip to the end of a row with a field over the limit.
 
-        A quoted field may have lines that look like rows. Where no quote closes it, the open one
-        is the fault: nothing is skipped, and what follows is read.
+        Lines of a quoted field may look like rows. If no quote closes the field, its opening quote
+        is the fault: no line is skipped.
         """
         quoted: bool | None = False
         ahead: list[bytes] = []
@@ -184,11 +185,11 @@ class _Text:
         for line in self._row:
             quoted = bool(_quoted_after(line, bool(quoted), delimiter))
         while quoted or not line.endswith("\n"):
-            found = next(self._lines, b"") if size < ROW_BYTES else b""
-            ahead.append(found)
-            size += len(found)
-            line = found.decode(self._encoding, "surrogateescape")
-            quoted = _quoted_after(line, bool(quoted), delimiter) if found else None
+            raw = next(self._lines, b"") if size < ROW_BYTES else b""
+            ahead.append(raw)
+            size += len(raw)
+            line = raw.decode(self._encoding, "surrogateescape")
+            quoted = _quoted_after(line, bool(quoted), delimiter) if raw else None
             if quoted is None:
                 self._lines = chain(filter(None, ahead), self._lines)
                 return
@@ -196,7 +197,7 @@ class _Text:
         self._read += len(ahead)
 
     def bad_byte(self) -> int | None:
-        """Offset of the first bad byte since the last call."""
+        """Return the offset of the first undecodable byte since the last call."""
         bad, self._bad = self._bad, None
         return bad
 

@@ -1,4 +1,4 @@
-"""Which row carried a key first: exact, on disk, in flat memory."""
+"""The first row of every key: exact, on disk, in constant memory."""
 
 import hashlib
 import sqlite3
@@ -16,14 +16,14 @@ QUERY = f"SELECT key, row FROM seen WHERE key IN ({','.join('?' * LOOK_UP)})"
 
 
 def digest(*parts: str) -> bytes:
-    """Sixteen bytes of BLAKE2b that name a sequence of texts."""
+    """Return sixteen bytes of BLAKE2b over a sequence of texts."""
     state = hashlib.blake2b(digest_size=16)
     state.update("\0".join(parts).encode())
     return state.digest()
 
 
 class FirstSeen:
-    """A disk table digest -> first row. Its memory is one page cache, however many keys come."""
+    """A table on disk, digest -> first row. Its memory is one page cache for any number of keys."""
 
     def __init__(self) -> None:
         self._folder = TemporaryDirectory(prefix="sentemb-seen-")
@@ -45,7 +45,7 @@ class FirstSeen:
         self._folder.cleanup()
 
     def first_rows(self, keys: Sequence[bytes], rows: Sequence[int]) -> list[int]:
-        """For each key the row that carried it first: its own row when the key is new."""
+        """Return for each key the first row with it: its own row if the key is new."""
         known = self._known(keys)
         new: dict[bytes, int] = {}
         for key, row in zip(keys, rows, strict=True):
@@ -67,16 +67,16 @@ class FirstSeen:
             yield
         except sqlite3.OperationalError as error:
             raise StorageError(
-                f"The table of seen ids needs disk in {self._folder.name}: {error}. Free some, or "
-                "set TMPDIR to a larger disk."
+                f"The table of ids needs space in {self._folder.name}: {error}. Free space, or set "
+                "TMPDIR to a larger disk."
             ) from error
 
     def _known(self, keys: Sequence[bytes]) -> dict[bytes, int]:
-        found: dict[bytes, int] = {}
+        known: dict[bytes, int] = {}
         for start in range(0, len(keys), LOOK_UP):
             chunk = keys[start : start + LOOK_UP]
-            # always as many: each length would be another compiled query that stays in memory
+            # always equally many: another length would be another compiled query in memory
             padded = [*chunk, *[b""] * (LOOK_UP - len(chunk))]
             with closing(self._db.execute(QUERY, padded)) as rows:
-                found.update(rows)
-        return found
+                known.update(rows)
+        return known

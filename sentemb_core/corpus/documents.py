@@ -1,4 +1,4 @@
-"""Clean documents: rows checked, split into sentences, sampled and written in source order."""
+"""Documents of a corpus: rows checked, split into sentences, sampled, written in source order."""
 
 import hashlib
 import heapq
@@ -17,7 +17,7 @@ from sentemb_core.corpus.checks import (
     BadRow,
     Quarantine,
     RefusedError,
-    document,
+    checked_document,
     usable_id,
 )
 from sentemb_core.corpus.columns import Row, row_id
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # looked up together; bounds memory
 MANY_TAGS = 0.01
-"""Share of rows with HTML tags from which on a warning says so: a page may speak of one."""
+"""Share of rows with HTML tags above which a warning follows: a few pages may be about HTML."""
 
 PAIRS_SHARE = 0.02  # below it nearly every document is one sentence: a splitter or column mistake
 
@@ -47,13 +47,13 @@ WAYS_OUT = {
     "sentences are lists of strings (--sentences-column)",
     "bad-id": "Ids are strings or whole numbers (--id-column; without it row numbers)",
 }
-"""Reason code -> what to look at where it has taken all rows."""
+"""Reason code -> advice if a corpus has no usable row."""
 
 
 class CorpusReport(Value):
-    """What became of every row: rows_read = documents + quarantined + left_out + not_drawn.
+    """Counts of all rows: rows_read = documents + quarantined + left_out + not_drawn.
 
-    documents, sentences and documents_with_* count what was written; all else, what was read.
+    documents, sentences and documents_with_* count written data; the others count read data.
     """
 
     rows_read: int = 0
@@ -75,33 +75,31 @@ class CorpusReport(Value):
     duplicate_document_ids: list[str] = Field(description="The first five of them.")
 
     def summary(self) -> str:
-        """One line for the log."""
-        read = f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')}"
-        bad = self.reasons_summary() or "none"
-        again = counted(self.duplicate_documents, "document")
+        """Return one line for the log."""
         return (
-            f"{read} from {counted(self.rows_read, 'row')}; quarantined: {bad}; dropped: "
-            f"{self.duplicate_sentences:,} repeated and "
-            f"{counted(self.counterpart_sentences, 'counterpart sentence')}; {self.left_out:,} too "
-            f"short, {self.not_drawn:,} not drawn; kept, though equal to an earlier one: {again}"
+            f"{counted(self.documents, 'document')}, {counted(self.sentences, 'sentence')} from "
+            f"{counted(self.rows_read, 'row')}; quarantined: {self._reasons() or 'none'}; dropped "
+            f"sentences: {self.duplicate_sentences:,} repeated, {self.counterpart_sentences:,} "
+            f"equal to their counterpart; documents: {self.left_out:,} too short, "
+            f"{self.not_drawn:,} not drawn, {self.duplicate_documents:,} equal to an earlier one "
+            "(kept)"
         )
 
     def refused_summary(self) -> str:
-        """How many rows were refused, for which reasons, before the file that has them."""
+        """Return the number of refused rows and their reasons, to put before the file's path."""
         refused = sum(self.quarantined.values())
         rows = counted(self.rows_read, "row")
-        return f"{refused:,} of {rows} refused ({self.reasons_summary()}), with their places"
+        return f"{refused:,} of {rows} refused ({self._reasons()}), with their places"
 
-    def reasons_summary(self) -> str:
-        """Each reason to refuse a row, behind the number of rows it was found in."""
+    def _reasons(self) -> str:
         return ", ".join(f"{count:,} {reason}" for reason, count in self.quarantined.items())
 
 
 def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> CorpusReport:
-    """Read the source and write documents.parquet, quarantine.parquet and report.json under `out`.
+    """Read the source and write documents.parquet, quarantine.parquet and report.json to `out`.
 
-    Streams; equal input gives equal bytes. Where no `pairs` are wanted of them, documents may have
-    one sentence each.
+    Rows are streamed, and equal input gives equal bytes. Without `pairs` all documents may have a
+    single sentence.
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
@@ -114,96 +112,94 @@ def write_documents(config: CorpusConfig, out: Path, *, pairs: bool = True) -> C
     with steady_heap(), Quarantine(out / "quarantine.parquet") as quarantine:
         documents = usable_documents(config, quarantine, counts, repeated)
         if config.max_documents is not None:
-            documents = drawn(documents, config.max_documents, out / "staged.parquet", counts)
+            documents = _sampled(documents, config.max_documents, out / "staged.parquet", counts)
         with DocumentWriter(out / "documents.parquet") as writer:
-            for found in documents:
-                writer.write(found)
+            for document in documents:
+                writer.write(document)
     lists = {"quarantined": dict(quarantine.counts), "duplicate_document_ids": repeated}
     report = CorpusReport.model_validate({**counts, **writer.counts, **lists})
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     if report.rows_with_tags > MANY_TAGS * report.rows_read:
         log.warning(
-            "%d of %d rows hold HTML tags, which are read as words and hide where a sentence ends: "
-            "strip them first.", report.rows_with_tags, report.rows_read,
+            "rows with HTML tags: %d of %d. Strip the tags first: they are read as words and hide "
+            "the ends of sentences.", report.rows_with_tags, report.rows_read,
         )  # fmt: skip
-    check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
+    _check_report(report, quarantine.path, pairs=pairs and config.splitter != "none")
     return report
 
 
-def check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) -> None:
-    """Raise when no document is usable (E101), or almost none can give `pairs` (E102)."""
+def _check_report(report: CorpusReport, quarantine: Path, *, pairs: bool = True) -> None:
+    """Raise if no document is usable (E101), or if too few can give `pairs` (E102)."""
     if report.documents == 0:
         bad = [f"{count} {REASONS[reason]}" for reason, count in report.quarantined.items()]
         bad += [f"{report.left_out} with too few sentences"] if report.left_out else []
         where = f" - see {quarantine}" if report.quarantined else ""
+        advice = "".join(f". {WAYS_OUT[code]}" for code in WAYS_OUT if code in report.quarantined)
         raise EmptyCorpusError(
-            f"corpus has 0 usable documents ({report.rows_read} read"
-            f"{': ' if bad else ''}{', '.join(bad)}){where}{_ways_out(report)}"
+            f"The corpus has 0 usable documents ({report.rows_read} rows read"
+            f"{': ' if bad else ''}{', '.join(bad)}){where}{advice}"
         )
     if not pairs:
         return
-    alone = report.documents - report.documents_with_pairs
+    single = report.documents - report.documents_with_pairs
     if report.documents_with_pairs < PAIRS_SHARE * report.documents:
         raise EmptyPairsError(
-            f"A pair needs a document of at least two sentences: {alone} of "
-            f"{counted(report.documents, 'document')} {'has' if alone == 1 else 'have'} one. Check "
-            "the text column and the splitter; texts that are one sentence each are read by "
-            f"--splitter none, and want {_wanted_alone(report.documents_with_counterpart)}."
+            "Pairs need documents of at least two sentences. Found one sentence in "
+            f"{single} of {counted(report.documents, 'document')}. Check the text column and the "
+            "splitter. Texts that are single sentences need --splitter none and "
+            f"{_for_single_sentences(report.documents_with_counterpart)}."
         )
-    if alone:
+    if single:
         log.warning(
-            "%d of %d documents of one sentence: methods that pair two sentences of a document "
-            "learn nothing from them and take no negative from them. They are encoded and "
-            "evaluated like any other.", alone, report.documents,
+            "documents of one sentence: %d of %d. They are encoded and evaluated, but give no pair "
+            "and no negative to methods that pair the sentences of a document.",
+            single, report.documents,
         )  # fmt: skip
 
 
 def require_pairs(
     documents: int, with_pairs: int, with_counterpart: int, method: str, positives: str
 ) -> None:
-    """Refuse (E102) sentences that stand alone where a method pairs those of one document.
+    """Refuse (E102) single sentences for a method that pairs sentences of one document.
 
-    `write_documents` lets them pass where no splitter looked for more.
+    `write_documents` accepts them if no splitter was used.
     """
     if with_pairs < PAIRS_SHARE * documents:
         raise EmptyPairsError(
-            f"{method} learns from documents of at least two sentences ({positives}): "
-            f"{documents - with_pairs} of {documents} have one. Give it longer documents, "
-            f"check the splitter (--splitter), or take {_wanted_alone(with_counterpart)}."
+            f"{method} needs documents of at least two sentences ({positives}). Found one sentence "
+            f"in {documents - with_pairs} of {documents}. Use longer documents, check the splitter "
+            f"(--splitter), or use {_for_single_sentences(with_counterpart)}."
         )
 
 
-def _wanted_alone(counterparts: int) -> str:
-    """What learns from single sentences and, where they have no counterparts, what judges it."""
-    method = "a method that learns from sentences alone, as simcse (`sentemb methods`)"
-    judges = "counterparts that judge it (--counterpart-column, or --labels)"
-    return method if counterparts else f"{method}, and {judges}"
-
-
-def _ways_out(report: CorpusReport) -> str:
-    """What to do about the reasons that a whole column may have."""
-    return "".join(f". {way}" for reason, way in WAYS_OUT.items() if reason in report.quarantined)
+def _for_single_sentences(counterparts: int) -> str:
+    """Return the kind of method, and of validation data, that single sentences need."""
+    method = "a method that needs no pairs, such as simcse (`sentemb methods`)"
+    validation = "counterparts for validation (--counterpart-column or --labels)"
+    return method if counterparts else f"{method}, and {validation}"
 
 
 def usable_documents(
     config: CorpusConfig, quarantine: Quarantine, counts: Counter[str], repeated: list[str]
 ) -> Iterator[Document]:
-    """Documents of the source in its order; every other row is quarantined or counted.
+    """Yield the documents of the source in its order; quarantine or count every other row.
 
     `repeated` receives the ids of the first documents that repeat an earlier one's sentences.
     """
     checked = _checked(config, splitter(config.splitter), quarantine, counts)
     with FirstSeen() as texts:
         for batch in _first_of_each_id(checked, config, quarantine):
-            kept = [found for found in batch if len(found.sentences) >= config.min_sentences]
+            kept = [
+                document for document in batch if len(document.sentences) >= config.min_sentences
+            ]
             counts["left_out"] += len(batch) - len(kept)
             _count_repeats(texts, kept, counts, repeated)
             yield from kept
 
 
 def source_ids(config: CorpusConfig) -> Iterator[str]:
-    """Ids of the source's rows, of refused ones, too; none of a row whose id cannot be read."""
+    """Yield the readable ids of all rows of the source, including refused rows."""
     if source_format(config.source) == "folder":
         folder = Path(config.source)
         yield from (path.relative_to(folder).as_posix() for path in text_files(folder))
@@ -219,46 +215,43 @@ def source_ids(config: CorpusConfig) -> Iterator[str]:
 def _first_of_each_id(
     checked: Iterable[tuple[Row, Document]], config: CorpusConfig, quarantine: Quarantine
 ) -> Iterator[list[Document]]:
-    """Batches of documents without those whose id came before; DuplicateIdError if asked for."""
-    clashes: list[Clash] = []
+    """Yield batches of documents with new ids. Repeated ids raise if `on_duplicate` is `error`."""
+    repeated: list[RepeatedId] = []
     with FirstSeen() as ids:
         for batch in _batches(checked):
-            keys = [digest(found.doc_id) for _, found in batch]
+            keys = [digest(document.doc_id) for _, document in batch]
             firsts = ids.first_rows(keys, [row.number for row, _ in batch])
             fresh: list[Document] = []
-            for (row, found), first in zip(batch, firsts, strict=True):
+            for (row, document), first in zip(batch, firsts, strict=True):
                 if first == row.number:
-                    fresh.append(found)
+                    fresh.append(document)
                     continue
-                quarantine.add(BadRow(row.where, row.number, "duplicate-id", found.doc_id))
-                if len(clashes) < 3:
-                    clashes.append(Clash(found.doc_id, first, row.where))
+                quarantine.add(BadRow(row.where, row.number, "duplicate-id", document.doc_id))
+                if len(repeated) < 3:
+                    repeated.append(RepeatedId(document.doc_id, first, row.where))
             yield fresh
-            if config.on_duplicate == "error" and len(clashes) == 3:
+            if config.on_duplicate == "error" and len(repeated) == 3:
                 break
-    if clashes and config.on_duplicate == "error":
+    if repeated and config.on_duplicate == "error":
+        # the places of first rows are not held in memory: the source is read again
+        first_places = places(config, {one.first for one in repeated})
+        found = "; ".join(
+            f"{one.doc_id!r} in {first_places.get(one.first, f'row {one.first}')} and in "
+            f"{one.again}"
+            for one in repeated
+        )
         raise DuplicateIdError(
-            f"A document id occurs once: found again {_told(clashes, config)}. Lines are counted "
-            "from 1, rows, elements and bytes from 0. Repair the ids, or take --on-duplicate "
-            "keep-first."
+            f"Document ids must be unique. Found {found}. Lines are counted from 1; rows, elements "
+            "and bytes from 0. Repair the ids, or use --on-duplicate keep-first."
         )
 
 
-class Clash(NamedTuple):
-    """An id that was met again: the row that had it first, and where it stands again."""
+class RepeatedId(NamedTuple):
+    """A repeated id: the first row with it, and the place of its repetition."""
 
     doc_id: str
     first: int
     again: str
-
-
-def _told(clashes: list[Clash], config: CorpusConfig) -> str:
-    """Both places of each. That of the first row is looked up now: none is held in memory."""
-    where = places(config, {clash.first for clash in clashes})
-    return "; ".join(
-        f"{clash.doc_id!r} in {where.get(clash.first, f'row {clash.first}')} and in {clash.again}"
-        for clash in clashes
-    )
 
 
 def _checked(
@@ -270,18 +263,18 @@ def _checked(
             quarantine.add(row)
             continue
         try:
-            yield row, document(row, config, split, counts)
+            yield row, checked_document(row, config, split, counts)
         except RefusedError as error:
             quarantine.add(BadRow(row.where, row.number, error.reason, error.text))
 
 
 def _batches(checked: Iterable[tuple[Row, Document]]) -> Iterator[list[tuple[Row, Document]]]:
-    """Runs of documents small enough to hold, large enough to make disk look-ups cheap."""
+    """Yield batches that fit in memory and are large enough to make disk look-ups cheap."""
     batch: list[tuple[Row, Document]] = []
     characters = 0
-    for row, found in checked:
-        batch.append((row, found))
-        characters += sum(map(len, found.sentences))
+    for row, document in checked:
+        batch.append((row, document))
+        characters += sum(map(len, document.sentences))
         if len(batch) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
@@ -292,40 +285,40 @@ def _batches(checked: Iterable[tuple[Row, Document]]) -> Iterator[list[tuple[Row
 def _count_repeats(
     texts: FirstSeen, documents: list[Document], counts: Counter[str], repeated: list[str]
 ) -> None:
-    keys = [digest(*found.sentences) for found in documents]
-    numbers = [found.source_row for found in documents]
+    keys = [digest(*document.sentences) for document in documents]
+    numbers = [document.source_row for document in documents]
     firsts = texts.first_rows(keys, numbers)
-    again = [found.doc_id for found, first in zip(documents, firsts, strict=True)
-             if first != found.source_row]  # fmt: skip
+    rows = zip(documents, firsts, strict=True)
+    again = [document.doc_id for document, first in rows if first != document.source_row]
     counts["duplicate_documents"] += len(again)
     repeated += again[: 5 - len(repeated)]
 
 
-def drawn(
+def _sampled(
     documents: Iterable[Document], size: int, staged: Path, counts: Counter[str]
 ) -> Iterator[Document]:
-    """The `size` documents whose ids hash lowest, in the order they came.
+    """Yield the `size` documents with the lowest hashes of their ids, in source order.
 
-    A document goes to the staging file only if it is among the lowest so far; those that later
-    ones push out are dropped in the second pass. Memory holds `size` hashes.
+    The first pass writes a document to the staging file if it is among the lowest so far. The
+    second pass drops the documents that later ones pushed out. Memory holds `size` hashes.
     """
     lowest: list[int] = []  # a heap of negated hashes: its root is the highest of the lowest
     try:
         with DocumentWriter(staged) as writer:
-            for found in documents:
+            for document in documents:
                 counts["not_drawn"] += 1
-                rank = -_rank(found.doc_id)
+                rank = -_rank(document.doc_id)
                 if len(lowest) < size:
                     heapq.heappush(lowest, rank)
                 elif rank > lowest[0]:
                     heapq.heapreplace(lowest, rank)
                 else:
                     continue
-                writer.write(found)
+                writer.write(document)
         counts["not_drawn"] -= len(lowest)
-        for found in read_documents(staged):
-            if -_rank(found.doc_id) >= lowest[0]:
-                yield found
+        for document in read_documents(staged):
+            if -_rank(document.doc_id) >= lowest[0]:
+                yield document
     finally:
         staged.unlink(missing_ok=True)
 
@@ -335,10 +328,10 @@ def _rank(doc_id: str) -> int:
 
 
 def sentences_of(config: CorpusConfig, doc_id: str) -> list[str]:
-    """The sentences of the first usable row with this id.
+    """Return the sentences of the first usable row with this id. No other row is split.
 
     Raises:
-        BadDataError: there is none.
+        BadDataError: no usable row has it.
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
     """
     known: list[str] = []
@@ -350,7 +343,7 @@ def sentences_of(config: CorpusConfig, doc_id: str) -> list[str]:
         if str(row.doc_id) != doc_id:
             continue
         try:
-            return document(row, config, splitter(config.splitter), Counter()).sentences
+            return checked_document(row, config, splitter(config.splitter), Counter()).sentences
         except RefusedError as error:
-            refused = f"; {row.where} has it, and is {REASONS[error.reason]}"
-    raise BadDataError(f"No document has the id {doc_id!r}{refused}; the first ids are {known}.")
+            refused = f" ({row.where} has it and is {REASONS[error.reason]})"
+    raise BadDataError(f"No document has the id {doc_id!r}{refused}. The first ids are {known}.")

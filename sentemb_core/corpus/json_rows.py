@@ -1,4 +1,4 @@
-"""JSON as lines or as one array, decoded one object at a time."""
+"""Reader of JSON, as lines or as one array, decoded one object at a time."""
 
 import codecs
 import json
@@ -19,7 +19,7 @@ PEEK_ROWS = 100  # their keys are taken as the columns
 
 
 def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """One JSON object a line (.jsonl, .ndjson, .gz); each line is decoded on its own."""
+    """Yield the rows of a file with one JSON object a line (.jsonl, .ndjson, .gz)."""
 
     def records() -> Iterator[JsonRow | BadRow]:
         with open_bytes(config) as file:
@@ -29,7 +29,7 @@ def jsonl_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 
 def json_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """One array of objects, or one object a line."""
+    """Yield the rows of one array of objects, or of one object a line."""
 
     def records() -> Iterator[JsonRow | BadRow]:
         with open_bytes(config) as file:
@@ -45,17 +45,18 @@ JsonRow = tuple[str, int, dict[str, object]]
 def rows_of(
     config: CorpusConfig,
     records: Iterator[JsonRow | BadRow],
-    again: Callable[[], Iterator[JsonRow | BadRow]] = lambda: iter(()),
+    restart: Callable[[], Iterator[JsonRow | BadRow]] = lambda: iter(()),
 ) -> Iterator[Row | BadRow]:
-    """Rows of records whose columns are the keys of the first ones.
+    """Yield rows of records. The columns are the keys of the first records.
 
-    `again` begins anew, to look for a named column that these lack: few may have a counterpart.
+    `restart` reads the records again to find a named column that the first ones lack: few records
+    may have a counterpart.
     """
     head = list(islice(records, PEEK_ROWS))
     objects = [record[2] for record in head if not isinstance(record, BadRow)]
     keys = dict.fromkeys(chain(*objects))
-    if objects and (lacking := set(filter(None, named_columns(config))) - keys.keys()):
-        keys |= dict.fromkeys(_first_found(lacking, again()))
+    if objects and (absent := set(filter(None, named_columns(config))) - keys.keys()):
+        keys |= dict.fromkeys(_keys_found(absent, restart()))
     columns = used_columns(config, keys) if objects else None
     for record in chain(head, records):
         if isinstance(record, BadRow):
@@ -65,8 +66,8 @@ def rows_of(
             yield columns.row(*record)
 
 
-def _first_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[str]:
-    """Those that a record has as a key; none is kept, and none is read behind the last name."""
+def _keys_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[str]:
+    """Return the names that are a key of some record; stop reading when all are found."""
     found: set[str] = set()
     while found < names and (record := next(records, None)):
         found |= set() if isinstance(record, BadRow) else names & record[2].keys()
@@ -75,7 +76,7 @@ def _first_found(names: set[str], records: Iterator[JsonRow | BadRow]) -> set[st
 
 def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
     name = Path(config.source).name
-    decode = json.JSONDecoder(strict=False).decode  # a raw NUL or tab in a string is our business
+    decode = json.JSONDecoder(strict=False).decode  # a raw NUL or tab in a string is checked later
     offset = 0
     for number, line in enumerate(lines(file)):
         start, offset = offset, offset + len(line)
@@ -98,7 +99,7 @@ def _json_lines(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow 
 
 
 def _skip_line(file: BufferedReader) -> int:
-    """Bytes to the end of the line that ROW_BYTES cut."""
+    """Skip the rest of a line that ROW_BYTES cut; return its bytes."""
     skipped = 0
     for part in lines(file):
         skipped += len(part)
@@ -108,7 +109,7 @@ def _skip_line(file: BufferedReader) -> int:
 
 
 def _json_array(config: CorpusConfig, file: BufferedReader) -> Iterator[JsonRow | BadRow]:
-    """Elements of one JSON array, decoded one at a time out of a window over the file."""
+    """Yield the elements of one JSON array, decoded one at a time from a window over the file."""
     name = Path(config.source).name
     window = _Window(config, file)
     window.skip("[")
@@ -130,11 +131,14 @@ def _record(where: str, number: int, value: Any) -> JsonRow | BadRow:
 
 
 class _Window:
-    """The undecoded part of a JSON array, grown block by block as elements need it.
+    """The undecoded part of a JSON array, read block by block as elements need it.
+
+    A library (ijson) was not an option: it stops at the first byte that is not UTF-8 and at a raw
+    control character, where this reader refuses one row. It also gives no byte offsets.
 
     Attributes:
-        is_utf8: The encoding, in which text gives back the very bytes that it was read from; in
-            others some bytes have a second spelling, and an element is told by its number alone.
+        is_utf8: Whether the text gives back the bytes that it was read from. In other encodings an
+            element is named by its number only, without its byte.
     """
 
     BLOCK = 1 << 20
@@ -151,7 +155,7 @@ class _Window:
         self.is_utf8 = codecs.lookup(config.encoding).name == "utf-8"
 
     def byte(self) -> int:
-        """Offset in the file, unzipped, of the next value of UTF-8; each text is counted once."""
+        """Return the offset of the next value in the unzipped UTF-8 file."""
         self.next_is("")
         self._count()
         return self._byte
@@ -163,7 +167,7 @@ class _Window:
         self._counted = self._at
 
     def next_is(self, mark: str) -> bool:
-        """Whether the next character, white space apart, is `mark`."""
+        """Return whether the next character after white space is `mark`."""
         while True:
             match = self.SPACE.match(self._text, self._at)
             self._at = match.end() if match else self._at
@@ -176,13 +180,13 @@ class _Window:
         self._at += 1
 
     def end(self) -> None:
-        """Nothing but white space follows."""
+        """Check that only white space follows."""
         self.next_is("")
         if self._at < len(self._text):
-            raise self._broken("more follows its end")
+            raise self._broken("more text follows its end")
 
     def element(self, number: int) -> object:
-        """The next value; the window doubles until it holds the value and what follows it."""
+        """Return the next value; the window doubles until it holds the value and its end."""
         self.next_is("")
         size = self.BLOCK
         while True:
@@ -197,7 +201,7 @@ class _Window:
             size *= 2
 
     def _grow(self, size: int) -> bool:
-        """Append up to `size` bytes of text and drop what is decoded; False at the end."""
+        """Append up to `size` bytes of text and drop decoded text; return False at the end."""
         data = self._file.read(size)
         self._count()
         self._counted = 0
@@ -208,11 +212,11 @@ class _Window:
     def _broken(self, what: str) -> UnreadableSourceError:
         found = self._text[self._at : self._at + 40]
         return UnreadableSourceError(
-            f"The JSON array of {self._config.source} breaks: {what}, found {found!r}. Repair it, "
-            "or write one object a line (JSONL), where a bad row costs only itself."
+            f"The JSON array of {self._config.source} is broken: {what}, found {found!r}. Repair "
+            "it, or write one object a line (JSONL), where a bad row costs no other row."
         )
 
 
 def _incremental_decoder(config: CorpusConfig) -> Callable[[bytes], str]:
-    """Blocks of bytes to text; undecodable bytes become lone surrogates, refused row by row."""
+    """Return a decoder of blocks. Undecodable bytes become lone surrogates, refused row by row."""
     return codecs.getincrementaldecoder(config.encoding)("surrogateescape").decode

@@ -1,7 +1,6 @@
-"""A file of labelled pairs: its rows checked against the corpus and laid beside its documents.
+"""Label files: labelled pairs, checked against the corpus and joined with its documents.
 
-A label pairs a document with the text that people matched with it: a title, a query, a clicked
-item.
+A label pairs a document with a text that people matched with it: a title, a query, a clicked item.
 """
 
 import logging
@@ -40,28 +39,28 @@ from sentemb_core.types import Value
 log = logging.getLogger(__name__)
 
 MOST_BAD = 0.01
-"""Of the labels. Above it the file is refused: it belongs elsewhere."""
+"""Share of refused labels above which the whole file is refused."""
 
 MORE_LABELS = "labels.parquet"
-"""Beside the documents: further counterparts of those that have several."""
+"""File beside the documents with the further counterparts of documents with several."""
 
 REJECTED = "rejected_labels.parquet"
-"""Beside the documents: the rows that were refused, and why."""
+"""File beside the documents with the refused rows and their reasons."""
 
 EXAMPLES = 3
-"""Refused labels that a message names, of each reason."""
+"""Refused labels of each reason in a message."""
 
 WAYS_OUT = {
-    "bad-id": "An id is text or a whole number: where one is missing, pandas writes 1.0 for 1 "
-    "(`astype('Int64')` first).",
-    "duplicate-label": "A click log repeats itself: keep one row of each document and counterpart "
+    "bad-id": "An id is text or a whole number. If an id is missing, pandas writes 1.0 for 1: use "
+    "`astype('Int64')` first.",
+    "duplicate-label": "Click logs repeat labels: keep one row of each document and counterpart "
     "(`drop_duplicates` of pandas, SELECT DISTINCT).",
 }
-"""Reason code -> what to do, where that is not to repair the file."""
+"""Reason code -> special advice."""
 
 
 class LabelCounts(Value):
-    """Rows of a file of labels, and by reason code those that were refused."""
+    """Number of rows in a label file, and of refused rows by reason code."""
 
     rows_read: int
     refused: dict[str, int]
@@ -70,37 +69,33 @@ class LabelCounts(Value):
 def write_with_labels(
     documents: Path, corpus: CorpusConfig, config: LabelsConfig, out: Path
 ) -> int:
-    """The documents folder again, with the counterparts that a file of labels gives.
+    """Write the documents again with the counterparts of a label file; return refused rows.
 
-    The counterpart column of the corpus no longer counts. Of several labels of one document the
-    first by a hash of both judges, wherever it stands in the file, and all are learnt from.
-    Sentences equal to a counterpart are dropped, unless nothing is left. How many rows were refused
-    is returned.
+    The counterpart column of the corpus no longer counts. If a document has several labels, the
+    first by a hash of document and text becomes its counterpart in validation; all are trained on.
+    Sentences equal to a counterpart are dropped, unless no sentence would be left.
 
     Args:
-        documents: Folder that `write_documents` filled.
-        corpus: What it read; it is read again for its ids where some were left out, and a label
-            names none of the others.
-        config: Names the file and its columns.
-        out: Folder for the new one; `rejected_labels.parquet` holds the rows that were refused,
-            `labels.json` their counts.
+        documents: Folder of `write_documents`.
+        corpus: Its settings. If some of its documents were left out, the corpus is read again for
+            their ids.
+        config: Names the label file and its columns.
+        out: Folder for the new documents, `rejected_labels.parquet` and `labels.json` (counts).
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
-        UnknownLabelsError: E501, no row of the corpus has more than 1 % of the ids, or no label is
-            of one of the documents.
-        BadDataError: E100, more than 1 % of the rows are empty, broken, without a usable id or
-            repeat another, or are refused for several reasons together.
+        UnknownLabelsError: E501, more than 1 % of the ids are unknown to the corpus, or no label
+            is of a document that was read.
+        BadDataError: E100, more than 1 % of the rows are refused.
     """
-    anew = shutil.ignore_patterns("documents.parquet", "report.json")
-    shutil.copytree(documents, out, dirs_exist_ok=True, ignore=anew)
-    found, counts = _read_labels(documents, corpus, config, out / REJECTED)
+    rewritten = shutil.ignore_patterns("documents.parquet", "report.json")
+    shutil.copytree(documents, out, dirs_exist_ok=True, ignore=rewritten)
+    labels, counts = _read_labels(documents, corpus, config, out / REJECTED)
     row_of: list[int] = []
     texts: list[str] = []
     with DocumentWriter(out / "documents.parquet") as writer:
         for row, document in enumerate(read_documents(documents / "documents.parquet")):
-            texts_of = found.get(document.doc_id, ())
-            own = sorted(texts_of, key=partial(unit_hash, document.doc_id))
+            own = sorted(labels.get(document.doc_id, ()), key=partial(unit_hash, document.doc_id))
             writer.write(_with_counterparts(document, own))
             row_of += [row] * len(own[1:])
             texts += own[1:]
@@ -114,7 +109,7 @@ def write_with_labels(
 
 
 def check_label_file(config: LabelsConfig) -> None:
-    """Open the file of labels and look for its columns, as reading it would first.
+    """Check that the label file can be opened and has its columns.
 
     Raises:
         UnreadableSourceError, MissingColumnError: E103, E104, from the reader.
@@ -125,13 +120,13 @@ def check_label_file(config: LabelsConfig) -> None:
 def _read_labels(
     documents: Path, corpus: CorpusConfig, config: LabelsConfig, rejected: Path
 ) -> tuple[dict[str, dict[str, None]], LabelCounts]:
-    """Document id -> its counterparts, each once; and how many rows were refused."""
+    """Return the counterparts by document id, each once, and the counts of refused rows."""
     known: dict[str, None] = {
         doc_id: None
         for batch in document_batches(documents / "documents.parquet", ["doc_id"])
         for doc_id in batch.column("doc_id").to_pylist()
     }
-    found: dict[str, dict[str, None]] = {}
+    labels: dict[str, dict[str, None]] = {}
     examples: dict[str, dict[str, None]] = {}
     unread = _unread(documents)
     left_out = _left_out(known, corpus, config) if unread else set[str]()
@@ -139,73 +134,80 @@ def _read_labels(
     with Quarantine(rejected) as quarantine:
         for row in _rows(config):
             read += 1
-            label = row if isinstance(row, BadRow) else _label(row, known, left_out, found)
+            label = row if isinstance(row, BadRow) else _label(row, known, left_out, labels)
             if isinstance(label, BadRow):
                 quarantine.add(label)
                 example = str(label.text if label.reason == "unknown-id" else label.row)
-                told = examples.setdefault(label.reason, {})
-                if len(told) < EXAMPLES:
-                    told[example] = None
+                of_reason = examples.setdefault(label.reason, {})
+                if len(of_reason) < EXAMPLES:
+                    of_reason[example] = None
             else:
                 doc_id, text = label
-                found.setdefault(doc_id, {})[text] = None
+                labels.setdefault(doc_id, {})[text] = None
     counts = LabelCounts(rows_read=read, refused=dict(quarantine.counts))
     if left_out:
         del examples["left-out"]
         log.warning(
-            "left out: %s of %s; this run reads %s of the corpus and leaves out %d "
+            "labels left out: %d, of %s outside this run; the run reads %s and leaves out %d "
             "(corpus.max_documents, corpus.min_sentences, refused rows)",
-            counted(counts.refused["left-out"], "label"),
+            counts.refused["left-out"],
             counted(len(left_out), "document"),
             counted(len(known), "document"),
             unread,
         )
     for reason, shown in examples.items():
-        _check(counts, reason, list(shown), list(known), unread)
-    _check_all(counts, examples)
+        _check_reason(counts, reason, list(shown), list(known), unread)
+    _check_all_reasons(counts, examples)
     if read == 0:
         raise EmptyPairsError(
-            f"Labels are rows of a document and its counterpart; {config.source} has no row: name "
-            "another with --labels, or leave it out."
+            f"A label file has a row for each label; {config.source} has no row. Name another "
+            "file with --labels, or leave --labels out."
         )
-    if not found and left_out:
+    if not labels and left_out:
         raise UnknownLabelsError(
-            f"Some labels are of documents that the run reads; those of {config.source} are all of "
-            f"the {counted(unread, 'document')} left out here: read more of the corpus, or leave "
-            "--labels out."
+            f"Some labels must be of documents that the run reads. All labels of {config.source} "
+            f"are of the {counted(unread, 'document')} left out here. Read more of the corpus, or "
+            "leave --labels out."
         )
-    return found, counts
+    return labels, counts
 
 
 def _unread(documents: Path) -> int:
-    """Documents of the corpus that are not in the table: not drawn, too short, refused."""
+    """Return how many documents of the corpus were left out: not drawn, too short or refused."""
     text = (documents / "report.json").read_text("utf-8")
     report = CorpusReport.model_validate_json(text)
     return report.not_drawn + report.left_out + sum(report.quarantined.values())
 
 
 def _left_out(known: Mapping[str, object], corpus: CorpusConfig, config: LabelsConfig) -> set[str]:
-    """Ids of labels that a row of the corpus has, and none of the documents read."""
-    labels = (_id(row) for row in _rows(config) if not isinstance(row, BadRow))
-    unknown = {one for one in labels if not isinstance(one, BadRow) and one not in known}
+    """Return the label ids that a row of the corpus has, but no document that was read."""
+    ids = (_id(row) for row in _rows(config) if not isinstance(row, BadRow))
+    unknown = {doc_id for doc_id in ids if not isinstance(doc_id, BadRow) and doc_id not in known}
     return unknown.intersection(source_ids(corpus)) if unknown else unknown
 
 
 def _rows(config: LabelsConfig) -> Iterator[Row | BadRow]:
-    """The file's rows; a missing column is told as one of the labels (E104)."""
+    """Yield the rows of the label file; its counterpart column is read as the text."""
+    assert config.source is not None, "a label file is named"
+    file = CorpusConfig(
+        source=config.source,
+        id_column=config.id_column,
+        text_column=config.counterpart_column,
+        encoding=config.encoding,
+    )
     try:
-        yield from rows(_as_corpus(config))
+        yield from rows(file)
     except MissingColumnError as error:
         raise MissingColumnError(
-            f"The file of labels {config.source}: {error.args[0]} Its columns are named by "
+            f"In the label file {config.source}: {error.args[0]} Name its columns by "
             "--set labels.id_column=... and --set labels.counterpart_column=..."
         ) from error
 
 
 def _label(
-    row: Row, known: Container[str], left_out: Container[str], found: dict[str, dict[str, None]]
+    row: Row, known: Container[str], left_out: Container[str], labels: dict[str, dict[str, None]]
 ) -> tuple[str, str] | BadRow:
-    """Id and counterpart of a row that can be used and was not there before."""
+    """Return the id and counterpart of a new usable row; else the refused row."""
     doc_id = _id(row)
     if isinstance(doc_id, BadRow):
         return doc_id
@@ -218,83 +220,65 @@ def _label(
         return BadRow(row.where, row.number, error.reason, error.text)
     if text is None:
         return BadRow(row.where, row.number, "empty", "")
-    if text in found.get(doc_id, ()):
+    if text in labels.get(doc_id, ()):
         return BadRow(row.where, row.number, "duplicate-label", text)
     return doc_id, text
 
 
 def _id(row: Row) -> str | BadRow:
-    """The document's id, by the rule of the corpus: none, or 1.0, is the id of no document."""
+    """Return the document's id by the rules of the corpus: None and 1.0 are no ids."""
     try:
         return usable_id(row.doc_id)
     except RefusedError as error:
         return BadRow(row.where, row.number, error.reason, error.text)
 
 
-def _check(
+def _check_reason(
     counts: LabelCounts, reason: str, first: list[str], known: list[str], unread: int
 ) -> None:
-    """Refuse a file of which more than 1 % is bad for one reason; `known` are the corpus's ids."""
+    """Raise if more than 1 % of the rows are refused for one reason; `known` are corpus ids."""
     count, read = counts.refused[reason], counts.rows_read
     if count <= MOST_BAD * read:
         log.warning("%d of %s refused: %s", count, counted(read, "label"), REASONS[reason])
     elif reason == "unknown-id":
+        sample = f", apart from the {counted(unread, 'document')} left out here" if unread else ""
         raise UnknownLabelsError(
-            f"{count} of {read} label ids are of no row of the corpus (first: "
-            f"{', '.join(map(repr, first))}; the corpus has "
-            f"{', '.join(map(repr, known[:2]))}); 1 % may be{_beside(unread)}. "
-            f"{_way_to_ids(first, known)}"
+            f"At most 1 % of the label ids may be unknown to the corpus{sample}. Found {count} of "
+            f"{read} (first: {', '.join(map(repr, first))}; the corpus has "
+            f"{', '.join(map(repr, known[:2]))}). {_advice_on_ids(first, known)}"
         )
     else:
         raise BadDataError(
-            f"At most 1 % of the labels may be refused for one reason; found {count} of {read} "
+            f"At most 1 % of the labels may be refused for one reason. Found {count} of {read} "
             f"{REASONS[reason]} (first: row {', '.join(first)}, counted from 0). "
             f"{WAYS_OUT.get(reason, 'Repair the file, or check its columns.')}"
         )
 
 
-def _check_all(counts: LabelCounts, reasons: Iterable[str]) -> None:
-    """Refuse a file of which more than 1 % is bad for these reasons together."""
-    found = {reason: counts.refused[reason] for reason in reasons}
-    count, read = sum(found.values()), counts.rows_read
+def _check_all_reasons(counts: LabelCounts, reasons: Iterable[str]) -> None:
+    """Raise if more than 1 % of the rows are refused for these reasons together."""
+    refused = {reason: counts.refused[reason] for reason in reasons}
+    count, read = sum(refused.values()), counts.rows_read
     if count > MOST_BAD * read:
-        told = ", ".join(f"{number} {REASONS[reason]}" for reason, number in found.items())
+        each = ", ".join(f"{number} {REASONS[reason]}" for reason, number in refused.items())
         raise BadDataError(
-            f"At most 1 % of the labels may be refused; found {count} of {read}: {told}. Repair "
+            f"At most 1 % of the labels may be refused. Found {count} of {read}: {each}. Repair "
             "the file, or check its columns."
         )
 
 
-def _beside(unread: int) -> str:
-    """Ids of documents that this run leaves out, as of a sample, are not unknown."""
-    return (
-        f"; ids of the {counted(unread, 'document')} left out here do not count" if unread else ""
-    )
-
-
-def _way_to_ids(unknown: list[str], known: list[str]) -> str:
-    """Row numbers for ids mean a corpus without an id column; else the labels' may be wrong."""
+def _advice_on_ids(unknown: list[str], known: list[str]) -> str:
+    """Return what to do: row numbers as ids mean that the corpus has no id column."""
     if known[:2] == [row_id(number) for number in range(len(known[:2]))]:
         return "Name the corpus's id column with --id-column."
     if set(map(composed, unknown)).intersection(map(composed, known)):
         return (
-            "They look like ids of the corpus, which has their accents composed otherwise (NFC, "
-            "NFD): write both in one form."
+            "They look like ids of the corpus, but their accents are composed differently (NFC, "
+            "NFD). Write both in one form."
         )
     return (
-        "The ids of the corpus are those of --id-column, the ones of the labels those of --set "
-        "labels.id_column=...: check both, or repair the file."
-    )
-
-
-def _as_corpus(config: LabelsConfig) -> CorpusConfig:
-    """The file as the corpus readers see it."""
-    assert config.source is not None, "a file of labels is named"
-    return CorpusConfig(
-        source=config.source,
-        id_column=config.id_column,
-        text_column=config.counterpart_column,
-        encoding=config.encoding,
+        "Corpus ids are in --id-column, label ids in --set labels.id_column=...: check both, or "
+        "repair the file."
     )
 
 

@@ -1,6 +1,6 @@
-"""Labels to learn from, in the order of a hash: none whose document judges or whose text is sought.
+"""Labels to train on, in the order of a hash, without labels of the validation pool.
 
-A label is a counterpart of the corpus, or one of a file of labels.
+A label is a counterpart of the corpus, or a text of a label file.
 """
 
 import logging
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 
 class LabelReport(Value):
-    """The labels to train on: `labels` of `available` were taken.
+    """Labels to train on: `labels` of `available` were drawn.
 
-    judged: left out, for their text or their document is one of the pool.
+    judged: left out, because their text or their document is in the validation pool.
     """
 
     labels: int
@@ -37,82 +37,82 @@ class LabelReport(Value):
     judged: int
 
     def summary(self) -> str:
-        """One line for the log."""
+        """Return one line for the log."""
         return (
-            f"labels to train on: {self.labels:,} of {self.available:,}; not among them: "
-            f"{self.judged:,}, whose text is looked for in the pool or whose document is held out"
+            f"labels to train on: {self.labels:,} of {self.available:,}; left out, because text or "
+            f"document is in the validation pool: {self.judged:,}"
         )
 
 
 def write_labelled(
-    documents: Path, benchmark: Path, share: float, count: int | None, out: Path
+    documents: Path, pool: Path, share: float, count: int | None, out: Path
 ) -> LabelReport:
-    """Documents to fine-tune on: the sentences of each, and its counterpart as the last one.
+    """Write documents to fine-tune on: their sentences with the label as the last sentence.
 
-    Labels of documents outside the pool, in the order of a hash of the document's id, those of one
-    document by a hash of both, so that a smaller count is part of a larger one. A label whose text
-    is a candidate of the pool would teach an answer: it is left out. So is one of a document that
-    is held out: where too few counterparts judge, halves of documents do.
+    Labels are ordered by a hash of the document's id, and by a hash of both within a document, so a
+    smaller count is a part of a larger one. Labels with a candidate of the pool as their text are
+    left out, since they are answers. So are labels of held-out documents.
 
     Args:
-        documents: Folder that `write_documents` or `write_with_labels` filled.
-        benchmark: Folder that `write_validation_pool` filled with the same `share`.
+        documents: Folder of `write_documents` or `write_with_labels`.
+        pool: Folder of `write_validation_pool` with the same `share`.
         share: `ValidationConfig.label_share`.
-        count: Labels wanted. None: all.
+        count: Number of labels to draw. None: all.
         out: Folder for documents.parquet and report.json.
 
     Raises:
         EmptyPairsError: E102, fewer than two documents have a label to train on, or all labels
-            say the same.
+            have the same text.
     """
-    taken, report = drawn_labels(documents, benchmark, share, count)
-    if count is not None and len(taken) < count:
-        log.warning("labels asked for: %d; found: %d", count, len(taken))
-    _write_pairs(documents / "documents.parquet", taken, out / "documents.parquet")
+    drawn, report = drawn_labels(documents, pool, share, count)
+    if count is not None and len(drawn) < count:
+        log.warning("labels requested: %d; found: %d", count, len(drawn))
+    _write_pairs(documents / "documents.parquet", drawn, out / "documents.parquet")
     (out / "report.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
 
 
 def drawn_labels(
-    documents: Path, benchmark: Path, share: float, count: int | None
+    documents: Path, pool: Path, share: float, count: int | None
 ) -> tuple[list[tuple[str, int, str]], LabelReport]:
-    """Id, row and counterpart of each label that `write_labelled` takes, and what was left.
+    """Return id, row and text of each label that `write_labelled` writes, and its report.
 
     Raises:
         EmptyPairsError: E102, as there.
     """
-    pool = ValidationPool.open(benchmark)
-    looked_for = {same_text(text) for text in pool.candidate_text if text}
-    repeated = repeating(documents / "documents.parquet", set(pool.query_document.tolist()))
-    judging = {*pool.held_out_documents.tolist(), *repeated}
-    every = [label for label in _labels(documents) if is_label(label[0], share)]
-    fair = [
+    validation = ValidationPool.open(pool)
+    candidates = {same_text(text) for text in validation.candidate_text if text}
+    repeated = repeating(documents / "documents.parquet", set(validation.query_document.tolist()))
+    held_out = {*validation.held_out_documents.tolist(), *repeated}
+    labels = [label for label in _labels(documents) if is_label(label[0], share)]
+    available = [
         (doc_id, row, text)
-        for doc_id, row, text in every
-        if row not in judging and same_text(text) not in looked_for
+        for doc_id, row, text in labels
+        if row not in held_out and same_text(text) not in candidates
     ]
-    fair.sort(key=lambda label: unit_hash(LABEL, label[0]))
-    taken = fair[:count]
-    report = LabelReport(labels=len(taken), available=len(fair), judged=len(every) - len(fair))
-    of_documents = len({row for _, row, _ in taken})
-    if of_documents < 2:
+    available.sort(key=lambda label: unit_hash(LABEL, label[0]))
+    drawn = available[:count]
+    judged = len(labels) - len(available)
+    report = LabelReport(labels=len(drawn), available=len(available), judged=judged)
+    n_documents = len({row for _, row, _ in drawn})
+    if n_documents < 2:
         raise EmptyPairsError(
-            "Fine-tuning needs labels of two documents at least, or it has nothing to contrast "
-            f"with: found those of {of_documents}; {report.summary()}. Name a counterpart column "
-            "or a file of labels, or raise labels.count or validation.label_share."
+            f"Fine-tuning needs labels of at least two documents. Found those of {n_documents}; "
+            f"{report.summary()}. Name a counterpart column or a label file, or raise labels.count "
+            "or validation.label_share."
         )
-    if len({same_text(text) for _, _, text in taken}) < 2:
+    if len({same_text(text) for _, _, text in drawn}) < 2:
         raise EmptyPairsError(
-            "Fine-tuning needs two different counterparts at least, or it has nothing to contrast "
-            f"with: all {len(taken)} labels say {taken[0][2][:EXCERPT]!r}. Name another column or "
-            "file, or raise labels.count or validation.label_share."
+            f"Fine-tuning needs at least two different counterparts. Found {len(drawn)} labels "
+            f"with the text {drawn[0][2][:EXCERPT]!r}. Name another column or file, or raise "
+            "labels.count or validation.label_share."
         )
-    return taken, report
+    return drawn, report
 
 
 def _labels(documents: Path) -> Iterator[tuple[str, int, str]]:
-    """(id, row, counterpart) of every label; of a document with several, all by their hashes."""
+    """Yield (id, row, text) of every label; several labels of a document by their hashes."""
     ids: list[str] = []
     for batch in document_batches(documents / "documents.parquet", ["doc_id", "counterpart"]):
         begin = len(ids)
@@ -126,10 +126,10 @@ def _labels(documents: Path) -> Iterator[tuple[str, int, str]]:
             yield ids[row], row, text
 
 
-def _write_pairs(documents: Path, taken: list[tuple[str, int, str]], out: Path) -> None:
-    """Every label as a copy of its document, in the corpus's order."""
+def _write_pairs(documents: Path, labels: list[tuple[str, int, str]], out: Path) -> None:
+    """Write every label as a copy of its document, in the order of the corpus."""
     texts: dict[int, list[str]] = {}
-    for _, row, text in taken:
+    for _, row, text in labels:
         texts.setdefault(row, []).append(text)
     with DocumentWriter(out) as writer:
         for row, document in enumerate(read_documents(documents)):

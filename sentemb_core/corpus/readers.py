@@ -1,4 +1,4 @@
-"""Raw rows out of any source, streamed; what cannot be parsed comes out as a BadRow."""
+"""Raw rows of any source, streamed. A row that cannot be parsed is a BadRow."""
 
 import csv
 import re
@@ -30,17 +30,17 @@ from sentemb_core.errors import MissingColumnError, UnreadableSourceError
 
 
 def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """All rows of the source in its order; memory does not grow with their number.
+    """Yield all rows of the source in its order, in constant memory.
 
     Raises:
-        UnreadableSourceError: E103, nothing readable there, or broken as a whole.
-        MissingColumnError: E104, a named column is not among those found.
+        UnreadableSourceError: E103, the source is absent or broken as a whole.
+        MissingColumnError: E104, a named column is absent.
     """
     kind = source_format(config.source)
     if config.split and kind not in ("saved", "hub"):
         raise MissingColumnError(
-            f"Splits are of data sets of `datasets`; {config.source} has none, and split "
-            f"{config.split!r} is asked for: leave --split out."
+            f"Only data sets of `datasets` have splits; {config.source} has none. Found --split "
+            f"{config.split!r}: leave it out."
         )
     try:
         yield from READERS[kind](config)
@@ -48,25 +48,24 @@ def rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
         if isinstance(error, UnreadableSourceError):
             raise
         raise UnreadableSourceError(
-            f"{config.source} cannot be read as {kind}: {str(error).rstrip('.')}. {way_out(error)}"
+            f"{config.source} cannot be read as {kind}: {str(error).rstrip('.')}. {_advice(error)}"
         ) from error
 
 
-def way_out(error: Exception) -> str:
-    """What a person can do about a source that could not be read."""
+def _advice(error: Exception) -> str:
     match error:
         case PermissionError():
             return "Let this user read it."
         case ConnectionError() | TimeoutError():
-            return "The network broke off: run it again."
+            return "The network failed: run again."
         case csv.Error():
-            return "Save it with one line end a row, \\n or \\r\\n."
+            return "Save it with the line end \\n or \\r\\n after each row."
         case _:
-            return "The file is damaged or incomplete: fetch it again."
+            return "The file is damaged or incomplete: download it again."
 
 
 def check_source(config: CorpusConfig) -> None:
-    """Open the source and look for its columns, as reading it would first.
+    """Check that the source can be opened and has its columns, as `rows` does first.
 
     Raises:
         UnreadableSourceError, MissingColumnError: as `rows`.
@@ -75,20 +74,20 @@ def check_source(config: CorpusConfig) -> None:
 
 
 def places(config: CorpusConfig, numbers: Collection[int]) -> dict[int, str]:
-    """Where these rows of the source stand; it is read once more, of its columns the ids alone."""
+    """Return the places of these rows in the source, which is read again, with its ids only."""
     ids = {"text_column": config.id_column, "sentences_column": None, "counterpart_column": None}
-    found: dict[int, str] = {}
+    place_of: dict[int, str] = {}
     for row in rows(config.model_copy(update=ids)):
-        number, where = (row.row if isinstance(row, BadRow) else row.number), row.where
+        number = row.row if isinstance(row, BadRow) else row.number
         if number in numbers:
-            found[number] = where
-        if len(found) == len(numbers):
+            place_of[number] = row.where
+        if len(place_of) == len(numbers):
             break
-    return found
+    return place_of
 
 
 def parquet_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Rows of a Parquet file; only the used columns are read."""
+    """Yield the rows of a Parquet file; only the used columns are read."""
     name = Path(config.source).name
     with pq.ParquetFile(config.source, buffer_size=1 << 20, pre_buffer=False) as file:
         columns = used_columns(config, file.schema_arrow.names)
@@ -110,7 +109,7 @@ def _arrow_rows(name: str, columns: Columns, batches: Iterable[Batch]) -> Iterat
 
 
 def _records(batch: Batch) -> Iterator[dict[str, object] | None]:
-    """Rows as dicts; none for a row with an undecodable string."""
+    """Yield rows as dicts; None for a row with an undecodable string."""
     try:
         yield from batch.to_pylist()
     except UnicodeDecodeError:
@@ -122,14 +121,14 @@ def _records(batch: Batch) -> Iterator[dict[str, object] | None]:
 
 
 def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """One document a .txt or .md file; its id is the path inside the folder."""
+    """Yield one row a .txt or .md file; its id is the path inside the folder."""
     require_encoding(config.encoding)
     folder = Path(config.source)
     named = (config.id_column, config.text_column, config.sentences_column)
     if any((*named, config.counterpart_column)):
         raise MissingColumnError(
-            f"Text files have no columns, and an option names one: {config.source} is a folder of "
-            "them. Leave it out (--id-column, --text-column, ...), or give a table."
+            f"A folder of text files has no columns, but an option names one for {config.source}. "
+            "Leave the option out (--id-column, --text-column, ...), or name a table."
         )
     for number, path in enumerate(text_files(folder)):
         where = path.relative_to(folder).as_posix()
@@ -147,20 +146,20 @@ def folder_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
 
 
 def saved_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Rows of a folder that `datasets` saved; a dictionary of splits needs `split`."""
-    found = call_datasets("load_from_disk", config.source)
-    if isinstance(found, dict):
-        found = found[_split(config, list(map(str, found)))]
-    columns = used_columns(config, found.column_names)
-    batches = found.with_format("arrow").iter(READ_ROWS)
+    """Yield the rows of a folder that `datasets` saved. Several splits need `split`."""
+    data = call_datasets("load_from_disk", config.source)
+    if isinstance(data, dict):
+        data = data[_split(config, list(map(str, data)))]
+    columns = used_columns(config, data.column_names)
+    batches = data.with_format("arrow").iter(READ_ROWS)
     tables = (batch for table in batches for batch in table.to_batches())
     yield from _arrow_rows(Path(config.source).name, columns, tables)
 
 
 def hub_rows(config: CorpusConfig) -> Iterator[Row | BadRow]:
-    """Rows of a `datasets` name, streamed over the network or out of its cache."""
-    found = call_datasets("load_dataset", config.source, streaming=True)
-    data = found[_split(config, list(found))]
+    """Yield the rows of a data set of the hub, streamed over the network or from its cache."""
+    splits = call_datasets("load_dataset", config.source, streaming=True)
+    data = splits[_split(config, list(splits))]
     records = (
         (f"{config.source}, row {number}", number, dict(record))
         for number, record in enumerate(data)
@@ -173,9 +172,9 @@ def _split(config: CorpusConfig, splits: list[str]) -> str:
         return str(config.split)
     if config.split is None and len(splits) == 1:
         return splits[0]
-    asked = "" if config.split is None else f", and no {config.split!r}"
+    absent = "" if config.split is None else f", and no {config.split!r}"
     raise UnreadableSourceError(
-        f"{config.source} has the splits {splits}{asked}. Name one by --split."
+        f"{config.source} has the splits {splits}{absent}. Name one by --split."
     )
 
 
@@ -202,9 +201,9 @@ _COMMENT = "<!--", "-->"
 
 
 def plain_text(markdown: str) -> str:
-    """The words of a Markdown text, blank lines between headings, paragraphs, items and cells.
+    """Return the text of Markdown, with blank lines between headings, paragraphs, items and cells.
 
-    Code blocks, pictures, comments and front matter are left out; links and HTML keep their words.
+    Code blocks, images, comments and front matter are left out; links and HTML keep their words.
     """
     text = _FRONT_MATTER.sub("", markdown.replace("\r\n", "\n").replace("\r", "\n"))
     return "\n\n".join(filter(None, map(_words, _parser().parse(text))))
@@ -230,7 +229,7 @@ def _inline(token: "Token") -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    """Indented lines are words, not code; a NUL stays one, so that its row can be refused."""
+    """Return a parser that reads indented lines as text and keeps NUL, so its row is refused."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("code")

@@ -1,4 +1,4 @@
-"""Running text to sentences: paragraphs first, then syntok or one fast regular expression."""
+"""Sentence splitters: paragraphs first, then syntok or one fast regular expression."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,22 +12,22 @@ Splitter = Callable[[str], list[str]]
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 
-# End marks that syntok does not know and that need no space behind them: Chinese and Japanese,
+# End marks that syntok does not know and that need no space after them: Chinese and Japanese,
 # Arabic and Urdu, Hindi, Armenian, Ethiopic, Burmese, Khmer.
 _MARKS = "。！？｡؟۔।॥։።፧။។"  # noqa: RUF001
 
-# Text up to such a mark, any others that follow, and what closes behind them.
+# Text up to such a mark, with further marks and closing quotes.
 _MARKED = re.compile(rf"[^{_MARKS}]*[{_MARKS}][{_MARKS}.!?]*[」』”）»]*|[^{_MARKS}]+")  # noqa: RUF001
 
-# A day of the month in German, up to a month's name, of which syntok knows `Jan` or `Okt` alone.
+# A German date, `3. Mai`: of the months syntok knows only abbreviations such as `Jan` and `Okt`.
 _MONTH = re.compile(
     r"\b\d\d?\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|"
     r"November|Dezember)\b)"
 )
 
-# A sentence ends after an end mark, perhaps inside a closing quote or bracket, before white space
-# and anything but a small letter; at a blank line; at one of `_MARKS`. Every alternative begins
-# with an end mark or a line break, which lets the scan skip all other characters.
+# A sentence ends (1) after an end mark, with a closing quote or bracket, before white space and
+# anything but a small letter, (2) at a blank line, (3) at one of `_MARKS`. Every alternative
+# begins with an end mark or a line break, so that the scan skips all other characters.
 _END = re.compile(
     rf"""[.!?…\n{_MARKS}](?:"""
     r"""(?<!\n)["'”’»)\]]?\s++(?![a-z])|"""  # noqa: RUF001
@@ -37,27 +37,27 @@ _END = re.compile(
 
 
 def splitter(name: Literal["syntok", "regex", "none"]) -> Splitter:
-    """The function text -> sentences of that name.
+    """Return the function text -> sentences of that name.
 
     syntok: about 1.5 MB/s, knows abbreviations. regex: 30 times faster, splits after `Dr.`.
-    none: the text is one sentence. White space inside a sentence is one space; none is empty.
+    none: the text is one sentence. No sentence is empty; white space becomes one space.
     """
     return {"syntok": syntok_sentences, "regex": regex_sentences, "none": whole_text}[name]
 
 
 def whole_text(text: str) -> list[str]:
-    """The text as one sentence; none if it is white space alone."""
+    """Return the text as one sentence; an empty list for white space."""
     return [" ".join(words)] if (words := text.split()) else []
 
 
 def regex_sentences(text: str) -> list[str]:
-    """Sentences between matches of `_END`, which belong to the sentence they end."""
+    """Return the sentences between matches of `_END`; a match belongs to the sentence it ends."""
     cuts = pairwise([0, *(match.end() for match in _END.finditer(text)), len(text)])
     return [" ".join(words) for start, stop in cuts if (words := text[start:stop].split())]
 
 
 def syntok_sentences(text: str) -> list[str]:
-    """Sentences of each paragraph, as syntok segments its tokens; `_MARKS` end one, too."""
+    """Return the sentences of each paragraph by syntok; `_MARKS` end a sentence as well."""
     return [
         sentence
         for paragraph in _PARAGRAPH.split(text)
@@ -67,7 +67,7 @@ def syntok_sentences(text: str) -> list[str]:
 
 
 def _segments(paragraph: str) -> Iterator[str]:
-    """Cuts at the first token of each sentence, so that no character between tokens is lost."""
+    """Yield sentences cut at their first tokens, so that no character between tokens is lost."""
     tokens = Tokenizer(replace_not_contraction=False).tokenize(paragraph)
     months = {match.end() for match in _MONTH.finditer(paragraph)}
     starts = [sentence[0].offset for sentence in segmenter.segment(tokens)]
@@ -78,5 +78,5 @@ def _segments(paragraph: str) -> Iterator[str]:
 
 
 def same_text(text: str) -> str:
-    """Key under which two texts count as equal: letter case and white space do not matter."""
+    """Return a key that is equal for texts that differ in letter case and white space only."""
     return " ".join(text.split()).casefold()

@@ -1,4 +1,4 @@
-"""documents.parquet: one row a usable document, written and read a few at a time."""
+"""documents.parquet, one row a usable document; Parquet files written and read in batches."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,10 +16,9 @@ Batch = Any  # pa.RecordBatch, which carries no types
 
 
 class RowGroups:
-    """Collects batches up to a row group.
+    """Writes batches to a Parquet file in few, large row groups.
 
-    Parquet keeps some kilobytes for every row group until the file is closed, so many small ones
-    would let memory grow with the corpus.
+    Parquet keeps some kilobytes of memory for every row group until the file is closed.
     """
 
     def __init__(self, path: Path, schema: Any) -> None:
@@ -51,8 +50,8 @@ BATCH_ROWS, BATCH_CHARACTERS = 1_024, 1 << 20  # of Python objects held before t
 READ_ROWS = 128
 
 VOCABULARY_SENTENCES = 2_000_000
-"""Far more than a vocabulary gains from: learnt from 27,000 sentences in place of 301,000 (like the
-blog's), 16,000 pieces cut a text into 0.5 % more. All 30 million of 4 GB would take 45 minutes."""
+"""More sentences do not improve a vocabulary: 16,000 pieces learnt from 27,000 instead of 301,000
+sentences give 0.5 % more tokens. All 30 million sentences of 4 GB would take 45 minutes."""
 
 
 class Document(NamedTuple):
@@ -65,7 +64,7 @@ class Document(NamedTuple):
 
 
 class DocumentWriter:
-    """Writes documents and counts what it wrote."""
+    """Writes documents and counts them."""
 
     def __init__(self, path: Path) -> None:
         self.counts: Counter[str] = Counter()
@@ -73,13 +72,13 @@ class DocumentWriter:
         self._batch: list[Document] = []
         self._characters = 0
 
-    def write(self, found: Document) -> None:
-        self._batch.append(found)
-        self._characters += sum(map(len, found.sentences))
+    def write(self, document: Document) -> None:
+        self._batch.append(document)
+        self._characters += sum(map(len, document.sentences))
         self.counts["documents"] += 1
-        self.counts["sentences"] += len(found.sentences)
-        self.counts["documents_with_pairs"] += len(found.sentences) > 1
-        self.counts["documents_with_counterpart"] += found.counterpart is not None
+        self.counts["sentences"] += len(document.sentences)
+        self.counts["documents_with_pairs"] += len(document.sentences) > 1
+        self.counts["documents_with_counterpart"] += document.counterpart is not None
         if len(self._batch) >= BATCH_ROWS or self._characters >= BATCH_CHARACTERS:
             self._flush()
 
@@ -99,21 +98,21 @@ class DocumentWriter:
 
 
 def first_sentences(documents: Path, most: int | None) -> list[str]:
-    """Of the file `documents`, in its order; all where `most` is None."""
+    """Return the first `most` sentences of documents.parquet; all if `most` is None."""
     lists = (document.sentences for document in read_documents(documents))
     return list(islice(chain.from_iterable(lists), most))
 
 
 def document_batches(documents: Path, columns: list[str]) -> Iterator[Batch]:
-    """Columns of the file `documents`, in its order, a few rows at a time."""
+    """Yield columns of documents.parquet in its order, a few rows at a time."""
     with pq.ParquetFile(documents, buffer_size=1 << 20, pre_buffer=False) as file:
         yield from file.iter_batches(READ_ROWS, columns=columns, use_threads=False)
 
 
 def vocabulary_texts(documents: Path, most: int = VOCABULARY_SENTENCES) -> Iterator[str]:
-    """Sentences of documents.parquet in canonical order, to learn a vocabulary from.
+    """Yield sentences of documents.parquet to learn a vocabulary from, at most `most`.
 
-    All of them, or of a larger corpus every k-th, so that there are at most `most`.
+    A larger corpus gives every k-th sentence in canonical order.
     """
     every, ahead = max(1, -(-sentence_count(documents) // most)), 0
     for batch in document_batches(documents, ["sentences"]):
@@ -123,12 +122,12 @@ def vocabulary_texts(documents: Path, most: int = VOCABULARY_SENTENCES) -> Itera
 
 
 def sentence_count(documents: Path) -> int:
-    """Sentences of the file `documents`, by its footer alone."""
+    """Return the number of sentences in documents.parquet, from its footer."""
     return sum(chunk.num_values for chunk in _sentence_chunks(documents))
 
 
 def sentence_bytes(documents: Path) -> int:
-    """What the texts of all sentences take, uncompressed; by the footer alone."""
+    """Return the uncompressed bytes of all sentences in documents.parquet, from its footer."""
     return sum(chunk.total_uncompressed_size for chunk in _sentence_chunks(documents))
 
 
@@ -139,7 +138,7 @@ def _sentence_chunks(documents: Path) -> list[Any]:
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """Documents of a file in the form of schemas.DOCUMENTS."""
+    """Yield the documents of a file with schemas.DOCUMENTS."""
     with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
         for batch in file.iter_batches(READ_ROWS, use_threads=False):
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):

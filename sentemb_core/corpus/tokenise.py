@@ -1,4 +1,4 @@
-"""Tokenise a corpus once: shards of token ids, which all rounds and methods read."""
+"""Token cache, written once: shards of token ids, which all rounds and methods read."""
 
 import hashlib
 import logging
@@ -27,26 +27,26 @@ log = logging.getLogger(__name__)
 
 SHARD_SENTENCES = 65_536
 SHARD_BYTES = 32 << 20
-"""Of texts: long sentences close a shard earlier, so that a shard fits in memory. Tokens do not
-count: whatever encoder reads a corpus, its shards are the same."""
+"""Bytes of text in a shard: long sentences close it earlier, so that it fits in memory. Tokens do
+not count, so the shards of a corpus are the same for every encoder."""
 
 PIECE = 4 << 20
 SENTENCE_BYTES = 64
-"""Text tokenised at once, and what a sentence counts beside its letters: 50 bytes of memory a byte
-of text (measured with MiniLM's tokenizer on documents of 1 MB)."""
+"""Bytes tokenised at once, and bytes that a sentence counts beside its text. A byte of text needs
+50 bytes of memory (MiniLM's tokenizer, documents of 1 MB)."""
 
 Tokens = Integer[np.ndarray, " _"]
 
 
 class TokenReport(Value):
-    """What the token cache holds; also its meta.json."""
+    """Counts and settings of the token cache; also its meta.json."""
 
     documents: int
     held_out: int
     sentences: int
     tokens: int
     truncated: int
-    unknown: int = Field(default=0, description="Tokens that stand for what the vocabulary lacks.")
+    unknown: int = Field(default=0, description="Unknown tokens.")
     special_tokens: bool = Field(default=False, description="Around every sentence.")
     token_type: str
     max_length: int
@@ -54,7 +54,7 @@ class TokenReport(Value):
 
     @property
     def cut(self) -> str:
-        """How much of the corpus the encoder will not read."""
+        """Return the shares of truncated sentences and unknown tokens, as text."""
         share = self.truncated / max(self.sentences, 1)
         return (
             f"{share:.1%} of sentences truncated at {self.max_length} tokens, "
@@ -63,11 +63,11 @@ class TokenReport(Value):
 
     @property
     def unknown_share(self) -> float:
-        """Of all tokens, in [0, 1]."""
+        """Return the share of unknown tokens, in [0, 1]."""
         return self.unknown / max(self.tokens, 1)
 
     def summary(self) -> str:
-        """One line for the log."""
+        """Return one line for the log."""
         return (
             f"{self.sentences:,} sentences of {self.documents:,} documents, {self.tokens:,} "
             f"tokens; {self.cut}"
@@ -84,7 +84,9 @@ def write_tokens(
     add_special_tokens: bool,
     unknown: int,
 ) -> TokenReport:
-    """Tokenise all sentences of documents.parquet into shards of whole documents under `out`.
+    """Tokenise all sentences of documents.parquet into shards of whole documents in `out`.
+
+    Sentences are streamed: memory holds one shard and one piece (`PIECE`) for any corpus size.
 
     Args:
         documents: The documents.parquet of `write_documents`.
@@ -93,18 +95,14 @@ def write_tokens(
         tokenizer_json: A `tokenizers` file; its own padding and truncation are replaced.
         max_length: Tokens kept of a sentence, special ones included.
         out: Folder for `sentences-*.arrow`, `documents.parquet` and `meta.json`.
-        add_special_tokens: Those of the tokenizer, if it has any: for transformers.
-        unknown: Token that a sentence becomes of which the tokenizer leaves nothing, as to the
-            encoder (`Encoder.unknown_id`).
-
-    Streams: memory holds one shard, and what its last documents take while they are tokenised
-    (`PIECE`), whatever the size of the corpus.
+        add_special_tokens: Whether to add the tokenizer's special tokens: for transformers.
+        unknown: Token for a sentence without any token (`Encoder.unknown_id`).
 
     Raises:
-        StorageError: not even the texts, which the cache holds beside, would fit the disk.
+        StorageError: the disk has no room even for the texts, a part of the cache.
     """
     count, size = sentence_count(documents), sentence_bytes(documents)
-    require_free(out, size, f"The texts alone of {count:,} sentences, beside their tokens,")
+    require_free(out, size, f"The texts of {count:,} sentences, without their tokens,")
     encode = _Encode(tokenizer_json, max_length, add_special_tokens, unknown)
     held_out = ValidationPool.open(pool).held_out_documents if pool else np.zeros(0, np.int64)
     with _ShardWriter(out, encode.token_type, held_out) as shards:
@@ -130,16 +128,16 @@ def write_tokens(
     log.info("%s", report.summary())
     if report.unknown_share > UNKNOWN_SHARE_WARNING:
         log.warning(
-            "%.0f %% of the corpus's tokens are unknown to the encoder, and sentences of little "
-            "else look alike to it: take an encoder of the corpus's language, or one from nothing, "
-            "which learns its vocabulary from the corpus.",
+            "unknown tokens: %.0f %%. Sentences of unknown tokens have equal vectors. Use an "
+            "encoder of the corpus's language, or an encoder from nothing, which learns its "
+            "vocabulary from the corpus.",
             100 * report.unknown_share,
         )
     return report
 
 
 def _pieces(batch: Any) -> Iterator[Any]:
-    """Its documents, as many at a time as `PIECE` allows, or one."""
+    """Yield slices of the batch of at most `PIECE` bytes, or of one document."""
     sentences = batch.column("sentences")
     ends = sentences.value_lengths().to_numpy().cumsum()
     arrow: Any = pc
@@ -152,7 +150,7 @@ def _pieces(batch: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Token ids of sentences, flat, and how many each has: what is read, and what was cut off."""
+    """Flat token ids of sentences and their counts: the read tokens, and the truncated rest."""
 
     tokens: Tokens
     lengths: Int64[np.ndarray, " sentences"]
@@ -161,7 +159,7 @@ class _Encoded:
 
 
 class _Encode:
-    """Texts to token ids, counting what was cut."""
+    """Turns texts into token ids and counts unknown tokens and truncated sentences."""
 
     def __init__(
         self, tokenizer_json: Path, max_length: int, add_special_tokens: bool, unknown: int
@@ -173,18 +171,18 @@ class _Encode:
         added = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self.adds_special_tokens = add_special_tokens and added > 0
         self._unknown = unknown
-        told = unknown_id(self._tokenizer)  # where the model drops what it lacks: whole sentences
-        self._counted = unknown if told is None else told
+        own_unknown = unknown_id(self._tokenizer)  # None: it drops unknown words instead
+        self._counted = unknown if own_unknown is None else own_unknown
         largest = max(self._tokenizer.get_vocab().values())
         self.token_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self.n_tokens = self.n_truncated = self.n_unknown = 0
 
     def __call__(self, texts: list[str]) -> _Encoded:
-        """All texts, of at least one token each."""
+        """Return the tokens of all texts, at least one each."""
         encodings = self._tokenizer.encode_batch_fast(
             texts, add_special_tokens=self.adds_special_tokens
         )
-        tokens, lengths = self._flat([one.ids or [self._unknown] for one in encodings])
+        tokens, lengths = self._flat([each.ids or [self._unknown] for each in encodings])
         rest: list[list[int]] = [[]] * len(texts)
         for full in np.flatnonzero(lengths == self._max_length).tolist():
             rest[full] = list(_cut_off(encodings[full]))
@@ -200,7 +198,7 @@ class _Encode:
 
 
 def _cut_off(encoding: Any) -> Iterator[int]:
-    """Token ids behind the limit, which `tokenizers` gives in pieces with special tokens."""
+    """Yield the token ids after the limit; `tokenizers` returns them in pieces."""
     for piece in encoding.overflowing:
         for token, special in zip(piece.ids, piece.special_tokens_mask, strict=True):
             if not special:
@@ -233,7 +231,7 @@ class _ShardWriter:
         texts: Any,
         encoded: _Encoded,
     ) -> None:
-        """Add documents of so many sentences each."""
+        """Add documents with these numbers of sentences."""
         rows = np.arange(self.n_documents, self.n_documents + len(counts))
         sentences = np.arange(self.n_sentences, self.n_sentences + len(texts))
         held = np.isin(rows, self._held_out)
@@ -271,7 +269,7 @@ def _batch(columns: list[Any], schema: Any) -> Any:
 
 
 def _lists(tokens: Tokens, lengths: Int64[np.ndarray, " sentences"]) -> Any:
-    """An Arrow list a sentence."""
+    """Return one Arrow list a sentence."""
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(tokens))
 
@@ -279,7 +277,7 @@ def _lists(tokens: Tokens, lengths: Int64[np.ndarray, " sentences"]) -> Any:
 def _hashes(
     tokens: Tokens, offsets: Int64[np.ndarray, " bounds"]
 ) -> Int64[np.ndarray, " sentences"]:
-    """Eight bytes of BLAKE2b over the token ids of each sentence."""
+    """Return eight bytes of BLAKE2b over the token ids of each sentence."""
     data = tokens.astype(tokens.dtype.newbyteorder("<"), copy=False).tobytes()
     bounds = (offsets * tokens.itemsize).tolist()
     digests = b"".join(

@@ -1,4 +1,4 @@
-"""The token cache, as `write_tokens` wrote it: read by memory map in all rounds and methods."""
+"""Token cache, read: the memory-mapped files of `write_tokens`, for all rounds and methods."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,12 @@ from sentemb_core.documents import Spans, spans_in
 from sentemb_core.shards import by_shard, read_arrow
 
 AT_ONCE = 16
-"""Shards that training reads at a time: a million sentences, whose pairs take some hundred
-megabytes."""
+"""Shards that training reads at a time: a million sentences, with pairs of about 100 MB."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A run of whole documents in one file: ranges of document and of sentence indices."""
+    """Whole documents in one file: their range of document and of sentence indices."""
 
     index: int
     documents: slice
@@ -31,18 +30,18 @@ class Shard:
 
 
 class TokenCorpus:
-    """Read-only token cache, memory-mapped; sentences are indexed in canonical order.
+    """Read-only, memory-mapped token cache; sentences are indexed in canonical order.
 
-    Canonical order: by document as in documents.parquet, then by position in the document.
-    `shard_tokens` and `shard_offsets` serve a pass over the corpus in flat memory, `spans` and
-    `spans_of` a look at some documents. What holds a number for every document or sentence is read
-    when first asked for; of a corpus larger than memory a `part` has few enough of them.
+    Canonical order: by document as in documents.parquet, then by position in the document. A pass
+    over the corpus in constant memory uses `shard_tokens` and `shard_offsets`; `spans` and
+    `spans_of` look up some documents. Properties with a value for every document or sentence are
+    read at first use. Of a corpus larger than memory, use them on a `part`.
     """
 
     def __init__(self, path: Path, files: Sequence[Path]) -> None:
         self.path = path
         self.meta = TokenReport.model_validate_json((path / "meta.json").read_text("utf-8"))
-        """Of the whole cache."""
+        """Report of the whole cache, also in a part."""
         self._files = files
         self._kept: dict[int, Any] = {}
         self.shards = list(_shards(files))
@@ -53,11 +52,11 @@ class TokenCorpus:
 
     @classmethod
     def open(cls, path: Path) -> "TokenCorpus":
-        """The cache that `write_tokens` wrote into folder `path`."""
+        """Return the cache in folder `path` of `write_tokens`."""
         return cls(path, sorted(path.glob("sentences-*.arrow")))
 
     def part(self, shards: Sequence[int]) -> "TokenCorpus":
-        """These shards as a corpus of their own: documents and sentences count from 0 again."""
+        """Return a corpus of these shards, with documents and sentences counted from 0."""
         return TokenCorpus(self.path, [self._files[k] for k in shards])
 
     def __len__(self) -> int:
@@ -69,66 +68,66 @@ class TokenCorpus:
 
     @cached_property
     def offsets(self) -> Int64[np.ndarray, " bounds"]:
-        """First sentence of each document; last, the number of sentences."""
+        """Return the first sentence of each document and, last, the number of sentences."""
         ends = [self.shard_offsets(shard.index)[1:] for shard in self.shards]
         return np.concatenate([np.zeros(1, np.int64), *ends])
 
     @cached_property
     def held_out(self) -> Bool[np.ndarray, " documents"]:
-        """Documents that no training may see."""
+        """Return which documents no training may read."""
         return self._held_out_bits.to_numpy()
 
     @cached_property
     def lengths(self) -> Int32[np.ndarray, " sentences"]:
-        """Tokens of each sentence that an encoder reads."""
+        """Return the number of tokens that an encoder reads of each sentence."""
         return self._lengths_of("tokens")
 
     @cached_property
     def uncut_lengths(self) -> Int32[np.ndarray, " sentences"]:
-        """Tokens of each whole sentence."""
+        """Return the number of tokens of each whole sentence."""
         return self.lengths + self._lengths_of("rest")
 
     @cached_property
     def text_hashes(self) -> Int64[np.ndarray, " sentences"]:
-        """Equal for two sentences exactly when their token ids are (64-bit hash)."""
+        """Return a 64-bit hash of each sentence's token ids."""
         return np.concatenate(
             [read_arrow(file).column("text_hash").to_numpy() for file in self._files]
         )
 
     def text_hashes_of(self, sentences: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        """`text_hashes` of these sentences alone."""
-        found = np.empty(len(sentences), np.int64)
+        """Return `text_hashes` of these sentences."""
+        hashes = np.empty(len(sentences), np.int64)
         for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
-            hashes = read_arrow(self._files[shard]).column("text_hash").to_numpy()
-            found[places] = hashes[sentences[places] - self._starts[shard]]
-        return found
+            column = read_arrow(self._files[shard]).column("text_hash").to_numpy()
+            hashes[places] = column[sentences[places] - self._starts[shard]]
+        return hashes
 
     @cached_property
     def document_of(self) -> Int64[np.ndarray, " sentences"]:
-        """Index of each sentence's document."""
+        """Return the document of each sentence."""
         return np.repeat(np.arange(self.n_documents), np.diff(self.offsets))
 
     @cached_property
     def original_of(self) -> Int64[np.ndarray, " documents"]:
-        """The first of the adjacent documents with a document's id, which are copies of one."""
+        """Return for each document the first of its adjacent copies, which share its id."""
         ids = np.array(self.doc_ids, dtype=object)
         first = np.arange(self.n_documents)
         first[1:][ids[1:] == ids[:-1]] = 0
         return np.maximum.accumulate(first)
 
     def shard_tokens(self, k: int) -> list[Int64[np.ndarray, " tokens"]]:
-        """Token ids of all sentences of a shard; its pages leave memory with the call."""
+        """Return the token ids of all sentences of a shard, which does not stay mapped."""
         batch = read_arrow(self._files[k])
-        return _taken_tokens(batch, "tokens", np.arange(len(batch)))
+        return _copied_tokens(batch, "tokens", np.arange(len(batch)))
 
     def shard_offsets(self, k: int) -> Int64[np.ndarray, " bounds"]:
-        """First sentences of the shard's documents, and its end."""
+        """Return the first sentences of the shard's documents and, last, its end."""
         documents = read_arrow(self._files[k]).column("document").to_numpy()
         starts = np.flatnonzero(np.diff(documents, prepend=-1))
         return np.append(starts, len(documents)) + self._starts[k]
 
     def spans(self, documents: Int64[np.ndarray, " n"]) -> Spans:
-        """The first sentence of each of these documents, and the first one behind it."""
+        """Return the first sentence and the end of each of these documents."""
         first, last = np.empty((2, len(documents)), np.int64)
         ends = np.array([shard.documents.stop for shard in self.shards])
         for shard, places in by_shard(documents, ends, "document"):
@@ -138,14 +137,14 @@ class TokenCorpus:
         return first, last
 
     def spans_of(self, sentences: Int64[np.ndarray, " n"]) -> Spans:
-        """First sentence and end of the document in which each of these sentences lies."""
+        """Return the first sentence and the end of the document of each of these sentences."""
         first, last = np.empty((2, len(sentences)), np.int64)
         for shard, places in by_shard(sentences, self._starts[1:], "sentence"):
             first[places], last[places] = spans_in(self.shard_offsets(shard), sentences[places])
         return first, last
 
     def place(self, sentence: int) -> tuple[str, int]:
-        """Id of the document in which a sentence lies, and its position there."""
+        """Return the id of a sentence's document and the sentence's position in it."""
         k = int(np.searchsorted(self._starts, sentence, side="right")) - 1
         offsets = self.shard_offsets(k)
         row = int(np.searchsorted(offsets, sentence, side="right")) - 1
@@ -153,57 +152,58 @@ class TokenCorpus:
         return doc_id, sentence - int(offsets[row])
 
     def shard_held_out(self, k: int) -> Bool[np.ndarray, " documents"]:
-        """Which of the shard's documents are held out."""
+        """Return which of the shard's documents are held out."""
         documents = self.shards[k].documents
         return self._held_out_bits[documents].to_numpy()
 
     def tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
-        """Token ids of these sentences, in the order asked for.
+        """Return the token ids of these sentences, in this order.
 
-        Shards stay mapped for the next call, `AT_ONCE` of them: training comes back to each, and
-        opening one takes longer than reading from it.
+        Up to `AT_ONCE` shards stay mapped for the next call: training reads each of them again, and
+        opening a shard takes longer than reading from it.
         """
-        return self._taken("tokens", np.asarray(sentences, dtype=np.int64))
+        return self._tokens_of("tokens", np.asarray(sentences, dtype=np.int64))
 
     def uncut_tokens(
         self, sentences: Sequence[int] | Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
-        """`tokens`, of the whole sentences: what longer texts are joined of."""
+        """Return the token ids of these sentences without truncation, to join longer texts."""
         wanted = np.asarray(sentences, dtype=np.int64)
         last = -1 if self.meta.special_tokens else None
         return [
             np.concatenate([read[:last], rest, read[last:] if last else rest[:0]])
             if len(rest)
             else read
-            for read, rest in zip(self.tokens(wanted), self._taken("rest", wanted), strict=True)
+            for read, rest in zip(self.tokens(wanted), self._tokens_of("rest", wanted), strict=True)
         ]
 
     def texts(self, sentences: Sequence[int] | Int64[np.ndarray, " n"]) -> list[str]:
-        """The sentences themselves, in the order asked for."""
+        """Return the texts of these sentences, in this order."""
         wanted = np.asarray(sentences, dtype=np.int64)
-        found = [""] * len(wanted)
+        texts = [""] * len(wanted)
         for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
             rows = pa.array(wanted[places] - self._starts[shard])
-            texts = read_arrow(self._files[shard]).column("text").take(rows).to_pylist()
-            for place, text in zip(places.tolist(), texts, strict=True):
-                found[place] = text
-        return found
+            of_shard = read_arrow(self._files[shard]).column("text").take(rows).to_pylist()
+            for place, text in zip(places.tolist(), of_shard, strict=True):
+                texts[place] = text
+        return texts
 
-    def _taken(
+    def _tokens_of(
         self, column: str, wanted: Int64[np.ndarray, " n"]
     ) -> list[Int64[np.ndarray, " tokens"]]:
-        """A column of token ids, in the order asked for."""
-        found: list[np.ndarray] = [wanted] * len(wanted)
+        """Return a column of token ids for these sentences, in this order."""
+        tokens: list[np.ndarray] = [wanted] * len(wanted)
         for shard, places in by_shard(wanted, self._starts[1:], "sentence"):
-            ids = _taken_tokens(self._open(shard), column, wanted[places] - self._starts[shard])
-            for place, tokens in zip(places.tolist(), ids, strict=True):
-                found[place] = tokens
-        return found
+            rows = wanted[places] - self._starts[shard]
+            of_shard = _copied_tokens(self._open(shard), column, rows)
+            for place, ids in zip(places.tolist(), of_shard, strict=True):
+                tokens[place] = ids
+        return tokens
 
     def _open(self, shard: int) -> Any:
-        """A shard that stays mapped until `AT_ONCE` others were opened."""
+        """Return a shard that stays mapped until `AT_ONCE` others were opened."""
         if shard not in self._kept:
             if len(self._kept) == AT_ONCE:
                 del self._kept[next(iter(self._kept))]
@@ -216,11 +216,11 @@ class TokenCorpus:
 
     @cached_property
     def _held_out_bits(self) -> Any:
-        """A bit a document, as Arrow reads them."""
+        """Return one bit a document, as Arrow reads them."""
         return self._index("held_out")
 
     def _index(self, column: str) -> Any:
-        """One column over the documents of these shards, whose rows in the index they name."""
+        """Return a column of the document index for the documents of these shards."""
         rows = pq.read_table(self.path / "documents.parquet", columns=[column])[column]
         return pa.chunked_array(
             [chunk for file in self._files for chunk in rows[_documents_in(file)].chunks],
@@ -239,15 +239,15 @@ def _shards(files: Sequence[Path]) -> Iterator[Shard]:
 
 
 def _documents_in(file: Path) -> slice:
-    """The documents of a shard, by their places in the whole corpus."""
+    """Return the range of a shard's documents in the whole corpus."""
     documents = read_arrow(file).column("document")
     return slice(documents[0].as_py(), documents[-1].as_py() + 1)
 
 
-def _taken_tokens(
+def _copied_tokens(
     batch: Any, column: str, rows: Int64[np.ndarray, " n"]
 ) -> list[Int64[np.ndarray, " tokens"]]:
-    """Copies of the token ids of these rows, cut out of one array."""
+    """Return copies of the token ids of these rows, cut from one array."""
     bounds = _token_bounds(batch, column)
     starts = bounds[rows].astype(np.int64)
     ends = np.cumsum(bounds[rows + 1] - starts)
@@ -258,5 +258,5 @@ def _taken_tokens(
 
 
 def _token_bounds(batch: Any, column: str) -> Int32[np.ndarray, " bounds"]:
-    """Where the tokens of each sentence of a shard begin; last, where they end."""
+    """Return the start of each sentence's tokens in a shard and, last, their end."""
     return cast(np.ndarray, batch.column(column).offsets.to_numpy())

@@ -1,4 +1,4 @@
-"""The fixed retrieval task of a corpus: which documents ask, what they look for, who decides."""
+"""The validation pool: a corpus's own retrieval task, with queries, candidates and splits."""
 
 import hashlib
 import heapq
@@ -32,18 +32,19 @@ SIDES: Mapping[Kind, tuple[str, str]] = {
     "counterpart": ("document", "counterpart"),
     "halves": ("first half", "second half"),
 }
-"""What looks for what, in a person's words."""
+"""Names of query and candidate."""
 
 REPEATED = "repeated.parquet"
-"""Beside the queries, if there are any: documents outside the pool that repeat one in it."""
+"""File with the documents outside the pool that repeat a document of it, if there are any."""
 
 COUNTED = "labels.json"
-"""Beside documents whose counterparts a file of labels gave: its `LabelCounts`."""
+"""File beside documents with the `LabelCounts` of their label file, if there is one."""
 
 LABEL = "label"
-"""Salt of the hash that draws labels, and orders them."""
+"""Salt of the hash that draws labels and orders them."""
 
-HELD_OUT_SHARE = 0.2  # of the documents at most: halves are never trained on
+HELD_OUT_SHARE = 0.2
+"""Largest share of the documents whose halves form the pool: they are never trained on."""
 
 
 class PoolReport(Value):
@@ -54,21 +55,21 @@ class PoolReport(Value):
     n_queries: dict[Split, int]
     merged: int
     in_other_documents: int = Field(
-        default=0, description="Candidates that are a sentence of another document, too."
+        default=0, description="Candidates that are also a sentence of another document."
     )
 
     def summary(self) -> str:
-        """One line for the log."""
+        """Return one line for the log."""
         splits = " / ".join(f"{count:,} {split}" for split, count in self.n_queries.items())
-        said = f"; sentences of other documents among them: {self.in_other_documents:,}"
         return (
-            f"pool of {self.n_candidates:,} candidates; {splits} documents; {self.merged} merged"
-            f"{said if self.in_other_documents else ''}"
+            f"validation pool: {self.n_candidates:,} candidates; queries: {splits}; "
+            f"merged counterparts: {self.merged}; candidates that are sentences of other "
+            f"documents: {self.in_other_documents:,}"
         )
 
 
 class PoolEntry(NamedTuple):
-    """A document of the pool: ordered by the hash that draws it."""
+    """A document of the pool. Entries are ordered by the hash that draws them."""
 
     rank: float
     document: int
@@ -77,14 +78,15 @@ class PoolEntry(NamedTuple):
 
 
 def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) -> PoolReport:
-    """Draw the pool from documents.parquet; write queries, candidates, pool.json to `out`.
+    """Draw the pool from documents.parquet; write queries, candidates and pool.json to `out`.
 
-    Each document of the pool is a query in one split and its counterpart a candidate; equal
-    counterparts (letter case and white space apart) are one candidate. With fewer than two, or
-    with `config.halves`, the first half of a document's sentences looks for the second half; then
-    at most a fifth of the documents is drawn, since those are held out of training, and so is every
-    document of the same sentences, which would teach the answer. Membership and split depend on
-    the document id alone.
+    Each document of the pool is a query in one split, and its counterpart is a candidate. Equal
+    counterparts (apart from letter case and white space) form one candidate.
+
+    With fewer than two counterparts, or with `config.halves`, the first half of a document's
+    sentences is the query for its second half. Then at most a fifth of the documents is drawn,
+    since they are held out of training. Documents that repeat all their sentences are held out as
+    well. Membership and split depend only on the document id.
 
     Raises:
         EmptyPairsError: E102, fewer than two documents could take part.
@@ -110,120 +112,109 @@ def write_validation_pool(documents: Path, config: ValidationConfig, out: Path) 
     pq.write_table(pa.table(queries), out / "queries.parquet", compression="zstd")
     pq.write_table(pa.table(table), out / "candidates.parquet", compression="zstd")
     if kind == "halves" and (again := repeating(documents, {entry.document for entry in pool})):
-        log.info("%d documents repeat one of the pool: they are held out, too", len(again))
+        log.info("documents that repeat a document of the pool, also held out: %d", len(again))
         repeated = {"document": pa.array(again, pa.int64())}
         pq.write_table(pa.table(repeated), out / REPEATED, compression="zstd")
     counts = Counter(splits)
+    names: tuple[Split, ...] = ("validation", "gate", "test")
     report = PoolReport(
         kind=kind,
         n_candidates=len(firsts),
-        n_queries={"validation": counts["validation"], "gate": counts["gate"],
-                   "test": counts["test"]},
+        n_queries={split: counts[split] for split in names},
         merged=len(pool) - len(firsts),
-        in_other_documents=_count_found(documents, [entry.text for entry in pool if entry.text]),
-    )  # fmt: skip
+        in_other_documents=_count_sentences(
+            documents, [entry.text for entry in pool if entry.text is not None]
+        ),
+    )
     (out / "pool.json").write_text(report.model_dump_json(indent=1), encoding="utf-8")
     log.info("%s", report.summary())
     return report
 
 
 def repeating(documents: Path, pool: Collection[int]) -> list[int]:
-    """Documents outside the pool that have all sentences of one in it, and maybe more.
+    """Return the documents outside the pool that contain all sentences of a document in it.
 
-    Each of the pool is met at its longest sentence, which few share.
+    A document of the pool is looked up by its longest sentence, which few others share.
     """
     known: defaultdict[bytes, list[frozenset[bytes]]] = defaultdict(list)
-    for row, found in enumerate(read_documents(documents)):
+    for row, document in enumerate(read_documents(documents)):
         if row in pool:
-            longest = digest(max(found.sentences, key=len))
-            known[longest].append(frozenset(map(digest, found.sentences)))
+            longest = digest(max(document.sentences, key=len))
+            known[longest].append(frozenset(map(digest, document.sentences)))
     repeated: list[int] = []
-    for row, found in enumerate(read_documents(documents)):
-        said = set() if row in pool else set(map(digest, found.sentences))
-        if any(all_of_one <= said for each in said for all_of_one in known.get(each, ())):
+    for row, document in enumerate(read_documents(documents)):
+        sentences = set() if row in pool else set(map(digest, document.sentences))
+        if any(of_pool <= sentences for one in sentences for of_pool in known.get(one, ())):
             repeated.append(row)
     return repeated
 
 
-def _count_found(documents: Path, texts: list[str]) -> int:
-    """How many of these counterparts are a sentence of the corpus, letter case apart.
+def _count_sentences(documents: Path, texts: list[str]) -> int:
+    """Return how many of these counterparts are a sentence of the corpus, apart from letter case.
 
-    It is a sentence of another document: reading drops those that equal their own counterpart.
+    It is a sentence of another document: reading drops sentences that equal their counterpart.
     """
     if not texts:
         return 0
     arrow: Any = pc
     wanted = arrow.utf8_lower(pa.array([" ".join(text.split()) for text in texts])).unique()
-    found = np.zeros(len(wanted), dtype=bool)
+    occurs = np.zeros(len(wanted), dtype=bool)
     for batch in document_batches(documents, ["sentences"]):
         places = arrow.index_in(arrow.utf8_lower(batch.column("sentences").flatten()), wanted)
-        found[places.drop_null().to_numpy()] = True
-    return int(found.sum())
+        occurs[places.drop_null().to_numpy()] = True
+    return int(occurs.sum())
 
 
 def _pool(documents: Path, config: ValidationConfig) -> tuple[Kind, list[PoolEntry]]:
-    """The documents that take part, in canonical order."""
+    """Return the kind of the pool and its documents in canonical order."""
     different: set[str] = set()
     if not config.halves:
-        judging = (
+        queries = (
             entry
             for entry in _with_counterpart(documents)
             if not is_label(entry.doc_id, config.label_share)
         )
-        pool = heapq.nsmallest(config.candidates, judging)
+        pool = heapq.nsmallest(config.candidates, queries)
         different = {same_text(entry.text or "") for entry in pool}
         if len(different) >= 2:
             return "counterpart", sorted(pool, key=lambda entry: entry.document)
-        log.info("%d different counterparts: held-out halves validate", len(different))
+        log.info("different counterparts: %d; validation uses held-out halves", len(different))
     pool = halves_pool(documents, config.candidates)
     if len(pool) < 2:
         raise EmptyPairsError(
-            "Validation by halves needs two documents of at least two sentences; found "
-            f"{len(pool)}{_told_of(different, config)}, or check the sentence splitter."
+            "Validation needs two different counterparts, or two documents of at least two "
+            f"sentences for halves. Found {len(different)} counterparts and {len(pool)} documents. "
+            "Name a --counterpart-column (a title, headline or query of each row), give more "
+            "documents, or check the sentence splitter."
         )
     return "halves", sorted(pool, key=lambda entry: entry.document)
 
 
 def halves_pool(documents: Path, most: int, share: float = HELD_OUT_SHARE) -> list[PoolEntry]:
-    """At most this share of the documents of two sentences and more, by the pool's hash."""
+    """Return at most this share of the documents with two sentences, drawn by the pool's hash."""
     eligible = sum(1 for _ in _with_halves(documents))
     size = min(most, max(2, int(share * eligible)))
     return heapq.nsmallest(size, _with_halves(documents))
 
 
 def has_counterparts(documents: Path) -> bool:
-    """Whether any document has one."""
+    """Return whether any document has a counterpart."""
     batches = document_batches(documents, ["counterpart"])
     return any(batch.column("counterpart").null_count < len(batch) for batch in batches)
 
 
-def _told_of(different: Collection[str], config: ValidationConfig) -> str:
-    """What became of validation by counterparts, and the way out."""
-    if config.halves:
-        return ". Give more documents"
-    if not different:
-        return (
-            ", and no counterpart. Sentences alone want a column of counterparts "
-            "(--counterpart-column: a title, a headline or a query of each row), or several of "
-            "them joined to a document"
-        )
-    return (
-        f", and {len(different)} counterpart where two different ones would do. Give more documents"
-    )
-
-
 def _with_counterpart(documents: Path) -> Iterator[PoolEntry]:
-    first = silent = 0
+    first = without = 0
     for batch in document_batches(documents, ["doc_id", "counterpart"]):
         ids, texts = (batch.column(name).to_pylist() for name in ("doc_id", "counterpart"))
-        silent += texts.count(None)
+        without += texts.count(None)
         for row, (doc_id, text) in enumerate(zip(ids, texts, strict=True), first):
             if text is not None:
                 yield PoolEntry(unit_hash("pool", doc_id), row, doc_id, text)
         first += len(batch)
-    if 0 < silent < first:
+    if 0 < without < first:
         what = "label" if documents.with_name(COUNTED).exists() else "counterpart"
-        log.warning("%d of %d documents without a %s: they ask nothing", silent, first, what)
+        log.warning("documents without a %s, which give no query: %d of %d", what, without, first)
 
 
 def _with_halves(documents: Path) -> Iterator[PoolEntry]:
@@ -238,10 +229,10 @@ def _with_halves(documents: Path) -> Iterator[PoolEntry]:
 
 
 def query_splits(doc_ids: list[str], config: ValidationConfig) -> list[Split]:
-    """The split of each document, by a hash of its id.
+    """Return the split of each document, by a hash of its id.
 
-    A document keeps its split when others come or go. Only a pool too small for its hashes to
-    fill every split is cut by their ranks instead.
+    A document keeps its split when others come or go. If the pool is too small for its hashes to
+    fill every split, it is cut by their ranks instead.
     """
     hashes = [unit_hash("split", doc_id) for doc_id in doc_ids]
     splits: list[Split] = [_split(value, config) for value in hashes]
@@ -259,19 +250,25 @@ def _split(value: float, config: ValidationConfig) -> Split:
 
 
 def is_label(doc_id: str, share: float) -> bool:
-    """Whether the document's counterpart is there to learn from, not to be looked for."""
+    """Return whether the document's counterpart is a label to train on, and not a candidate."""
     return unit_hash(LABEL, doc_id) < share
 
 
 def unit_hash(salt: str, doc_id: str) -> float:
-    """A number in [0, 1) out of 53 bits of SHA-256: the same wherever the id turns up."""
+    """Return a number in [0, 1) from 53 bits of SHA-256, the same wherever the id occurs."""
     digest = hashlib.sha256(f"{salt}\0{doc_id}".encode()).digest()
     return (int.from_bytes(digest[:8]) >> 11) / (1 << 53)
 
 
 @dataclass(frozen=True)
 class ValidationPool:
-    """A written benchmark as arrays, one entry a query or one a candidate."""
+    """A validation pool as arrays, with one entry a query or one a candidate.
+
+    Attributes:
+        in_other_documents: Candidates that are also a sentence of another document.
+        repeated: Documents outside a pool of halves that repeat a document of it.
+        whole: The pool that this is a part of. Its documents break ties between candidates.
+    """
 
     kind: Kind
     query_document: Int64[np.ndarray, " queries"]
@@ -281,18 +278,17 @@ class ValidationPool:
     candidate_text: list[str | None]
     candidate_document: Int64[np.ndarray, " candidates"]
     in_other_documents: int = 0
-    """Candidates that are a sentence of another document, too."""
     repeated: tuple[int, ...] = ()
-    """Documents outside the pool that repeat one in it, where halves look for each other."""
     whole: "ValidationPool | None" = None
-    """What this is a part of, by whose documents candidates are told apart at a tie."""
 
     @classmethod
     def open(cls, path: Path) -> "ValidationPool":
-        """The benchmark that `write_validation_pool` wrote into folder `path`."""
+        """Return the pool in folder `path` of `write_validation_pool`."""
         queries = pq.read_table(path / "queries.parquet")
         candidates = pq.read_table(path / "candidates.parquet")
         report = PoolReport.model_validate_json((path / "pool.json").read_bytes())
+        repeated = path / REPEATED
+        rows = pq.read_table(repeated)["document"].to_pylist() if repeated.exists() else ()
         return cls(
             kind=report.kind,
             query_document=queries["document"].to_numpy(),
@@ -302,7 +298,7 @@ class ValidationPool:
             candidate_text=candidates["text"].to_pylist(),
             candidate_document=candidates["document"].to_numpy(),
             in_other_documents=report.in_other_documents,
-            repeated=_read_repeated(path / REPEATED),
+            repeated=tuple(rows),
         )
 
     @property
@@ -311,20 +307,17 @@ class ValidationPool:
 
     @property
     def held_out_documents(self) -> Int64[np.ndarray, " held_out"]:
-        """Documents that no training may see; none with counterparts.
-
-        They are the pool of halves, and those that repeat one of it.
-        """
+        """Return the documents that no training may read: a pool of halves and its repetitions."""
         if self.kind == "counterpart":
             return self.query_document[:0]
         return np.append(self.query_document, np.array(self.repeated, np.int64))
 
     def of_split(self, split: Split) -> "ValidationPool":
-        """The same candidates with this split's queries alone."""
+        """Return all candidates with the queries of this split."""
         return self.with_queries(self.queries(split))
 
     def with_queries(self, places: Int64[np.ndarray, " n"]) -> "ValidationPool":
-        """The same candidates with these queries alone."""
+        """Return all candidates with these queries."""
         return replace(
             self,
             query_document=self.query_document[places],
@@ -335,13 +328,9 @@ class ValidationPool:
         )
 
     def outside_labels(self, share: float) -> Bool[np.ndarray, " queries"]:
-        """Whether each query's counterpart is none of the labels of this share."""
+        """Return for each query whether its counterpart is outside the labels of this share."""
         return np.array([not is_label(doc_id, share) for doc_id in self.query_doc_id], np.bool_)
 
     def queries(self, split: Split) -> Int64[np.ndarray, " n"]:
-        """Places of this split's queries in the query arrays."""
+        """Return the positions of this split's queries in the query arrays."""
         return np.flatnonzero(self.query_split == split)
-
-
-def _read_repeated(path: Path) -> tuple[int, ...]:
-    return tuple(pq.read_table(path)["document"].to_pylist()) if path.exists() else ()

@@ -1,4 +1,4 @@
-"""Documents with titles, as labels are made of."""
+"""Documents with titles, and label files for them."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from sentemb_core.corpus.table import Document, DocumentWriter
 SHARE = 0.5
 
 WHOLE = CorpusConfig(source="nowhere")
-"""A corpus of which every row is a document: it is not read again."""
+"""A corpus without left-out documents: it is not read again."""
 
 
 def documents(count: int = 200) -> list[Document]:
@@ -37,7 +37,7 @@ def written(folder: Path, rows: list[Document]) -> Path:
 def labelled(
     folder: Path, rows: list[dict[str, Any]], corpus: Sequence[Document] | None = None
 ) -> Path:
-    """A corpus (else 200 documents), whatever its counterparts were, given those of a file."""
+    """Write a corpus (else 200 documents) with the counterparts of a label file."""
     bare = [row._replace(counterpart=None) for row in corpus or documents(200)]
     file = folder / "labels.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Small corpora in files, and the shortest way to read them."""
+"""Small corpora in files, and a short way to read them."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,20 @@ from sentemb_core.corpus.table import Document, read_documents
 
 
 def jsonl(path: Path, rows: list[Any]) -> Path:
-    """One row a line; bytes are written as they are."""
+    """Write one row a line; bytes are written unchanged."""
     lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
 
 
+def as_json(path: Path, rows: list[Any]) -> Path:
+    """Write one JSON array."""
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
 def texts(count: int, sentences: int = 3) -> list[dict[str, str]]:
-    """Rows of running text, all different."""
+    """Return different rows of running text."""
     return [
         {
             "id": f"d{k}",
@@ -31,7 +37,7 @@ def texts(count: int, sentences: int = 3) -> list[dict[str, str]]:
 
 
 def read(source: Path, **options: Any) -> tuple[CorpusReport, list[Document], Path]:
-    """Report, documents and output folder of one reading; regex splitter unless named."""
+    """Read a source with the regex splitter; return report, documents and output folder."""
     out = source.parent / f"out-{len(list(source.parent.glob('out-*')))}"
     out.mkdir()
     config = CorpusConfig(source=str(source), **{"splitter": "regex", **options})

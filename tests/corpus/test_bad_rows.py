@@ -1,4 +1,4 @@
-"""Every kind of bad row is quarantined, counted by its reason, and costs only itself."""
+"""Every kind of bad row is quarantined with its reason and costs no other row."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sentemb_core.corpus import checks as quarantine
+from sentemb_core.corpus import checks
 from sentemb_core.corpus.checks import EXCERPT, REASONS
 from sentemb_core.corpus.columns import SENTENCE_COLUMNS, TEXT_COLUMNS
 from sentemb_core.errors import BadDataError
@@ -46,8 +46,8 @@ DEFECTS = {
 }
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5])
-def test_quarantine_counts_what_was_injected(tmp_path: Path, share: float) -> None:
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_the_quarantine_counts_the_injected_defects(tmp_path: Path, share: float) -> None:
     rows = texts(600)
     kinds = list(DEFECTS)
     spoilt = {1 + round(k / share): kinds[k % len(kinds)] for k in range(int(share * 599))}
@@ -63,10 +63,10 @@ def test_quarantine_counts_what_was_injected(tmp_path: Path, share: float) -> No
     ]
 
 
-def test_a_bad_row_is_kept_once_however_often_they_are_written(
+def test_a_bad_row_is_kept_once_over_several_flushes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quarantine, "FLUSH", 3)
+    monkeypatch.setattr(checks, "FLUSH", 3)
     _, _, out = read(jsonl(tmp_path / "a.jsonl", [*texts(2), *[b"broken"] * 7]))
     assert [bad["row"] for bad in quarantined(out)] == [*range(2, 9)]
 
@@ -92,9 +92,11 @@ def test_one_bad_row_has_its_reason_place_and_excerpt(tmp_path: Path, kind: str)
         ("nul", ["One.", "Two \0."]),
         ("over-long", ["Long. " * 200] * 2),
         ("not-a-string", ["One.", 2]),
+        ("not-a-string", ["One.", ["x"]]),
+        ("not-a-string", "One."),
     ],
 )
-def test_ready_sentences_are_refused_for_what_running_text_is(
+def test_a_list_of_sentences_is_checked_like_text(
     tmp_path: Path, reason: str, sentences: list[object]
 ) -> None:
     rows = [{"sentences": ["One.", None, "Two."]}, {"sentences": sentences}]
@@ -129,7 +131,7 @@ CSV_DEFECTS = {
 
 
 @pytest.mark.parametrize("kind", CSV_DEFECTS)
-def test_a_bad_csv_row_costs_only_itself(tmp_path: Path, kind: str) -> None:
+def test_a_bad_csv_row_costs_no_other_row(tmp_path: Path, kind: str) -> None:
     reason, bad_line = CSV_DEFECTS[kind]
     good = [f"d{k},Title {k},One of {k}. Two of {k}.\n".encode() for k in range(2)]
     (tmp_path / "a.csv").write_bytes(b"id,title,text\n" + good[0] + bad_line + good[1])
@@ -139,18 +141,11 @@ def test_a_bad_csv_row_costs_only_itself(tmp_path: Path, kind: str) -> None:
     assert quarantined(out)[0]["row"] == 1
 
 
-@pytest.mark.parametrize("item", [3, ["x"], {"a": 1}, True])
-def test_a_sentence_that_is_no_text_refuses_its_list(tmp_path: Path, item: object) -> None:
-    rows = [{"sentences": ["One", item]}, {"sentences": ["One", "Two"]}, {"sentences": "One"}]
-    report, _, _ = read(jsonl(tmp_path / "a.jsonl", rows))
-    assert report.quarantined == {"not-a-string": 2}
-
-
 HOSTILE = ["../x", "/etc/passwd", "a\nb", "%2e%2e%2f", "CON", "n" * 300, "\u202eabc", "-rf",
            "' OR 1", "<script>alert(1)</script>", "${HOME}", "a/b\\c", " ", "row-0"]  # fmt: skip
 
 
-def test_hostile_ids_are_data_and_name_no_file(tmp_path: Path) -> None:
+def test_hostile_ids_name_no_file(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "inside"
     folder.mkdir(parents=True)
     rows = [{"id": name, "text": f"One of {k}. Two."} for k, name in enumerate(HOSTILE)]
@@ -164,16 +159,11 @@ def test_hostile_ids_are_data_and_name_no_file(tmp_path: Path) -> None:
     assert files == {path.relative_to(tmp_path) for path in [*written, folder / "a.jsonl"]}
 
 
-def test_every_reason_has_words_for_a_message() -> None:
-    of_labels = {"unknown-id", "left-out", "duplicate-label"}  # test_labels.py has them
-    assert {reason for reason, _ in (DEFECTS | CSV_DEFECTS).values()} == set(REASONS) - of_labels
-
-
-def test_the_documentation_has_every_reason_and_every_column_that_is_tried() -> None:
+def test_the_docs_list_every_reason_and_guessed_column() -> None:
     page = (ROOT / "docs" / "data.md").read_text("utf-8")
     _, table = page.split("| reason | the row | way out |\n")
-    told = re.findall(r"^\| `([a-z-]+)` \|", table.partition("\n\n")[0], re.MULTILINE)
-    assert told == list(REASONS)
+    reasons = re.findall(r"^\| `([a-z-]+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert reasons == list(REASONS)
     (columns,) = [line for line in page.splitlines() if line.startswith("- **Columns.**")]
     tried = re.findall(r"`(\w+)`", columns)
     assert tried == [*SENTENCE_COLUMNS, *TEXT_COLUMNS]
@@ -187,7 +177,7 @@ PIECES = st.sampled_from(
 FILES = st.lists(PIECES | st.binary(max_size=12), max_size=25).map(b"".join)
 
 
-def reads_or_says_why(name: str, data: bytes) -> None:
+def reads_or_refuses(name: str, data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_bytes(data)
@@ -202,7 +192,7 @@ def reads_or_says_why(name: str, data: bytes) -> None:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=FILES, name=st.sampled_from(["a.jsonl", "a.json", "a.csv", "a.tsv"]))
 def test_no_bytes_make_the_reader_crash(data: bytes, name: str) -> None:
-    reads_or_says_why(name, data)
+    reads_or_refuses(name, data)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -219,4 +209,4 @@ def test_no_flipped_byte_makes_the_reader_crash(places: list[tuple[int, int]], n
     spoilt = bytearray(data.encode())
     for place, byte in places:
         spoilt[place % len(spoilt)] = byte
-    reads_or_says_why(name, bytes(spoilt))
+    reads_or_refuses(name, bytes(spoilt))

@@ -1,4 +1,4 @@
-"""The corpora of the experiments are read by options alone."""
+"""The corpora of the experiments are read with options only."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def blog(tmp_path: Path) -> Path:
     return tmp_path / "blog.parquet"
 
 
-def test_the_blog_drops_the_six_titles_among_its_sentences(blog: Path) -> None:
+def test_the_blog_drops_its_six_repeated_titles(blog: Path) -> None:
     report, documents, _ = read(blog, **BLOG)
     assert (report.rows_read, report.documents, report.counterpart_sentences) == (2306, 2306, 6)
     assert report.quarantined == {}
@@ -58,7 +58,7 @@ def test_running_text_of_the_blog_is_split_again(blog: Path) -> None:
         ),
     ],
 )
-def test_the_larger_corpora_are_read_by_options_alone(
+def test_the_larger_corpora_are_read_with_options_only(
     larger_sets: Path,
     tmp_path: Path,
     name: str,
@@ -71,8 +71,8 @@ def test_the_larger_corpora_are_read_by_options_alone(
     assert (report.documents, report.quarantined) == (documents, {})
     assert report.duplicate_documents == repeated
     write_validation_pool(out / "documents.parquet", ValidationConfig(), out)
-    benchmark = ValidationPool.open(out)
-    assert benchmark.kind == "counterpart"
-    keys = [same_text(text) for text in benchmark.candidate_text if text]
-    assert len(set(keys)) == len(keys) == benchmark.n_candidates
-    assert np.unique(benchmark.query_candidate).tolist() == list(range(len(keys)))
+    pool = ValidationPool.open(out)
+    assert pool.kind == "counterpart"
+    keys = [same_text(text) for text in pool.candidate_text if text]
+    assert len(set(keys)) == len(keys) == pool.n_candidates
+    assert np.unique(pool.query_candidate).tolist() == list(range(len(keys)))

@@ -1,4 +1,4 @@
-"""A digest names the bytes and the way to read them, not the place."""
+"""A source digest depends on bytes and format, not on the path."""
 
 import gzip
 import shutil
@@ -25,14 +25,14 @@ def test_a_copy_elsewhere_has_the_same_digest(tmp_path: Path) -> None:
     assert digest(one) != digest(other)
 
 
-def test_the_same_bytes_read_another_way_are_another_source(tmp_path: Path) -> None:
+def test_equal_bytes_in_another_format_differ(tmp_path: Path) -> None:
     data = jsonl(tmp_path / "a.jsonl", texts(3)).read_bytes()
     (tmp_path / "a.csv").write_bytes(data)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(data))
     assert len({digest(tmp_path / name) for name in ("a.jsonl", "a.csv", "a.jsonl.gz")}) == 3
 
 
-def test_a_folder_counts_with_the_names_and_bytes_that_are_read(tmp_path: Path) -> None:
+def test_a_folder_counts_with_its_readable_files(tmp_path: Path) -> None:
     folder = tmp_path / "one"
     (folder / "deep").mkdir(parents=True)
     (folder / "a.txt").write_text("One. Two.")
@@ -48,7 +48,7 @@ def test_a_folder_counts_with_the_names_and_bytes_that_are_read(tmp_path: Path) 
     assert digest(folder) != first
 
 
-def test_a_name_of_the_hub_counts_with_split_and_fingerprint(
+def test_a_hub_data_set_counts_with_split_and_fingerprint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import datasets

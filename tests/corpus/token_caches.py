@@ -1,4 +1,4 @@
-"""Small token caches of a tokenizer by words."""
+"""Small token caches of a word-level tokenizer."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ TEXTS = [
 
 
 def tokenizer_json(folder: Path, words: list[str] = WORDS) -> Path:
-    """A word-level tokenizer with [CLS] and [SEP]."""
+    """Write a word-level tokenizer with [CLS] and [SEP]."""
     tiny.tokenizer(words).save(str(folder / "tokenizer.json"))
     return folder / "tokenizer.json"
 
