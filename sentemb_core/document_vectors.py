@@ -1,4 +1,4 @@
-"""Document vectors of a corpus: written to an index, and searched in it or at once."""
+"""Document vectors of a corpus: write them to an index, or search them."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -30,15 +30,15 @@ Vectors = Float32[np.ndarray, "_ dim"]
 DOCUMENTS_AT_ONCE = 1_000
 SENTENCES_AT_ONCE = 65_536
 LETTERS_AT_ONCE = 4 << 20
-"""Bound memory: a corpus is encoded and written in pieces, which end at any of them. Of books a
-thousand are millions of sentences, and tokenising takes 50 bytes a byte of text."""
+"""Limits of a piece of the corpus that is encoded at once; the first limit reached ends it. A
+thousand books have millions of sentences, and tokenising needs 50 bytes per byte of text."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A found document: its inner product with the query, and its sentence nearest to the query.
+    """A document, its inner product with the query, and its sentence nearest to the query.
 
-    What an index does not hold is none.
+    Counterpart and sentence are None if the index does not have them.
     """
 
     doc_id: str
@@ -52,10 +52,10 @@ class Piece:
     """Some documents and their vectors.
 
     Attributes:
-        rows: Arrow table of `vector_index.CELLS`, a row a sentence or a row a document.
-        of_rows: A vector a row.
-        starts: First row of each document, and behind them the number of rows.
-        vectors: A vector a document.
+        rows: Arrow table of `vector_index.CELLS`, one row per sentence or per document.
+        of_rows: One vector per row.
+        starts: First row of each document, and last the number of rows.
+        vectors: One vector per document.
     """
 
     rows: Any
@@ -64,15 +64,15 @@ class Piece:
     vectors: Vectors
 
     def hit(self, document: int, score: float, query: Float32[np.ndarray, " dim"]) -> Hit:
-        """What is told of a document that was found."""
+        """The hit of a document by its index in this piece."""
         first, end = self.starts[document], self.starts[document + 1]
         nearest = first + int((self.of_rows[first:end] @ query).argmax())
-        told = self.rows.slice(nearest, 1).to_pylist()[0]
-        return Hit(told["doc_id"], score, told.get("counterpart"), told.get("sentence"))
+        row = self.rows.slice(nearest, 1).to_pylist()[0]
+        return Hit(row["doc_id"], score, row.get("counterpart"), row.get("sentence"))
 
 
 def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
-    """A corpus in pieces, a row a sentence; how far it is, is told on stderr."""
+    """Encode a corpus in pieces with one row per sentence; progress goes to stderr."""
     file = folder / "documents.parquet"
     done = 0
     with progress("encode sentences", sentence_count(file)) as update:
@@ -80,15 +80,15 @@ def encoded(encoder: Encoder, folder: Path) -> Iterator[Piece]:
             rows = sentence_rows(some)
             tokens = encoder.tokenise(rows["sentence"].to_pylist())
             with naming_documents(place_in(rows)):
-                told = encode(
+                vectors = encode(
                     encoder, tokens, progress=lambda count, done=done: update(done + count)
                 )
-            yield of_sentences(encoder, rows, told)
+            yield of_sentences(encoder, rows, vectors)
             done += len(rows)
 
 
 def pieces_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents in their order, as many as are encoded at once."""
+    """Lists of documents, in order, each within the limits of a piece."""
     some: list[Document] = []
     sentences = letters = 0
     for document in documents:
@@ -107,7 +107,7 @@ def pieces_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def sentence_rows(documents: Iterable[Document]) -> Any:
-    """All cells of an index by sentence."""
+    """Rows of an index by sentence, without vectors."""
     cells = (
         (document.doc_id, document.counterpart, position, sentence)
         for document in documents
@@ -118,15 +118,15 @@ def sentence_rows(documents: Iterable[Document]) -> Any:
 
 
 def place_in(rows: Any) -> Callable[[int], tuple[str, int]]:
-    """Document id and position of the k-th of these rows."""
+    """A function from the number of a row to its document id and position."""
     ids, positions = rows["doc_id"], rows["position"]
     return lambda k: (ids[k].as_py(), positions[k].as_py())
 
 
 def of_sentences(encoder: Encoder, rows: Any, vectors: Vectors) -> Piece:
-    """Document vectors are the means of their sentences' vectors (mutual, section 4).
+    """A piece whose document vectors are means of sentence vectors (mutual, section 4).
 
-    Means are normalised again for cosine, so that inner products are cosines.
+    For cosine the means are normalised again, so inner products are cosines.
     """
     starts = np.flatnonzero(rows["position"].to_numpy() == 0)
     counts = np.diff(starts, append=len(vectors))
@@ -138,15 +138,15 @@ def of_sentences(encoder: Encoder, rows: Any, vectors: Vectors) -> Piece:
 def write_vectors(
     encoder: Encoder, folder: Path, out: Path, by: By, *, counterparts: bool = False
 ) -> int:
-    """Write an index (`vector_index.index_schema`); returns the rows written.
+    """Write an index (`vector_index.index_schema`) and return its number of rows.
 
     Raises:
-        StorageError: `out` cannot be written; what was there stays.
+        StorageError: `out` cannot be written; an earlier file stays.
     """
     schema = index_schema(
         by, encoder.dim, encoder_digest(encoder), encoder.similarity, counterparts=counterparts
     )
-    written = 0
+    count = 0
     with replacing(out) as draft, index_writer(draft, schema) as writer:
         for piece in encoded(encoder, folder):
             rows, vectors = piece.rows, piece.of_rows
@@ -155,17 +155,17 @@ def write_vectors(
             column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), encoder.dim)
             cells = [rows[name] for name in schema.names[:-1]]
             table = pa.Table.from_arrays([*cells, column], schema=schema)
-            writer.write_table(table, row_group_size=len(table))  # else cut at a million rows
-            written += len(vectors)
-    return written
+            writer.write_table(table, row_group_size=len(table))  # default: a million rows
+            count += len(vectors)
+    return count
 
 
 def indexed(encoder: Encoder, index: Path) -> Iterator[Piece]:
-    """An index that this encoder wrote, in pieces.
+    """Read an index of this encoder in pieces.
 
     Raises:
-        UnreadableSourceError: E103, it is damaged.
-        BadDataError: A row group begins within a document.
+        UnreadableSourceError: it is damaged.
+        BadDataError: a row group begins inside a document.
     """
     for rows in row_groups(index):
         flat = rows["embedding"].combine_chunks().flatten().to_numpy()
@@ -175,41 +175,41 @@ def indexed(encoder: Encoder, index: Path) -> Iterator[Piece]:
             continue
         if rows["position"][0].as_py() != 0:
             raise BadDataError(
-                f"Row groups of an index hold whole documents, and one of {index} begins within "
-                f"{rows['doc_id'][0].as_py()!r}: it was written anew by another program. Search "
-                "the file that `encode` wrote."
+                f"Row groups of an index hold whole documents, but one of {index} begins inside "
+                f"{rows['doc_id'][0].as_py()!r}: another program rewrote the file. Use the file "
+                "that `encode` wrote."
             )
         yield of_sentences(encoder, rows, vectors)
 
 
 def query_vector(encoder: Encoder, query: str) -> Float32[np.ndarray, " dim"]:
-    """The vector of what is looked for; a query of which the encoder knows little is told.
+    """Encode a query; warn if the encoder knows few of its tokens, or cuts it.
 
     Raises:
-        UsageError: It is empty.
+        UsageError: the query is empty.
     """
     if not query.strip():
-        raise UsageError(f"A query is a text; found {query!r}. Say what to look for.")
+        raise UsageError(f"The query is empty (found {query!r}). Name a text to search for.")
     vector = embed_texts(encoder, [query])[0]
     pieces = encoder.tokenizer.encode(query, add_special_tokens=encoder.add_special_tokens)
     unknown, tokens = unknown_tokens(encoder.tokenizer, [query])
     if unknown == tokens or not vector.any():
-        log.warning("The encoder knows no word of the query: what it finds is as good as chance.")
+        log.warning("The encoder knows no token of the query: the hits are random.")
     elif 2 * unknown >= tokens:
         log.warning(
-            "%d of %d tokens of the query are unknown to the encoder, which looks for the rest.",
+            "%d of %d tokens of the query are unknown to the encoder and are ignored.",
             unknown,
             tokens,
         )
     if pieces.overflowing:
-        log.warning("%d tokens of the query are read, the rest is cut.", encoder.max_length)
+        log.warning("Only the first %d tokens of the query are used.", encoder.max_length)
     return vector
 
 
 def nearest_documents(
     query: Float32[np.ndarray, " dim"], pieces: Iterable[Piece], top: int
 ) -> list[Hit]:
-    """The `top` documents by inner product with the query, best first, earlier ones at ties."""
+    """The `top` documents by inner product with the query, best first; ties in corpus order."""
     best: list[Hit] = []
     for piece in pieces:
         least = best[-1].score if len(best) == top else -inf

@@ -1,4 +1,4 @@
-"""The tables that stages hand to each other (columns, types, canonical order)."""
+"""Arrow schemas of the tables between stages."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ DOCUMENTS = pa.schema(
         pa.field("source_row", pa.int64(), nullable=False),
     ]
 )
-"""One row a usable document, in source order."""
+"""One row per usable document, in the order of the source."""
 
 QUARANTINE = pa.schema(
     [
@@ -22,7 +22,7 @@ QUARANTINE = pa.schema(
         pa.field("excerpt", pa.string(), nullable=False),
     ]
 )
-"""One row a refused row: file, row or line counted from 0, reason code, first characters."""
+"""One row per refused row: file, row or line (from 0), reason code, first characters."""
 
 DOCUMENT_INDEX = pa.schema(
     [
@@ -32,13 +32,13 @@ DOCUMENT_INDEX = pa.schema(
         pa.field("held_out", pa.bool_(), nullable=False),
     ]
 )
-"""One row a document of the token cache. A held-out document is encoded but never trained on."""
+"""One row per document of the token cache. Held-out documents are encoded, never trained on."""
 
 
 def sentences(token_type: Any) -> Any:
-    """Token cache: one row a sentence, ordered by document and position (uint16 or uint32 ids).
+    """Token cache: one row per sentence, by document and position (uint16 or uint32 ids).
 
-    tokens: what an encoder reads of it; rest: what was cut off.
+    tokens: what the encoder reads; rest: tokens that were cut off.
     """
     return pa.schema(
         [
@@ -53,14 +53,14 @@ def sentences(token_type: Any) -> Any:
 
 
 def embeddings(dim: int, storage: Any) -> Any:
-    """One row a sentence, canonical order; float16 or float32."""
+    """One row per sentence, in the order of the token cache; float16 or float32."""
     return pa.schema([pa.field("embedding", pa.list_(storage, dim), nullable=False)])
 
 
 def graph(degree: int) -> Any:
-    """Per sentence its strongest neighbours in its document, by (weight down, index up).
+    """One row per sentence: its strongest neighbours in its document, by (-weight, index).
 
-    `neighbour` is a sentence index in canonical order, -1 where the document has no more.
+    `neighbour` is the index of a sentence, or -1 if the document has no more.
     """
     return pa.schema(
         [
@@ -77,7 +77,7 @@ EDGES = pa.schema(
         pa.field("weight", pa.float32(), nullable=False),
     ]
 )
-"""Kept edges of Eq. 3 (mutual), i < j, each once, sorted."""
+"""Edges of the pruned graph (mutual, Eq. 3), each once, i < j, sorted."""
 
 CLUSTERS = pa.schema(
     [
@@ -85,7 +85,7 @@ CLUSTERS = pa.schema(
         pa.field("cluster", pa.int32(), nullable=False),
     ]
 )
-"""Cluster label of every sentence, counted from 0 within its document by first appearance."""
+"""Cluster of every sentence, numbered from 0 in its document by first sentence."""
 
 PAIRS = pa.schema(
     [
@@ -93,4 +93,4 @@ PAIRS = pa.schema(
         pa.field("j", pa.int64(), nullable=False),
     ]
 )
-"""Positive pairs of Eq. 4 (mutual), each unordered pair once, i < j."""
+"""Positive pairs (mutual, Eq. 4), each once, i < j."""

@@ -1,4 +1,4 @@
-"""Small values that cross the borders of the house."""
+"""Small types that all parts use."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -13,54 +13,54 @@ Pooling = Literal[
     "last_two_mean",
     "first_block_last_mean",
 ]
-"""`mean`: of the last layer; `cls`: BERT's own dense + tanh on the first token;
-`cls_before_pooler`: the first token itself; the others: mean of two layers
+"""`mean`: of the last layer; `cls`: BERT's dense layer and tanh on the first token;
+`cls_before_pooler`: the first token; the others: mean of two layers
 (`encoder.pooling.TWO_LAYERS`)."""
 
 Similarity = Literal["cosine", "dot"]
-"""How two sentence vectors are compared: in the graph, in the loss and in validation alike."""
+"""Similarity of two vectors, in the graph, the loss and validation."""
 
 Precision = Literal["float32", "bfloat16"]
-"""Of the matrix products of a forward."""
+"""Precision of the matrix products in a forward pass."""
 
 Storage = Literal["float16", "float32"]
-"""Of vectors on disk."""
+"""Precision of stored vectors."""
 
 Map = Literal["whitening", "soft_whitening", "flow"]
-"""What an encoder may stand behind, fitted on its own vectors while it stays as it is."""
+"""A map on the vectors of a frozen encoder."""
 
 Positives = Literal["cluster", "edge", "related"]
-"""What the pairs of an annotation are: those of clusters, edges, edges and related pairs."""
+"""Positive pairs of an annotation: of clusters, of edges, or of edges and related pairs."""
 
 Splitter = Literal["syntok", "regex", "none"]
-"""What cuts running text into sentences; none: every text is one."""
+"""Sentence splitter; none: every text is one sentence."""
 
 OnDuplicate = Literal["keep-first", "error"]
-"""What a repeated document id means."""
+"""What to do with a repeated document id."""
 
 OnStep = Callable[[int, Mapping[str, float]], None]
-"""Tracking crosses the floor as a plain callable: step, metrics."""
+"""Called with the step and its metrics."""
 
 Json = dict[str, Any]
 
 
 class Value(BaseModel):
-    """Frozen, as records and reports store it; a field that it does not have is an error."""
+    """A frozen value of records and reports; an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Config(Value):
-    """Finite, too; a misspelt key is an error that names its path."""
+    """Settings: a frozen value whose numbers are finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
 
 class ArtifactRef(Value):
-    """A name for bytes in the store: what they are and the SHA-256 of their manifest's content.
+    """Kind and content digest of an artifact: the SHA-256 of its manifest.
 
-    Equal content has equal digests, whatever produced it, so a rebuilt artifact that did not
-    change leaves everything downstream cached.
+    Equal content has the same digest, whatever produced it. So later stages stay cached if a
+    rebuilt artifact is unchanged.
     """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")

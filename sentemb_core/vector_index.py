@@ -1,8 +1,7 @@
-"""What `encode` writes: vectors in a Parquet file whose schema says which encoder gave them.
+"""The index that `encode` writes: vectors in a Parquet file that names their encoder.
 
-An index is served for months, and an encoder of another revision finds in it what is not there,
-without an error. So the file carries `encoder.revision.encoder_digest`, and a checksum of every
-page, which Parquet leaves out unless it is asked.
+With another encoder, or with damaged bytes, a search returns wrong documents without an error. So
+the file holds the digest of the encoder, and a checksum of every page.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from sentemb_core.types import Similarity
 By = Literal["document", "sentence"]
 
 ENCODER, SIMILARITY = b"sentemb.encoder", b"sentemb.similarity"
-"""Keys of the schema's metadata: who wrote it, and whether its vectors have length 1 (cosine)."""
+"""Keys of the schema's metadata: digest of the encoder; cosine: vectors have length 1."""
 
 CELLS = {
     "doc_id": pa.string(),
@@ -26,30 +25,30 @@ CELLS = {
     "position": pa.int32(),
     "sentence": pa.string(),
 }
-"""What may stand beside a vector."""
+"""Columns beside the vector."""
 
 
 def index_schema(
     by: By, dim: int, encoder: str, similarity: Similarity, *, counterparts: bool
 ) -> Any:
-    """Columns of an index: doc_id, (counterpart,) (position, sentence,) embedding.
+    """Schema of an index: doc_id, counterpart, position, sentence, embedding.
 
     Args:
-        by: A row a document, or a row a sentence.
-        dim: Width of a vector.
-        encoder: `encoder_digest` of who writes it.
+        by: One row per document, or per sentence (only then position and sentence).
+        dim: Dimensions of a vector.
+        encoder: Digest of the encoder.
         similarity: cosine: vectors have length 1.
-        counterparts: Whether documents have titles, or whatever else stands for them.
+        counterparts: Whether to have the column counterpart.
     """
     left_out = {"counterpart"} if not counterparts else set[str]()
     left_out |= {"position", "sentence"} if by == "document" else set()
     cells = [pa.field(name, kind) for name, kind in CELLS.items() if name not in left_out]
-    said = {ENCODER: encoder.encode(), SIMILARITY: similarity.encode()}
-    return pa.schema([*cells, pa.field("embedding", pa.list_(pa.float32(), dim))], said)
+    metadata = {ENCODER: encoder.encode(), SIMILARITY: similarity.encode()}
+    return pa.schema([*cells, pa.field("embedding", pa.list_(pa.float32(), dim))], metadata)
 
 
 def index_writer(path: Path, schema: Any) -> pq.ParquetWriter:
-    """Vectors as they are: neither packing nor a dictionary makes them smaller, both cost time."""
+    """A writer that compresses only texts: compression does not make vectors smaller."""
     texts = [name for name in schema.names if name != "embedding"]
     options: Any = {
         "compression": dict.fromkeys(texts, "zstd") | {"embedding.list.element": "none"},
@@ -59,7 +58,7 @@ def index_writer(path: Path, schema: Any) -> pq.ParquetWriter:
 
 
 def is_index(source: str) -> bool:
-    """Whether a file has the columns of an index and no other."""
+    """Whether a file has the columns of an index, and no other column."""
     try:
         names = set(pq.read_schema(source).names)
     except (OSError, pa.ArrowException):
@@ -68,37 +67,32 @@ def is_index(source: str) -> bool:
 
 
 def require_writer(index: Path, digest: str) -> None:
-    """See that an index is of the encoder that shall search it.
-
-    Args:
-        index: A file with the columns of one.
-        digest: `encoder_digest` of that encoder.
+    """Check that an index was written by the encoder of this digest.
 
     Raises:
-        OtherEncoderError: E202, another one wrote it, or it does not say which.
+        OtherEncoderError: another encoder wrote it, or it names no encoder.
     """
-    said: dict[bytes, bytes] = pq.read_schema(index).metadata or {}
-    found = said.get(ENCODER, b"").decode()
+    metadata: dict[bytes, bytes] = pq.read_schema(index).metadata or {}
+    found = metadata.get(ENCODER, b"").decode()
     if not found:
         raise OtherEncoderError(
-            f"An index says which encoder wrote it, and {index} does not: another program made it, "
-            "or an earlier version. `encode` the documents anew."
+            f"{index} does not name the encoder of its vectors: another program wrote it. `encode` "
+            "the documents again."
         )
     if found != digest:
         raise OtherEncoderError(
-            f"An index is searched with the encoder that wrote it: {index} was written by "
-            f"{found[:12]}, and the one given is {digest[:12]} (SHA-256 of weights, vocabulary, "
-            "pooling, similarity and tokens read). Search it with its own encoder (whether a "
-            "registered version is that, `python -m flows canary` tells), or `encode` the "
-            "documents anew with this one."
+            f"An index is searched with the encoder that wrote it. {index} was written by "
+            f"{found[:12]}, and this encoder is {digest[:12]} (SHA-256 of weights, vocabulary, "
+            "pooling, similarity and length). Use its encoder (`python -m flows canary` checks "
+            "registered versions), or `encode` the documents again."
         )
 
 
 def row_groups(index: Path) -> Iterator[Any]:
-    """Tables of an index, of whole documents each; memory holds one.
+    """Tables of an index, one at a time; each holds whole documents.
 
     Raises:
-        UnreadableSourceError: E103, bytes have changed or are missing since it was written.
+        UnreadableSourceError: bytes are changed or missing.
     """
     try:
         with pq.ParquetFile(index, memory_map=True, page_checksum_verification=True) as file:
@@ -106,6 +100,6 @@ def row_groups(index: Path) -> Iterator[Any]:
                 yield file.read_row_group(k)
     except (OSError, pa.ArrowException) as error:
         raise UnreadableSourceError(
-            f"{index} cannot be read to its end: {str(error).splitlines()[0].rstrip('.')}. The "
-            "file is damaged: copy it again, or encode the documents anew."
+            f"{index} is damaged: {str(error).splitlines()[0].rstrip('.')}. Copy it again, or "
+            "`encode` the documents again."
         ) from error

@@ -1,4 +1,4 @@
-"""An index is written once and searched many times, by the encoder that wrote it alone."""
+"""An index is searched only by the encoder that wrote it, and gives what its corpus gives."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_an_index_of_sentences_finds_what_its_corpus_does(encoder, corpus, query
     assert [hit.sentence for hit in direct].count(None) == 0
 
 
-def test_an_index_of_documents_finds_the_same_and_tells_no_sentence(encoder, corpus):
+def test_an_index_of_documents_finds_the_same_without_sentences(encoder, corpus):
     whole = found_in(encoder, index_of(encoder, corpus), "w5 w6")
     found = found_in(encoder, index_of(encoder, corpus, "document"), "w5 w6")
     assert [(hit.doc_id, hit.counterpart) for hit in found] == [
@@ -89,7 +89,7 @@ def test_an_index_of_documents_finds_the_same_and_tells_no_sentence(encoder, cor
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8),
     top=st.integers(1, 9),
 )
-def test_the_best_of_all_pieces_are_a_full_sort(seed: int, sizes: list[int], top: int):
+def test_the_best_hits_of_all_pieces_equal_a_full_sort(seed: int, sizes: list[int], top: int):
     rng = np.random.default_rng(seed)
     every = [rng.integers(-2, 3, (size, 2)).astype(np.float32) for size in sizes]  # many ties
     query = np.array([2, 1], np.float32)
@@ -104,13 +104,13 @@ def test_the_best_of_all_pieces_are_a_full_sort(seed: int, sizes: list[int], top
     assert [(hit.doc_id, hit.score) for hit in found] == [(flat[j], scores[j]) for j in expected]
 
 
-def test_an_encoder_keeps_its_digest_wherever_it_lies(tmp_path: Path):
+def test_the_digest_of_an_encoder_survives_saving(tmp_path: Path):
     for name, made in {"static": static(), "bert": bert()}.items():
         save_encoder(made, tmp_path / name, "card")
         assert encoder_digest(load_encoder(tmp_path / name)) == encoder_digest(made)
 
 
-def test_whatever_changes_vectors_changes_the_digest():
+def test_every_setting_that_changes_vectors_changes_the_digest():
     cut, pooled = static(), bert()
     cut.max_length = 5
     pooled.pooling = "cls_before_pooler"
@@ -122,17 +122,15 @@ def test_only_the_encoder_that_wrote_an_index_may_search_it(corpus: Path):
     index = index_of(static(), corpus)
     own, other = encoder_digest(static()), encoder_digest(static(seed=1))
     require_writer(index, own)
-    told = rf"E202 .* written by {own[:12]}, and the one given is {other[:12]}"
-    with pytest.raises(OtherEncoderError, match=told):
-        require_writer(index, other)
     bare = corpus / "bare.parquet"
     pq.write_table(pq.read_table(index).replace_schema_metadata(None), bare)
-    with pytest.raises(OtherEncoderError, match=r"E202 .*bare\.parquet does not: another"):
-        require_writer(bare, own)
+    for file, digest in ((index, other), (bare, own)):
+        with pytest.raises(OtherEncoderError):
+            require_writer(file, digest)
 
 
 @pytest.mark.parametrize("by", ["document", "sentence"])
-def test_what_encode_writes_is_an_index_and_a_corpus_is_none(corpus: Path, by: str):
+def test_only_files_of_encode_are_indexes(corpus: Path, by: str):
     assert is_index(str(index_of(static(), corpus, by)))
     assert not is_index(str(corpus / "documents.parquet"))
     assert not is_index(str(corpus))
@@ -143,15 +141,15 @@ def test_what_encode_writes_is_an_index_and_a_corpus_is_none(corpus: Path, by: s
     assert not is_index(str(text))
 
 
-def test_an_index_may_be_read_without_waiting_for_an_encoder(corpus: Path):
+def test_an_index_is_readable_without_an_encoder(corpus: Path):
     table = pa.concat_tables(row_groups(index_of(static(), corpus)))
     assert table.column_names == ["doc_id", "counterpart", "position", "sentence", "embedding"]
-    said = table.schema.metadata
-    assert said[b"sentemb.similarity"] == b"cosine"
-    assert said[b"sentemb.encoder"].decode() == encoder_digest(static())
+    metadata = table.schema.metadata
+    assert metadata[b"sentemb.similarity"] == b"cosine"
+    assert metadata[b"sentemb.encoder"].decode() == encoder_digest(static())
 
 
-def test_memory_holds_a_row_group_or_two_of_an_index(corpus: Path, monkeypatch):
+def test_memory_holds_at_most_two_row_groups(corpus: Path, monkeypatch):
     monkeypatch.setattr(document_vectors, "DOCUMENTS_AT_ONCE", 2)
     index, encoder = index_of(static(), corpus), static()
     largest = max(table.nbytes for table in row_groups(index))
@@ -161,7 +159,7 @@ def test_memory_holds_a_row_group_or_two_of_an_index(corpus: Path, monkeypatch):
     assert max(held) < 4 * largest  # of twenty: rows and their vectors, here and next
 
 
-def test_a_changed_byte_of_an_index_changes_no_answer(corpus: Path):
+def test_a_changed_byte_is_refused_or_changes_no_hit(corpus: Path):
     index = index_of(static(), corpus)
     content, answer = index.read_bytes(), found_in(static(), index, "w5")
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
@@ -173,20 +171,18 @@ def test_a_changed_byte_of_an_index_changes_no_answer(corpus: Path):
             assert found_in(static(), index, "w5") == answer, place
         except UnreadableSourceError as error:
             refused.append(str(error))
-    assert len(refused) >= 0.9 * len(places)  # a page's head has numbers that nobody reads
-    assert all(one.endswith("encode the documents anew.") and "\n" not in one for one in refused)
+    assert len(refused) >= 0.9 * len(places)  # a page's header has unused numbers
+    assert not any("\n" in message for message in refused)
 
 
-def test_half_an_index_is_none(corpus: Path):
+def test_half_an_index_is_no_index(corpus: Path):
     index = index_of(static(), corpus)
     index.write_bytes(index.read_bytes()[: index.stat().st_size // 2])
     assert not is_index(str(index))
 
 
-def test_a_document_of_more_sentences_than_a_usual_row_group_is_written_whole(
-    tmp_path, monkeypatch
-):
-    """Parquet's writers begin another row group at 1,048,576 rows, unless they are told not to."""
+def test_a_document_of_a_million_sentences_is_one_row_group(tmp_path, monkeypatch):
+    """Parquet writers begin another row group at 1,048,576 rows by default."""
     encoder, count = static(), (1 << 20) + 2
     columns = [["book"] * count, [None] * count, range(count), ["."] * count]
     cells = zip(columns, CELLS.values(), strict=True)
@@ -200,13 +196,13 @@ def test_a_document_of_more_sentences_than_a_usual_row_group_is_written_whole(
     assert [len(piece.rows) for piece in indexed(encoder, index)] == [count]
 
 
-def test_a_piece_ends_where_it_has_sentences_enough(corpus: Path, monkeypatch):
+def test_a_piece_ends_at_its_limit_of_sentences(corpus: Path, monkeypatch):
     monkeypatch.setattr(document_vectors, "SENTENCES_AT_ONCE", 10)
     pieces = [len(piece.rows) for piece in encoded(static(), corpus)]
     assert pieces == [10] * 10
 
 
-def test_a_piece_ends_where_its_sentences_are_long_enough(corpus: Path, monkeypatch):
+def test_a_piece_ends_at_its_limit_of_letters(corpus: Path, monkeypatch):
     whole = [piece.vectors for piece in encoded(static(), corpus)]
     monkeypatch.setattr(document_vectors, "LETTERS_AT_ONCE", 1)
     pieces = [piece.vectors for piece in encoded(static(), corpus)]
@@ -214,8 +210,9 @@ def test_a_piece_ends_where_its_sentences_are_long_enough(corpus: Path, monkeypa
     assert (np.concatenate(pieces) == whole[0]).all()
 
 
-def test_a_row_group_within_a_document_is_refused(corpus: Path):
+def test_a_row_group_that_begins_inside_a_document_is_refused(corpus: Path):
     index = index_of(static(), corpus)
     pq.write_table(pq.read_table(index), index, row_group_size=5)
-    with pytest.raises(BadDataError, match=r"begins within 'd2'"):
+    with pytest.raises(BadDataError) as error:
         found_in(static(), index, "w5")
+    assert "'d2'" in str(error.value)

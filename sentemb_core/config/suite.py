@@ -1,7 +1,6 @@
-"""The evaluation suite: every task it knows, and the files it wants of a data folder.
+"""The evaluation suite: its tasks, and the files of each in a data folder.
 
-A value here says what is scored; how is the evaluation's matter. A task that the open data lack is
-named all the same: whoever has its file puts it into the folder.
+Some tasks need files that are not openly available: put them into the data folder.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,42 +17,44 @@ Group = Literal["retrieval", "sts", "transfer", "reviews", "probing"]
 GROUPS: tuple[Group, ...] = ("retrieval", "sts", "transfer", "reviews", "probing")
 
 DocumentVector = Literal["text", "sentence_mean", "unit_sentence_mean"]
-"""Of title and text as one; or the mean of its sentences' vectors, as they are or each of length 1
-(erratum E3)."""
+"""Vector of a document: of title and text together, or the mean of the vectors of its sentences, as
+they are or normalised (erratum E3)."""
 
 USUAL: tuple[Group, ...] = ("retrieval", "sts", "transfer")
-"""What runs unless somebody asks: long reviews take an hour, probing files are seldom there."""
+"""Default groups: long reviews take an hour, and probing files are rarely present."""
 
 
 class StsTask(Config):
-    """Do cosines order pairs of sentences as people do? Spearman `all`, as in SimCSE."""
+    """Spearman correlation of cosines and human scores of sentence pairs (`all`, as in SimCSE)."""
 
     group: Literal["sts"] = "sts"
     name: str
     files: tuple[str, ...]
-    averaged: bool = Field(default=True, description="One of the seven sets of the papers.")
+    averaged: bool = Field(default=True, description="One of the seven sets in the papers.")
 
 
 class RetrievalTask(Config):
-    """Do queries find their documents?"""
+    """Retrieval of documents by queries."""
 
     group: Literal["retrieval"] = "retrieval"
     name: str
     files: tuple[str, ...]
     source: Literal[
         "cranfield", "cacm", "npl", "wdc_clusters", "amazon_google", "abt_buy", "stsb", "beir"
-    ] = Field(description="What the files are, and so who reads them.")
-    averaged: bool = Field(default=True, description="nDCG@10, so that means are of one measure.")
+    ] = Field(description="Data set, which decides the reader of the files.")
+    averaged: bool = Field(
+        default=True, description="Its measure is nDCG@10, so averages have one measure."
+    )
 
 
 class ProbeTask(Config):
-    """Can a linear probe read a property off frozen vectors?"""
+    """Accuracy of a linear probe on frozen vectors."""
 
     group: Literal["transfer", "reviews", "probing"] = "transfer"
     name: str
     files: tuple[str, ...]
-    source: str = Field(description="The reader's name of the set.")
-    averaged: bool = Field(default=False, description="One of SentEval's seven.")
+    source: str = Field(description="Name of the data set for the reader.")
+    averaged: bool = Field(default=False, description="One of the seven tasks of SentEval.")
 
 
 Task = StsTask | RetrievalTask | ProbeTask
@@ -84,7 +85,7 @@ def _reviews(name: str, source: str, file: str) -> ProbeTask:
 
 
 DOMAINS = ("airline", "books", "dvd", "electronics", "kitchen")
-"""Of the reviews: four of Blitzer et al. (2007) and one of airlines; a task each."""
+"""Domains of reviews: four of Blitzer et al. (2007) and airlines; each is a task."""
 
 PROBING = (
     "sentence_length", "word_content", "tree_depth", "top_constituents", "bigram_shift",
@@ -137,25 +138,25 @@ SUITE: tuple[Task, ...] = (
 )
 
 POSITIVES = "stsb_dev.parquet"
-"""The set of pairs whose alignment and uniformity are looked at, as in SimCSE."""
+"""Pairs for alignment and uniformity, as in SimCSE."""
 
 
 def beir_task(folder_name: str, split: str = "test") -> RetrievalTask:
-    """A BEIR folder's queries of one split; one that is not test stands in the task's name."""
+    """The task of a BEIR folder and split. A split other than test is part of the name."""
     name = folder_name if split == "test" else f"{folder_name} ({split})"
     files = ("corpus.jsonl", "queries.jsonl", f"qrels/{split}.tsv")
     return RetrievalTask(name=name, files=files, source="beir")
 
 
 def chosen(names: Sequence[str], beside: Iterable[str] = ()) -> tuple[Task, ...]:
-    """Tasks of these names, or of groups of these names, in the suite's order; case is the same.
+    """Tasks of these names or groups (in any case), in the order of the suite.
 
     Args:
-        names: What was asked for.
-        beside: Further names, which none of the suite's tasks has, for the message.
+        names: Names of tasks or groups.
+        beside: Names of other tasks, to suggest in the message.
 
     Raises:
-        UsageError: nothing has this name.
+        UsageError: an unknown name.
     """
     asked = {name.lower() for name in names}
     known = (*GROUPS, *(task.name for task in SUITE))
