@@ -32,7 +32,7 @@ from tasks.benchmark import (
 )
 from tasks.execution import is_pending, section, sub_flow
 from tasks.fusion import score_fusion
-from tasks.progress import progress
+from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
 from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder

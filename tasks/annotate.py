@@ -1,4 +1,4 @@
-"""Self-annotation (mutual, section 3.2): graph, prune, cluster, pairs."""
+"""The stages of self-annotation (mutual, section 3.2): graph, prune, cluster, pairs."""
 
 from sentemb_core.types import ArtifactRef, Precision, Storage
 from tasks.artifact_files import artifact_path, new_artifact
@@ -9,7 +9,7 @@ from tasks.stage import stage
 def build_graph(
     embeddings: ArtifactRef, sentences: ArtifactRef, degree: int, min_distance: int
 ) -> ArtifactRef:
-    """Every sentence's strongest neighbours inside its document (Eq. 2)."""
+    """Return every sentence's most similar sentences inside its document (Eq. 2)."""
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.graph import write_graph
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -30,7 +30,7 @@ def encode_and_build_graph(
     dtype: Precision,
     storage: Storage,
 ) -> ArtifactRef:
-    """The graph of `build_graph` where a corpus's vectors do not fit the disk: none is kept."""
+    """Return the graph of `build_graph` without vectors on disk, for a very large corpus."""
     from sentemb_core.annotation.graph import write_graph_fused
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -44,7 +44,7 @@ def encode_and_build_graph(
 
 @stage("prune_graph", version="1")
 def prune_graph(graph: ArtifactRef, top_k: int, mutual: bool) -> ArtifactRef:
-    """The edges that either end (mutual: both ends) ranks among its top K (Eq. 3)."""
+    """Return the edges that one end (`mutual`: both ends) ranks among its top K (Eq. 3)."""
     from sentemb_core.annotation.graph import write_edges
 
     with new_artifact("edges") as draft:
@@ -60,7 +60,7 @@ def add_related(
     min_distance: int,
     seed: int,
 ) -> ArtifactRef:
-    """The edges, and as many pairs that are probably related, whoever is nearest to whom."""
+    """Return the edges and as many random pairs that are probably related, nearest or not."""
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.annotation.graph import write_related
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -74,7 +74,7 @@ def add_related(
 
 @stage("cluster_sentences", version="1")
 def cluster_sentences(edges: ArtifactRef, sentences: ArtifactRef) -> ArtifactRef:
-    """Connected components: the sentences of one document that mean the same."""
+    """Return the connected components: sentences of one document that mean the same."""
     from sentemb_core.annotation.clusters import write_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
 
@@ -91,9 +91,9 @@ def cluster_by_kmeans(
     n_clusters: int,
     seed: int,
 ) -> ArtifactRef:
-    """The ablation of mutual, Table 3: one global k-means over all sentences."""
-    from sentemb_core.annotation.clusters import write_kmeans_clusters
+    """Return the clusters of one k-means over all sentences (the ablation of mutual, Table 3)."""
     from sentemb_core.annotation.embeddings import Embeddings
+    from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
 
@@ -115,17 +115,17 @@ def export_pairs(
     seed: int,
     edges: ArtifactRef | None = None,
 ) -> ArtifactRef:
-    """Every unordered pair inside a cluster, once (Eq. 4), and what share of all pairs that is.
+    """Return every unordered pair inside a cluster, once (Eq. 4); with `edges`, those edges alone.
 
-    With edges, those alone are the pairs.
+    The artifact also holds which share of all intra-document pairs they are.
     """
     from sentemb_core.annotation.pairs import write_pairs
     from sentemb_core.corpus.tokens import TokenCorpus
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("pairs") as draft:
-        alone = artifact_path(edges) if edges else None
+        only = artifact_path(edges) if edges else None
         write_pairs(
-            corpus, artifact_path(clusters), max_partners, seed, draft.path, alone, min_distance
+            corpus, artifact_path(clusters), max_partners, seed, draft.path, only, min_distance
         )
     return draft.ref

@@ -1,4 +1,4 @@
-"""The store of this process, as tasks and flows read from it and write to it."""
+"""Artifacts of this process's store, as tasks read and write them."""
 
 import json
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ def artifact_path(artifact: ArtifactRef) -> Path:
     """The verified folder of an artifact.
 
     Raises:
-        UnknownResult: in a plan, when the artifact is yet to be made.
+        UnknownResult: in a dry run, the artifact does not exist yet.
     """
     if is_pending(artifact):
         raise UnknownResult(artifact.kind)
@@ -21,17 +21,17 @@ def artifact_path(artifact: ArtifactRef) -> Path:
 
 
 def new_artifact(kind: str) -> AbstractContextManager[Draft]:
-    """A folder to fill; `draft.ref` names it once the block is left."""
+    """A folder to fill; after the block, `draft.ref` is the reference of the artifact."""
     return Store.default().writing(kind)
 
 
-def save_json(kind: str, told: Json) -> ArtifactRef:
-    """KIND.json alone."""
+def save_json(kind: str, value: Json) -> ArtifactRef:
+    """Store a value as an artifact of one file, KIND.json."""
     with new_artifact(kind) as draft:
-        (draft.path / f"{kind}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        (draft.path / f"{kind}.json").write_text(json.dumps(value, indent=1), encoding="utf-8")
     return draft.ref
 
 
 def read_json(artifact: ArtifactRef, name: str) -> Json:
-    """What stands in NAME.json of an artifact."""
+    """The value of NAME.json in an artifact."""
     return json.loads((artifact_path(artifact) / f"{name}.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""What is refused before a run has started anything: parts that do not fit, what is not there."""
+"""Checks before a run: settings that do not fit together, and files that are missing."""
 
 import logging
 from collections.abc import Generator, Iterator
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     from sentemb_core.methods.parts.stored_head import HeadShape
 
 JOINING = {"ict", "cpc"}
-"""Methods of a static encoder, too, that join sentences to longer texts."""
+"""Methods that join sentences to longer texts, and also train static encoders."""
 
 
 def check_run(config: RunConfig) -> None:
-    """In a second or two, whatever the run itself would refuse after its first stages.
+    """Refuse in a second or two what the run would refuse after its first stages.
 
     Raises:
-        RecipeError: E303, a method and the start encoder do not go together.
-        NoNegativesError: E301, a batch in which nothing can contrast.
-        UsageError: it shall learn from labels, and none or one is named; both faiss wheels are
-            installed, or none where k-means clusters.
-        UnreadableSourceError, MissingColumnError: E103, E104, of the corpus or the labels.
+        RecipeError: E303, a method does not fit the start encoder.
+        NoNegativesError: E301, a batch cannot hold a negative.
+        UsageError: the run trains on labels and has none or one; both faiss wheels are
+            installed, or none, and k-means needs one.
+        UnreadableSourceError, MissingColumnError: E103, E104, in the corpus or the labels.
         MissingEncoderError: E401.
-        RegistryError: E702, of a registered encoder.
+        RegistryError: E702, for a registered encoder.
     """
     check_faiss(needed=config.annotation.clustering == "kmeans")
     config = with_local_encoders(config)
@@ -68,13 +68,13 @@ def check_run(config: RunConfig) -> None:
 
 
 def check_methods(config: RunConfig, *, static: bool) -> None:
-    """Refuse a static encoder to methods that need layers, and batches of too few clusters."""
+    """Refuse methods that need layers for a static encoder, and batches of too few clusters."""
     for training in trainings(config):
         check_method(training, static=static)
 
 
 def trainings(config: RunConfig) -> Iterator[TrainingConfig]:
-    """The trainings whose methods a person chooses."""
+    """The initialiser, if there is one, and the training of the run."""
     if config.initialiser:
         yield config.initialiser
     yield config.training
@@ -94,18 +94,18 @@ def entry_of(method: str) -> Entry:
 
 
 def check_corpus(config: CorpusConfig) -> None:
-    """Open the source and look for its columns."""
+    """Check that the source can be read and has its columns."""
     from sentemb_core.corpus.readers import check_source
 
     check_source(config)
 
 
 def check_labels(config: RunConfig) -> None:
-    """Open the file of labels, if there is one, and look for its columns."""
+    """Check that the labels are enough, and that their file can be read."""
     if learns_from_labels(config) and config.labels.count == 1:
         raise UsageError(
-            "Fine-tuning contrasts labels of two documents at least, and labels.count "
-            "(--label-count) is 1: take more."
+            "Fine-tuning contrasts the labels of at least two documents; labels.count "
+            "(--label-count) is 1: raise it."
         )
     if config.labels.source:
         from sentemb_core.corpus.label_files import check_label_file
@@ -126,7 +126,7 @@ def learns_from_labels(config: RunConfig) -> bool:
 
 
 def check_encoders(config: RunConfig) -> None:
-    """Look for the encoders that are not learnt; the folder that is the start may be static."""
+    """Check the named encoders; the folder of the start encoder may hold a static one."""
     annotator = getattr(config, "annotator", None)
     named = {config.encoder.name, annotator.name if annotator else "static"}
     for name in named.difference(RANDOM_ENCODERS):
@@ -154,7 +154,7 @@ def check_model(name: str) -> None:
 
 
 def starts_static(encoder: str) -> bool:
-    """Whether a start encoder is a table of token vectors: fresh, of a folder, or word vectors."""
+    """Whether a start encoder is a table of token vectors: new, in a folder, or word vectors."""
     if encoder == "static" or not is_encoder_folder(encoder):
         return encoder == "static" or is_word_file(encoder)
     from sentemb_core.encoder.modules import is_static
@@ -163,17 +163,16 @@ def starts_static(encoder: str) -> bool:
 
 
 def check_recipes(config: RunConfig) -> None:
-    """Make the start encoder and build every method on it, as its training will.
+    """Build every method on the start encoder, as its training will.
 
-    Of an encoder from random weights the vocabulary is unknown: a word is one token here, the
-    least that it can be.
+    The vocabulary of a random encoder is not known yet: here a word is one token, the minimum.
     """
     if not may_not_fit(config):
         return
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.methods.parts.method import require_chunks
 
-    with silent("sentemb_core"):  # what is worth a warning is told when it trains
+    with silent("sentemb_core"):  # the training logs the warnings
         start = shaped_as(config.encoder)
         for training in trainings(config):
             require_chunks(method_for(headless(training.method), start), training.chunk)
@@ -181,10 +180,10 @@ def check_recipes(config: RunConfig) -> None:
 
 
 def may_not_fit(config: RunConfig) -> bool:
-    """Whether there is a start encoder to make: torch alone takes seconds.
+    """Whether the start encoder must be built for the check: torch alone takes seconds.
 
-    A table of token vectors serves what `check_method` leaves, but for another pooling than the
-    mean, and for what joins sentences by the special tokens of a folder's.
+    A static encoder fits every method that `check_method` accepts. Exceptions: another pooling
+    than the mean, and methods that join sentences by the special tokens of a folder.
     """
     encoder = config.encoder
     if not starts_static(encoder.name) or encoder.pooling not in (None, "mean"):
@@ -197,10 +196,10 @@ def may_not_fit(config: RunConfig) -> bool:
 
 
 def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") -> None:
-    """A head for the methods that begin with one, of their depth and for the states they give it.
+    """Check that a method that continues a Condenser head finds one of its shape.
 
-    Other layers would be refused when a Condenser stage has ended; another layer's states nobody
-    tells.
+    The training itself would refuse other layers only after the Condenser stage, and would not
+    notice the states of another layer.
     """
     from sentemb_core.methods.parts.stored_head import HeadShape
     from sentemb_core.methods.parts.transformer_layers import skip_layer
@@ -208,28 +207,28 @@ def check_head(training: TrainingConfig, config: RunConfig, start: "Encoder") ->
     method = training.method
     if not begins_with_head(method):
         return
-    left = head_before(training, config, start)
-    if left is None or isinstance(method, DiffCSE):  # which begins without its layers
+    given = head_before(training, config, start)
+    if given is None or isinstance(method, DiffCSE):  # which begins without its layers
         return
     assert isinstance(method, InfoCSEAux | RTDMLM)
     wanted = HeadShape(method.head_layers, skip_layer(start, method.skip_from))
-    if wanted != left:
+    if wanted != given:
         raise RecipeError(
             f"{method.name} begins with the head of a Condenser stage, as it was trained: of "
-            f"{counted(left.layers, 'layer')}, over the states of layer {left.below}. Found "
+            f"{counted(given.layers, 'layer')}, over the states of layer {given.below}. Found "
             f"training.method.head_layers {wanted.layers} and skip_from {wanted.below}: make them "
-            f"equal (--set training.method.head_layers={left.layers} --set "
-            f"training.method.skip_from={left.below})"
+            f"equal (--set training.method.head_layers={given.layers} --set "
+            f"training.method.skip_from={given.below})"
         )
 
 
 def head_before(
     training: TrainingConfig, config: RunConfig, start: "Encoder"
 ) -> "HeadShape | None":
-    """What a training finds beside its encoder; none: a head that says nothing of itself.
+    """The shape of the head that a training starts with; None for a head without a shape file.
 
     Raises:
-        RecipeError: no Condenser stage comes before it, and the encoder's folder holds no head.
+        RecipeError: there is no Condenser stage before it, and no head in the encoder's folder.
     """
     from sentemb_core.methods.parts.stored_head import HeadShape, head_shape
     from sentemb_core.methods.parts.transformer_layers import skip_layer
@@ -247,12 +246,12 @@ def head_before(
 
 
 def begins_with_head(method: MethodSettings) -> bool:
-    """Whether it goes on with the head of a Condenser stage."""
+    """Whether it continues the head of a Condenser stage."""
     return entry_of(method.name).continues and not getattr(method, "random_head", False)
 
 
 def folder_with_head(encoder: str) -> Path | None:
-    """The folder of an encoder beside which a Condenser stage left its head, if there is one."""
+    """The folder of an encoder with a Condenser head, if there is one."""
     from sentemb_core.encoder.start import encoder_folder
 
     folder = encoder_folder(encoder)
@@ -260,13 +259,13 @@ def folder_with_head(encoder: str) -> Path | None:
 
 
 def headless(method: MethodSettings) -> MethodSettings:
-    """A method as it is built where the head that it will begin with is not trained yet."""
+    """The method with a random head, to build it before the head is trained."""
     random_head = {"random_head": True} if hasattr(method, "random_head") else {}
     return method.model_copy(update=random_head)
 
 
 def shaped_as(config: EncoderConfig) -> "Encoder":
-    """The start encoder; one from random weights has no weights yet and learnt no words."""
+    """The start encoder; a random one without weights and vocabulary."""
     import torch
 
     from sentemb_core.encoder.start import start_encoder
@@ -279,7 +278,7 @@ def shaped_as(config: EncoderConfig) -> "Encoder":
 
 @contextmanager
 def silent(name: str) -> Generator[None, None, None]:
-    """Warnings of a logger and those below it are not told."""
+    """Suppress the warnings of a logger and its children."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.ERROR)

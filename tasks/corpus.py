@@ -22,26 +22,26 @@ log = logging.getLogger("sentemb_core.run")
 
 @stage("read_corpus", version="1", ignore=("place",), libraries=("syntok", "markdown-it-py"))
 def read_corpus(place: str, config: CorpusConfig) -> ArtifactRef:
-    """Usable documents as sentence lists, beside the quarantine and the counts.
+    """Return the usable documents as lists of sentences, with the quarantine and the counts.
 
-    `config.source` is the SHA-256 of the corpus's bytes; where they lie does not matter.
+    `config.source` is the SHA-256 of the corpus's bytes; `place` is where they are.
     """
     from sentemb_core.corpus.documents import write_documents
 
-    read = working_folder()  # stays if the corpus is refused: the quarantine says why
-    with silent("sentemb_core.corpus.columns"):  # `check_corpus` has told what it guessed
+    read = working_folder()  # stays if the corpus is refused: its quarantine has the reasons
+    with silent("sentemb_core.corpus.columns"):  # `check_corpus` has logged them
         write_documents(config.model_copy(update={"source": place}), read)
     require_unchanged(place, config)
     with new_artifact("documents") as draft:
         for file in sorted(read.iterdir()):
             file.rename(draft.path / file.name)
-    for told in refused_rows(draft.ref):
-        log.warning("%s", told)
+    for line in refused_rows(draft.ref):
+        log.warning("%s", line)
     return draft.ref
 
 
 def refused_rows(documents: ArtifactRef) -> list[str]:
-    """A line that says how many rows of a corpus were refused, and where why; none if none was."""
+    """A line with the number of refused rows and the file with the reasons; empty without any."""
     report = corpus_report(documents)
     if not report.quarantined:
         return []
@@ -49,37 +49,37 @@ def refused_rows(documents: ArtifactRef) -> list[str]:
 
 
 def corpus_report(documents: ArtifactRef) -> "CorpusReport":
-    """What became of every row."""
+    """The counts of rows read, kept and refused."""
     from sentemb_core.corpus.documents import CorpusReport
 
     return CorpusReport.model_validate(read_json(documents, "report"))
 
 
 def require_multi_sentence(documents: ArtifactRef, methods: Iterable[MethodSettings]) -> None:
-    """Refuse (E102) documents of one sentence for a method that pairs two of them.
+    """Refuse (E102) documents of one sentence if a method pairs two of them.
 
-    Before the pool is drawn, which refuses them too where nothing else can judge: a person
-    should not look for counterparts for what no method learns from. A plan goes on without it.
+    This comes before the pool is drawn: its error would ask for counterparts, which do not help.
+    A dry run does not check.
     """
     if is_pending(documents):
         return
     from sentemb_core.corpus.documents import require_pairs
 
-    told = corpus_report(documents)
-    counts = told.documents, told.documents_with_pairs, told.documents_with_counterpart
+    report = corpus_report(documents)
+    counts = report.documents, report.documents_with_pairs, report.documents_with_counterpart
     for method in methods:
         entry = entry_of(method.name)
-        if entry.pairs_sentences and not _keeps_the_query(method):
+        if entry.pairs_sentences and not _keeps_query(method):
             require_pairs(*counts, entry.name, entry.what)
 
 
-def _keeps_the_query(method: MethodSettings) -> bool:
-    """Whether it is inverse cloze whose context has the sentence, too, if nothing else."""
+def _keeps_query(method: MethodSettings) -> bool:
+    """Whether the method is inverse cloze, and its context always includes the sentence."""
     return isinstance(method, ICT) and method.removal == 0
 
 
 def document_count(documents: ArtifactRef) -> int:
-    """Usable documents of a corpus."""
+    """Number of usable documents."""
     import pyarrow.parquet as pq
 
     return pq.read_metadata(artifact_path(documents) / "documents.parquet").num_rows
@@ -87,7 +87,7 @@ def document_count(documents: ArtifactRef) -> int:
 
 @stage("draw_validation_pool", version="2")
 def draw_validation_pool(documents: ArtifactRef, config: ValidationConfig) -> ArtifactRef:
-    """The fixed pool of candidates and the three frozen splits of queries."""
+    """Return the fixed pool of candidates and the three fixed splits of its queries."""
     from sentemb_core.corpus.validation_pool import write_validation_pool
 
     with new_artifact("validation_pool") as draft:
@@ -99,20 +99,20 @@ def draw_validation_pool(documents: ArtifactRef, config: ValidationConfig) -> Ar
 def tokenise_sentences(
     documents: ArtifactRef, validation_pool: ArtifactRef | None, encoder: ArtifactRef
 ) -> ArtifactRef:
-    """The token cache that every round and method reuses; no validation pool holds nothing out."""
+    """Return the tokens that every round reuses; without a pool, no document is held out."""
     from sentemb_core.corpus.tokenise import write_tokens
     from sentemb_core.encoder.checkpoint import load_encoder
 
-    reader = load_encoder(artifact_path(encoder))
+    model = load_encoder(artifact_path(encoder))
     with new_artifact("sentences") as draft:
         write_tokens(
             artifact_path(documents) / "documents.parquet",
             artifact_path(validation_pool) if validation_pool else None,
             artifact_path(encoder) / "tokenizer.json",
-            reader.max_length,
+            model.max_length,
             draft.path,
-            add_special_tokens=reader.add_special_tokens,
-            unknown=reader.unknown_id,
+            add_special_tokens=model.add_special_tokens,
+            unknown=model.unknown_id,
         )
     return draft.ref
 
@@ -125,34 +125,28 @@ def read_labels(
     place: str,
     config: LabelsConfig,
 ) -> ArtifactRef:
-    """The documents again, with the counterparts that a file of labels gives.
+    """Return the documents with the counterparts of a file of labels.
 
-    Each `source` is the SHA-256 of the bytes, of the corpus's and of the file's; where they lie
-    does not matter.
+    Each `source` is the SHA-256 of the bytes; `corpus_place` and `place` are where they are.
     """
     from sentemb_core.corpus.label_files import REJECTED, write_with_labels
 
     with new_artifact("documents") as draft:
         read = corpus.model_copy(update={"source": corpus_place})
         named = config.model_copy(update={"source": place})
-        with silent("sentemb_core.corpus.columns"):  # as where the corpus was read first
+        with silent("sentemb_core.corpus.columns"):  # logged when the corpus was read
             refused = write_with_labels(artifact_path(documents), read, named, draft.path)
         require_unchanged(corpus_place, corpus)
         require_unchanged(place, config)
     if refused:
-        log.warning(
-            "labels kept aside, with their reasons: %s", artifact_path(draft.ref) / REJECTED
-        )
+        log.warning("labels refused, with their reasons: %s", artifact_path(draft.ref) / REJECTED)
     return draft.ref
 
 
 def require_label_pairs(
     documents: ArtifactRef, validation_pool: ArtifactRef, config: RunConfig
 ) -> None:
-    """Refuse labels that have nothing to contrast with (E102) before anything is trained.
-
-    A plan goes on without it.
-    """
+    """Refuse labels without any negatives (E102) before a training. A dry run does not check."""
     from sentemb_core.corpus.labels import drawn_labels
 
     if learns_from_labels(config) and not is_pending(validation_pool):
@@ -164,7 +158,7 @@ def require_label_pairs(
 def draw_labels(
     documents: ArtifactRef, validation_pool: ArtifactRef, share: float, count: int | None
 ) -> Labelled:
-    """Labels to train on, the first by hash; none of them is judged by."""
+    """Return the labels to train on, the first by hash; none of them is in the validation pool."""
     from sentemb_core.corpus.labels import write_labelled
 
     with new_artifact("documents") as draft:

@@ -1,4 +1,4 @@
-"""The encoder a run starts from, and sentence vectors of any encoder."""
+"""The stages that make encoders without training, and the stage that encodes a corpus."""
 
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.formats import in_words
@@ -12,11 +12,10 @@ from tasks.stage import stage
 def start_encoder(
     place: str, config: EncoderConfig, documents: ArtifactRef | None, revision: str = ""
 ) -> ArtifactRef:
-    """The given encoder, or one from random weights whose vocabulary is learnt from the corpus.
+    """Return the given encoder, or one of random weights whose vocabulary comes from the corpus.
 
-    `config.name` is a name, or the SHA-256 of a given folder or file; where that lies does not
-    matter (`sources.by_bytes`). `revision` is what a published name means here today
-    (`sources.revision_of`).
+    `config.name` is a name, or the SHA-256 of the folder or file at `place` (`sources.by_bytes`).
+    `revision` is the commit of a published model on this machine (`sources.revision_of`).
     """
     from sentemb_core.corpus.table import vocabulary_texts
     from sentemb_core.encoder.card import CardFacts, model_card
@@ -37,14 +36,14 @@ def start_encoder(
 def word_vectors(
     documents: ArtifactRef, validation_pool: ArtifactRef | None, seed: int
 ) -> ArtifactRef:
-    """The encoder that averages word vectors trained on the corpus, but for held-out documents."""
+    """Return the mean of word vectors that are trained on the corpus without held-out documents."""
     from sentemb_core.corpus.table import read_documents
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.encoder.word_training import EPOCHS, trained_word_vectors
     from sentemb_core.encoder.word_vectors import word_encoder
-    from tasks.progress import progress
+    from tasks.prefect_pages import progress
 
     held_out = set[int]()
     if validation_pool:
@@ -72,11 +71,11 @@ def word_vectors(
 def encode_sentences(
     encoder: ArtifactRef, sentences: ArtifactRef, dtype: Precision, storage: Storage
 ) -> ArtifactRef:
-    """One vector a sentence, canonical order."""
+    """Return one vector per sentence, in the order of the corpus."""
     from sentemb_core.annotation.embeddings import write_embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.checkpoint import load_encoder
-    from tasks.progress import progress
+    from tasks.prefect_pages import progress
 
     corpus = TokenCorpus.open(artifact_path(sentences))
     with new_artifact("embeddings") as draft, progress("encode_sentences", len(corpus)) as advance:
@@ -88,17 +87,17 @@ def encode_sentences(
 
 @stage("pooled_as", version=1)
 def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
-    """The same weights under another pooling."""
+    """Return the same weights under another pooling."""
     from sentemb_core.encoder.backbones import require_pooling
     from sentemb_core.encoder.card import CardFacts, model_card
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
 
-    made = load_encoder(artifact_path(encoder))
-    require_pooling(made.backbone, pooling)
-    made.pooling = pooling
+    model = load_encoder(artifact_path(encoder))
+    require_pooling(model.backbone, pooling)
+    model.pooling = pooling
     with new_artifact("model") as draft:
         facts = CardFacts(name=f"sentemb, {pooling}", parent=encoder.digest)
-        save_encoder(made, draft.path, model_card(facts), head_from=artifact_path(encoder))
+        save_encoder(model, draft.path, model_card(facts), head_from=artifact_path(encoder))
     return draft.ref
 
 
@@ -106,7 +105,7 @@ def pooled_as(encoder: ArtifactRef, pooling: Pooling) -> ArtifactRef:
 def finished_encoder(
     encoder: ArtifactRef, sentences: ArtifactRef, kind: Map, seed: int
 ) -> ArtifactRef:
-    """The encoder behind a map that is fitted on its own vectors of what may be trained on."""
+    """Return the encoder behind a map, fitted on its vectors of sentences that are not held out."""
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -115,21 +114,21 @@ def finished_encoder(
     from sentemb_core.encoder.checkpoint import load_encoder, save_encoder
     from sentemb_core.postprocess.finished import behind_map
     from sentemb_core.training.batches import some
-    from tasks.progress import progress
+    from tasks.prefect_pages import progress
 
     before = load_encoder(artifact_path(encoder))
     corpus = some(TokenCorpus.open(artifact_path(sentences)), seed)
-    seen = np.flatnonzero(~corpus.held_out[corpus.document_of])
+    trainable = np.flatnonzero(~corpus.held_out[corpus.document_of])
     with (
-        naming_documents(lambda row: corpus.place(int(seen[row]))),
-        progress("encode sentences", len(seen)) as advance,
+        naming_documents(lambda row: corpus.place(int(trainable[row]))),
+        progress("encode sentences", len(trainable)) as advance,
     ):
-        pooled = pooled_vectors(before, corpus.tokens(seen), progress=advance)
-    with progress(f"fit the {in_words(kind)}", len(seen)) as advance:
-        made = behind_map(before, pooled, kind, seed=seed, progress=advance)
+        pooled = pooled_vectors(before, corpus.tokens(trainable), progress=advance)
+    with progress(f"fit the {in_words(kind)}", len(trainable)) as advance:
+        mapped = behind_map(before, pooled, kind, seed=seed, progress=advance)
     with new_artifact("model") as draft:
         facts = CardFacts(
             name=f"sentemb {in_words(kind)}", parent=encoder.digest, corpus=sentences.digest
         )
-        save_encoder(made, draft.path, model_card(facts))
+        save_encoder(mapped, draft.path, model_card(facts))
     return draft.ref

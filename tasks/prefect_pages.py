@@ -1,7 +1,7 @@
-"""What a person watches on Prefect's pages while a run goes on: tables, progress, notes, links.
+"""What Prefect's pages show of a run: tables, progress bars, notes and links.
 
-Pages are an extra. Outside a Prefect run nothing is written, and a server that does not answer
-costs a few seconds now and then and never an exception: the run is then watched in its log.
+The pages are optional. Outside a Prefect run nothing is written. A server that does not answer
+costs a few seconds now and then, and never raises: the log has the same information.
 """
 
 import contextvars
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from sentemb_core import progress as terminal
+
 log = logging.getLogger(__name__)
 
 PATIENCE = 5.0
@@ -24,12 +26,12 @@ PACE = 2.0
 """Seconds between two updates of a progress bar: each is a request."""
 
 SILENCE = 30.0
-"""Seconds until a server that did not answer is asked again, then twice as many, and so on."""
+"""Seconds before a server that did not answer is called again; doubled after each failure."""
 
 
 @dataclass
 class Silence:
-    """Since when a server is not asked, and how long it will be left alone the next time."""
+    """Until when the server is not called, and how many seconds the next pause takes."""
 
     until: float = 0.0
     next: float = SILENCE
@@ -38,40 +40,52 @@ class Silence:
 _silence = Silence()
 
 
-def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], told: str) -> None:
-    """A table that is written again, under the same key, with every round; `told` says of what."""
+def rounds_table(key: str, rows: Sequence[Mapping[str, Any]], description: str) -> None:
+    """Write a table again, under the same key, with every round."""
     from prefect.artifacts import create_table_artifact
 
     table = [dict(row) for row in rows]
-    _shown(lambda: create_table_artifact(table, artifact_key(key), description=told))
+    _call(lambda: create_table_artifact(table, artifact_key(key), description=description))
 
 
-def markdown(key: str, text: str, told: str) -> None:
-    """A note, such as the verdict of a run; `told` says what it is."""
+def markdown(key: str, text: str, description: str) -> None:
+    """Write a note, such as the result of a run."""
     from prefect.artifacts import create_markdown_artifact
 
-    _shown(lambda: create_markdown_artifact(text, artifact_key(key), description=told))
+    _call(lambda: create_markdown_artifact(text, artifact_key(key), description=description))
 
 
 def link(key: str, url: str, text: str) -> None:
-    """The way to another page, such as the run in MLflow."""
+    """Write a link to another page, such as the run in MLflow."""
     from prefect.artifacts import create_link_artifact
 
-    _shown(lambda: create_link_artifact(url, text, key=artifact_key(key)))
+    _call(lambda: create_link_artifact(url, text, key=artifact_key(key)))
 
 
 @contextmanager
-def progress(name: str, total: int) -> Generator[Callable[[int], None], None, None]:
-    """A bar from 0 to 100 %: call what is yielded with the number of things done so far."""
+def progress(label: str, total: int) -> Generator[terminal.Update, None, None]:
+    """Yield a function that shows progress on the terminal, in the log and on Prefect's page."""
+    with terminal.progress(label, total) as show, progress_bar(label, total) as show_on_page:
+
+        def update(done: int, note: str = "") -> None:
+            show(done, note)
+            show_on_page(done)
+
+        yield update
+
+
+@contextmanager
+def progress_bar(name: str, total: int) -> Generator[Callable[[int], None], None, None]:
+    """A bar from 0 to 100 %: call the yielded function with the number of finished items."""
     from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-    bar = _shown(lambda: create_progress_artifact(0.0, artifact_key(name), name))
+    bar = _call(lambda: create_progress_artifact(0.0, artifact_key(name), name))
     last = time.monotonic()
 
     def update(done: int) -> None:
         if isinstance(bar, UUID):
             share = 100.0 * min(1.0, done / max(1, total))
-            _shown(lambda: update_progress_artifact(bar, share))
+            _call(lambda: update_progress_artifact(bar, share))
 
     def paced(done: int) -> None:
         nonlocal last
@@ -84,35 +98,37 @@ def progress(name: str, total: int) -> Generator[Callable[[int], None], None, No
 
 
 def artifact_key(name: str) -> str:
-    """A name as Prefect wants it: lower-case letters, digits and dashes."""
+    """A name in the form of Prefect's keys: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "artifact"
 
 
-def _shown(call: Callable[[], Any]) -> Any:
-    """The result of a call to Prefect's API; none outside a run, or if no server answers.
+def _call(call: Callable[[], Any]) -> Any:
+    """The result of a call to Prefect's API; None outside a run, or if no server answers.
 
-    The call is made by a thread with the context of the run, so that it can be left behind.
+    A thread with the run's context makes the call, so that a slow one can be left behind.
     """
     if not _in_a_run() or time.monotonic() < _silence.until:
         return None
     results: list[Any] = []
     context = contextvars.copy_context()
     thread = threading.Thread(
-        target=lambda: results.append(context.run(_outcome, call)), name="artifact", daemon=True
+        target=lambda: results.append(context.run(_result_or_error, call)),
+        name="artifact",
+        daemon=True,
     )
     thread.start()
     thread.join(PATIENCE)
-    found = results[0] if results else TimeoutError(f"no answer in {PATIENCE:g} s")
-    if isinstance(found, Exception):
+    result = results[0] if results else TimeoutError(f"no answer in {PATIENCE:g} s")
+    if isinstance(result, Exception):
         _silence.until = time.monotonic() + _silence.next
-        log.warning("Prefect's pages are not told for %g s: %s", _silence.next, found)
+        log.warning("Prefect's pages get no updates for %g s: %s", _silence.next, result)
         _silence.next *= 2
         return None
     _silence.next = SILENCE
-    return found
+    return result
 
 
-def _outcome(call: Callable[[], Any]) -> Any:
+def _result_or_error(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A run as it goes on: its record, its tracker, and the growing table of its rows."""
+"""A run while it goes on: its record, its tracker, and the growing table of its encoders."""
 
 import logging
 from collections.abc import Callable, Generator, Mapping
@@ -24,14 +24,14 @@ from tasks.validate import numbers_of_annotation, scores_of
 log = logging.getLogger("sentemb_core.run")
 
 VALIDATED = (
-    "Encoders on the validation split, which decides the best: documents look for their "
-    "counterparts, and the other way in `back`. The report has the test split."
+    "Encoders on the validation split, which chooses the best one: recall from document to "
+    "counterpart; `reverse` is from counterpart to document. The report has the test split."
 )
 
 
 @dataclass
 class RunMonitor:
-    """What is told of a run while it lasts. Called with every finished row."""
+    """Log, track and show every encoder of a run as soon as it is validated (an `OnRow`)."""
 
     config: RunConfig
     record: RunLog
@@ -40,18 +40,19 @@ class RunMonitor:
     timings: list[StageTiming] = field(default_factory=list[StageTiming])
 
     def __call__(self, row: EncoderResult) -> None:
-        """Log, track and show a row; stages since the last one are its cost."""
-        fresh = self.record.used[len(self.timings) :]
+        """Report one encoder; the stages since the last one are its cost."""
+        new_stages = self.record.used[len(self.timings) :]
         self.timings += [
             StageTiming(stage=used.stage, round=row.label, seconds=used.seconds, hit=used.hit)
-            for used in fresh
+            for used in new_stages
         ]
-        found = numbers_of_annotation(row)
-        told = self.told(row, found.get("kept_share"))
-        words = ", ".join(f"{name} {value}" for name, value in told.items() if value)
-        log.info("on the validation split: %s", words)
-        self.table.append(told)
-        metrics = metrics_of(row) | {f"annotation/{name}": value for name, value in found.items()}
+        annotation = numbers_of_annotation(row)
+        line = self.table_row(row, annotation.get("kept_share"))
+        text = ", ".join(f"{name} {value}" for name, value in line.items() if value)
+        log.info("on the validation split: %s", text)
+        self.table.append(line)
+        metrics = metrics_of(row)
+        metrics |= {f"annotation/{name}": value for name, value in annotation.items()}
         child = self.tracker.child(row.label)
         child.log_metrics(metrics | {"seconds": self.seconds(row)}, step=len(self.table) - 1)
         child.set_tags({"encoder": row.encoder.digest, "scores": row.scores.digest})
@@ -60,24 +61,24 @@ class RunMonitor:
     def seconds(self, row: EncoderResult) -> float:
         return seconds_behind(self.timings, row.label)
 
-    def told(self, row: EncoderResult, kept_share: float | None) -> dict[str, str]:
-        """One line of the rounds table; the share is empty where nothing was annotated."""
+    def table_row(self, row: EncoderResult, kept_share: float | None) -> dict[str, str]:
+        """One row of the table; the share of pairs is empty without an annotation."""
         scores = scores_of(row.scores)["validation"]
-        forward, backward = scores.document_to_counterpart, scores.counterpart_to_document
+        forward, reverse = scores.document_to_counterpart, scores.counterpart_to_document
         return {
             "encoder": row.label,
             "R@1": f"{forward.recall_at_1:.3f}",
             "R@5": f"{forward.recall_at_5:.3f}",
             "R@10": f"{forward.recall_at_10:.3f}",
             "R@20": f"{forward.recall_at_20:.3f}",
-            "R@5 back": f"{backward.recall_at_5:.3f}",
+            "R@5 reverse": f"{reverse.recall_at_5:.3f}",
             "pairs kept": "" if kept_share is None else f"{kept_share:.3f}",
             "seconds": f"{self.seconds(row):.0f}",
         }
 
 
 def metrics_of(row: EncoderResult) -> dict[str, float]:
-    """Its scores on every split, both ways, named as MLflow shows them."""
+    """Its scores on every split in both directions, under the names of MLflow's metrics."""
     return {
         f"{split}/{way}/{name}": value
         for split, scores in scores_of(row.scores).items()
@@ -86,13 +87,13 @@ def metrics_of(row: EncoderResult) -> dict[str, float]:
     }
 
 
-_followed: ContextVar[RunMonitor | None] = ContextVar("followed", default=None)
+_monitor: ContextVar[RunMonitor | None] = ContextVar("monitor", default=None)
 _resumed: ContextVar[str | None] = ContextVar("resumed", default=None)
 
 
 @contextmanager
 def resuming(run_id: str) -> Generator[None, None, None]:
-    """In this block a flow goes on as the run of this id: one record, MLflow run and report."""
+    """In this block a flow continues the run of this id: one record, MLflow run and report."""
     token = _resumed.set(run_id)
     try:
         yield
@@ -101,9 +102,9 @@ def resuming(run_id: str) -> Generator[None, None, None]:
 
 
 def redact_prefect_logs() -> None:
-    """What Prefect prints and what it sends to its server is without secrets from here on.
+    """Remove secrets from what Prefect prints and sends to its server, from now on.
 
-    Its engine logs an error with all that the error came of, a tracker's address among it.
+    Its engine logs an error with all causes, which may hold the address of a tracker.
     """
     for name in (None, *logging.root.manager.loggerDict):
         for handler in logging.getLogger(name).handlers:
@@ -114,7 +115,7 @@ def redact_prefect_logs() -> None:
 
 @contextmanager
 def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
-    """Record the run of this block under the id that is resumed, else under a fresh one."""
+    """Record the run of this block, under the id of the resumed run or a new one."""
     redact_prefect_logs()
     resumed = _resumed.get()
     run_id = resumed or f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:4]}"
@@ -125,9 +126,9 @@ def recorded(name: str, settings: Json) -> Generator[RunLog, None, None]:
 
 @contextmanager
 def monitored_run(config: RunConfig) -> Generator[RunMonitor, None, None]:
-    """Record and track the run of this block; one that is resumed goes on in its MLflow run.
+    """Check, record and track the run of this block; a resumed run continues its MLflow run.
 
-    What cannot work is refused before there is a record: a deployment's run comes in here.
+    The check comes before the record: the run of a deployment has not been checked before.
     """
     check_run(config)
     logging.getLogger("sentemb_core").setLevel(logging.INFO)  # in a worker's process too
@@ -141,22 +142,22 @@ def monitored_run(config: RunConfig) -> Generator[RunMonitor, None, None]:
             key=record.run.id,
         ) as run,
     ):
-        following = RunMonitor(config, record, run)
-        token = _followed.set(following)
+        monitor = RunMonitor(config, record, run)
+        token = _monitor.set(monitor)
         try:
-            yield following
+            yield monitor
         finally:
-            _followed.reset(token)
+            _monitor.reset(token)
 
 
 def step_logger() -> Callable[[int, Mapping[str, float]], None]:
-    """Tracks a training's steps in the child run of the sub-flow it runs in, if there is a run."""
-    following = _followed.get()
-    if following is None:
+    """A function that tracks a training's steps in the MLflow run of its sub-flow."""
+    monitor = _monitor.get()
+    if monitor is None:
         return lambda step, metrics: None
     from prefect.runtime import flow_run
 
-    child = following.tracker.child(flow_run.name or "training")
+    child = monitor.tracker.child(flow_run.name or "training")
     return lambda step, metrics: child.log_metrics(
         {f"training/{name}": value for name, value in metrics.items()}, step
     )

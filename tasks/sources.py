@@ -1,4 +1,4 @@
-"""What a run reads from outside the store, named by the SHA-256 of its bytes."""
+"""Corpora, labels and encoders from outside the store, each named by the SHA-256 of its bytes."""
 
 import hashlib
 from collections.abc import Iterable
@@ -10,25 +10,25 @@ from sentemb_core.store.objects import file_digest
 
 
 def digest_of_corpus(config: CorpusConfig) -> str:
-    """Computed at every run: an edited file is another corpus."""
+    """The digest of a corpus's bytes, computed at every run: an edited file is another corpus."""
     from sentemb_core.corpus.source import source_digest
 
     return source_digest(config)
 
 
 def digest_of_labels(config: LabelsConfig) -> str:
-    """Of the file of labels, as of a corpus."""
+    """The digest of a file of labels."""
     assert config.source is not None, "a file of labels is named"
     return digest_of_corpus(CorpusConfig(source=config.source, encoding=config.encoding))
 
 
 def require_unchanged(place: str, config: CorpusConfig | LabelsConfig) -> None:
-    """Once a source is read: that its bytes are those of the digest that `config.source` is.
+    """Check, after a source was read, that its bytes still have the digest `config.source`.
 
-    Files that nobody wrote to are not read again. A data set of the hub is named by its builder.
+    Unchanged files are not hashed again. A data set of the hub is named by its builder.
 
     Raises:
-        UnreadableSourceError: it has become another.
+        UnreadableSourceError: the source has changed.
     """
     from sentemb_core.corpus.source import source_format
 
@@ -39,14 +39,14 @@ def require_unchanged(place: str, config: CorpusConfig | LabelsConfig) -> None:
 
 
 def require_same_bytes(places: Iterable[str | Path], digests: Iterable[str]) -> None:
-    """`require_unchanged`, of files and folders under the digests that they had."""
+    """`require_unchanged` for files and folders with their digests."""
     for place, digest in zip(places, digests, strict=True):
         if digest_of_encoder(str(place)) != digest:
             raise _changed(place)
 
 
 def require_same_encoder(place: str, config: EncoderConfig, revision: str) -> None:
-    """`require_unchanged`, of an encoder: its bytes, or the revision of a published one."""
+    """`require_unchanged` for an encoder: its bytes, or the revision of a published model."""
     named = by_bytes(config.model_copy(update={"name": place}))
     if (named, revision_of(place)) != (config, revision):
         raise _changed(place)
@@ -54,23 +54,22 @@ def require_same_encoder(place: str, config: EncoderConfig, revision: str) -> No
 
 def _changed(place: str | Path) -> UnreadableSourceError:
     return UnreadableSourceError(
-        f"A source stays as it is from the beginning of a run until it is read; {place} changed, "
-        "so what was read is not kept under its name. Run again when nobody writes to it, or read "
-        "a copy."
+        f"A source must not change between the start of a run and its reading; {place} changed, "
+        "and nothing of it is stored. Run again when it is no longer written to, or read a copy."
     )
 
 
 def by_bytes(config: EncoderConfig) -> EncoderConfig:
-    """A given folder or file called by the digest of its bytes; any other name as it is."""
+    """The settings with the digest of a given folder or file as the name; other names stay."""
     digest = "" if config.name in BUILT_IN_ENCODERS else digest_of_encoder(config.name)
     return config.model_copy(update={"name": digest or config.name})
 
 
 def revision_of(name: str) -> str:
-    """The commit of a published model that is read here by its name; empty for all else.
+    """The commit of a published model on this machine; empty for every other encoder.
 
     Raises:
-        MissingEncoderError: it is not on this machine.
+        MissingEncoderError: the model is not on this machine.
     """
     if name in BUILT_IN_ENCODERS or Path(name).exists():
         return ""
@@ -81,9 +80,9 @@ def revision_of(name: str) -> str:
 
 
 def digest_of_encoder(name: str) -> str:
-    """Of a given folder's files, or of one file; empty for an encoder that a name describes.
+    """The digest of a folder's files, or of one file; empty for any other name.
 
-    Of a folder as a model hub leaves it hidden files do not count, and links are followed.
+    Hidden files, which a model hub leaves, do not count; links are followed.
     """
     folder = Path(name)
     if folder.is_file():

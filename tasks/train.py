@@ -1,4 +1,4 @@
-"""Contrastive training of one encoder by one method."""
+"""The stage that trains an encoder by any method."""
 
 import logging
 from collections import deque
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sentemb_core.methods.parts.method import Learner
 
 RECENT = 20
-"""Steps whose mean loss is told while a training goes on: that of one batch jumps."""
+"""Number of last steps whose mean loss the progress bar shows."""
 
 
 @stage(
@@ -43,10 +43,16 @@ def train_encoder(
     validation_pool: ArtifactRef | None = None,
     judged: ArtifactRef | None = None,
 ) -> Trained:
-    """The next encoder. A killed training goes on from its last checkpoint, bit for bit.
+    """Return the trained encoder. A killed training continues from its checkpoint, bit for bit.
 
-    Clusters and pairs are self-annotation (infocse_idc); a pool validates during training,
-    on the sentences `judged` where it is not those that are learnt from.
+    Args:
+        encoder: Where the training starts.
+        sentences: The corpus in the encoder's tokens.
+        config: The method and its settings.
+        clusters: Of a self-annotation, with its `pairs` (infocse_idc).
+        pairs: See `clusters`.
+        validation_pool: Validates during the training.
+        judged: The corpus of the pool's documents, if it is not `sentences`.
     """
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.encoder.card import CardFacts
@@ -57,16 +63,16 @@ def train_encoder(
     from sentemb_core.training.batches import corpus_sampler
     from sentemb_core.training.loop import learner_of, train
     from sentemb_core.training.state import StepLog
-    from tasks.progress import progress
+    from tasks.prefect_pages import progress
 
-    # as its key says, which knows neither OMP_NUM_THREADS nor what torch was told before
+    # the number of threads in the key, whatever OMP_NUM_THREADS or torch is set to
     config = config.model_copy(update={"threads": threads({"config": config})})
     corpus = TokenCorpus.open(artifact_path(sentences))
     start = load_encoder(artifact_path(encoder))
-    found = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
+    annotation = annotation_in(corpus, clusters, pairs) if clusters and pairs else None
     method = method_for(config.method, start, head_in(artifact_path(encoder)))
     learner = learner_of(method, start, config.seed)
-    judge = (
+    validate = (
         validator(artifact_path(judged or sentences), artifact_path(validation_pool))
         if validation_pool
         else None
@@ -76,11 +82,11 @@ def train_encoder(
         report = train(
             learner,
             method,
-            corpus_sampler(config, method, corpus, found),
+            corpus_sampler(config, method, corpus, annotation),
             config,
             working_folder(),
-            validate=judge,
-            on_step=told_steps(advance),
+            validate=validate,
+            on_step=step_callback(advance),
             on_checkpoint=running().save_seconds,
             steps=steps,
         )
@@ -97,15 +103,15 @@ def train_encoder(
 
 
 def steps_of(training_log: ArtifactRef) -> int:
-    """How many a training took."""
+    """The number of steps that a training took."""
     from sentemb_core.training.state import TrainingReport
 
     report = (artifact_path(training_log) / "report.json").read_bytes()
     return TrainingReport.model_validate_json(report).steps
 
 
-def told_steps(advance: Update) -> OnStep:
-    """A step is tracked and shown, with the mean loss of the last ones."""
+def step_callback(advance: Update) -> OnStep:
+    """Return a function that tracks each step and shows the mean loss of the last ones."""
     from tasks.run_monitor import step_logger
 
     track = step_logger()
@@ -120,10 +126,10 @@ def told_steps(advance: Update) -> OnStep:
 
 
 def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: ArtifactRef) -> None:
-    """Refuse documents that a training cannot learn from before another one trains for it.
+    """Refuse, before an initialiser trains, documents that the run's training cannot use.
 
-    Raises RecipeError, EmptyPairsError or NoNegativesError as the training itself would; a plan
-    goes on without its documents.
+    Raises RecipeError, EmptyPairsError or NoNegativesError, as the training does. A dry run does
+    not check.
     """
     if is_dry_run():
         return
@@ -132,7 +138,7 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
     from sentemb_core.methods.catalogue import method_for
     from sentemb_core.training.batches import corpus_sampler
 
-    with silent("sentemb_core"):  # the training will tell
+    with silent("sentemb_core"):  # the training logs them
         method = method_for(headless(config.method), load_encoder(artifact_path(encoder)))
         corpus_sampler(config, method, TokenCorpus.open(artifact_path(sentences)))
 
@@ -140,7 +146,7 @@ def check_documents(config: TrainingConfig, encoder: ArtifactRef, sentences: Art
 def annotation_in(
     corpus: "TokenCorpus", clusters: ArtifactRef, pairs: ArtifactRef
 ) -> "StoredAnnotation":
-    """What an encoder found, as the pair source of self-annotation reads it."""
+    """An annotation, as the pair source of self-annotation reads it."""
     from sentemb_core.annotation.clusters import Clusters
     from sentemb_core.annotation.pairs import Pairs, StoredAnnotation
 
@@ -150,7 +156,7 @@ def annotation_in(
 
 
 def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts") -> ArtifactRef:
-    """The encoder under its card; of networks beside it, a Condenser stage's head alone is kept."""
+    """Store the encoder with its card; of further networks, only a Condenser stage's head."""
     from sentemb_core.encoder.card import model_card
     from sentemb_core.encoder.checkpoint import save_encoder
     from sentemb_core.methods.parts.stored_head import HeadShape, write_head
@@ -166,7 +172,7 @@ def stored_model(learner: "Learner", method: MethodSettings, facts: "CardFacts")
 
 
 def validator(sentences: Path, validation_pool: Path) -> "Callable[[Encoder], float]":
-    """Recall@5 on the validation split, of the encoder as it is in the middle of its training."""
+    """Return a function: an encoder's Recall@5 on the validation split."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.validation_scores import rank_pool
@@ -191,12 +197,10 @@ log = logging.getLogger("sentemb_core.run")
 def log_segment_share(
     method: MethodSettings, sentences: ArtifactRef, encoder: ArtifactRef
 ) -> float | None:
-    """Log the share of the texts to learn from that HiCL cuts into several segments.
+    """Log and return the share of texts that HiCL cuts into several segments.
 
-    Of a corpus larger than memory it is that of some shards.
-
-    Returns:
-        It; None for other methods, in a plan, and where nothing may be learnt from.
+    Without such texts HiCL is its base method. Of a corpus larger than memory, some shards count.
+    None for other methods, in a dry run, and without texts to train on.
     """
     if not isinstance(method, HiCL) or is_dry_run():
         return None

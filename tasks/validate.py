@@ -1,4 +1,4 @@
-"""Validation: what an encoder reaches on the validation pool, the fixed rows, and diagnostics."""
+"""The stages that validate: scores of encoders and fixed rows on the pool, and diagnostics."""
 
 import logging
 from typing import TYPE_CHECKING, cast
@@ -22,10 +22,7 @@ log = logging.getLogger("sentemb_core.run")
 
 
 def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> None:
-    """Refuse a validation pool that cannot judge the run (E502), and tell of one that hardly can.
-
-    A plan goes on without it.
-    """
+    """Refuse a pool with too few queries (E502), and log one with few. A dry run does not check."""
     from sentemb_core.evaluation.pool_size import few_queries, require_queries
 
     if not is_pending(validation_pool):
@@ -41,7 +38,7 @@ def check_validation_pool(validation_pool: ArtifactRef, config: RunConfig) -> No
 
 
 def judging_unlabelled(config: RunConfig) -> str:
-    """What would judge a run without its file of labels; nothing where it has or needs one."""
+    """What would validate the run without its file of labels; empty if it has none or needs it."""
     column = config.corpus.counterpart_column
     if not config.labels.source or (learns_from_labels(config) and not column):
         return ""
@@ -55,7 +52,7 @@ def validate_encoder(
     validation_pool: ArtifactRef,
     embeddings: ArtifactRef | None = None,
 ) -> ArtifactRef:
-    """Recall of documents for their counterparts and back, on every split; ranks for the gate."""
+    """Return recalls on every split, from document to counterpart and reverse, and the ranks."""
     from sentemb_core.annotation.embeddings import Embeddings
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
@@ -66,12 +63,12 @@ def validate_encoder(
     stored = Embeddings(artifact_path(embeddings)) if embeddings else None
     corpus = TokenCorpus.open(artifact_path(sentences))
     scorers = encoder_scorers(load_encoder(artifact_path(encoder)), corpus, pool, stored)
-    return kept_scores(pool, scorers)
+    return save_scores(pool, scorers)
 
 
 @stage("bm25_scores", version=2, libraries=("bm25s",))
 def bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> ArtifactRef:
-    """The row that words alone reach."""
+    """Return the scores of BM25."""
     from sentemb_core.retrieval.bm25 import LUCENE
 
     return word_scores(documents, validation_pool, LUCENE)
@@ -79,31 +76,31 @@ def bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> Artifac
 
 @stage("literal_bm25_scores", version=1, libraries=("bm25s",))
 def literal_bm25_scores(documents: ArtifactRef, validation_pool: ArtifactRef) -> ArtifactRef:
-    """The row of BM25 by the formula that product_thesis prints, without the same stop words."""
+    """Return the scores of BM25 by the formula that product_thesis prints (other stop words)."""
     from sentemb_core.retrieval.bm25 import PRODUCT_THESIS
 
     return word_scores(documents, validation_pool, PRODUCT_THESIS)
 
 
 def word_scores(documents: ArtifactRef, validation_pool: ArtifactRef, form: "Form") -> ArtifactRef:
-    """What BM25 of this form reaches."""
+    """Return the scores of a form of BM25."""
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.bm25_scores import bm25_scorers, pool_texts
 
     pool = ValidationPool.open(artifact_path(validation_pool))
-    return kept_scores(pool, bm25_scorers(*pool_texts(artifact_path(documents), pool), form))
+    return save_scores(pool, bm25_scorers(*pool_texts(artifact_path(documents), pool), form))
 
 
 @stage("random_scores", version=1)
 def random_scores(sentences: ArtifactRef, validation_pool: ArtifactRef, seed: int) -> ArtifactRef:
-    """The row that chance reaches: a random direction for every text."""
+    """Return the scores of chance: a random direction for every text."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.evaluation.random_encoder import random_scorers
 
     pool = ValidationPool.open(artifact_path(validation_pool))
     corpus = TokenCorpus.open(artifact_path(sentences))
-    return kept_scores(pool, random_scorers(corpus, pool, seed))
+    return save_scores(pool, random_scorers(corpus, pool, seed))
 
 
 @stage("rescored_scores", version=2, numeric=("device",), libraries=("bm25s",))
@@ -114,7 +111,7 @@ def rescored_scores(
     validation_pool: ArtifactRef,
     alpha: float | None,
 ) -> ArtifactRef:
-    """BM25's first 1,000 by BM25 + alpha x cosine; where alpha is None, validation chooses it."""
+    """Return scores of BM25's first 1,000 by BM25 + alpha x cosine; validation chooses None."""
     from sentemb_core.corpus.tokens import TokenCorpus
     from sentemb_core.corpus.validation_pool import ValidationPool
     from sentemb_core.encoder.checkpoint import load_encoder
@@ -130,11 +127,11 @@ def rescored_scores(
     )
     if alpha is None:
         alpha = best_alpha(alpha_sweep(pool, words, vectors))
-    return kept_scores(pool, rescored_scorers(words, vectors, alpha))
+    return save_scores(pool, rescored_scorers(words, vectors, alpha))
 
 
-def kept_scores(pool: "ValidationPool", scorers: "Scorers") -> ArtifactRef:
-    """What `scores_of` reads."""
+def save_scores(pool: "ValidationPool", scorers: "Scorers") -> ArtifactRef:
+    """Store the scores of a system, for `scores_of`."""
     from sentemb_core.evaluation.validation_scores import write_scores
 
     with new_artifact("scores") as draft:
@@ -146,7 +143,7 @@ def kept_scores(pool: "ValidationPool", scorers: "Scorers") -> ArtifactRef:
 def measure_language(
     model: ArtifactRef, sentences: ArtifactRef, unseen: ArtifactRef
 ) -> ArtifactRef:
-    """What a Condenser stage tells of the masked tokens of sentences that it did not read."""
+    """Return how well a Condenser stage predicts masked tokens of sentences new to it."""
     import numpy as np
 
     from sentemb_core.corpus.tokens import TokenCorpus
@@ -156,8 +153,8 @@ def measure_language(
 
     folder = artifact_path(model)
     encoder, head, shape = load_encoder(folder), head_in(folder), head_shape(folder)
-    assert head, "a Condenser stage leaves its head"
-    assert shape, "and tells of it"
+    assert head, "a Condenser stage stores its head"
+    assert shape, "and the shape of it"
     corpus, other = (TokenCorpus.open(artifact_path(one)) for one in (sentences, unseen))
     read = np.concatenate(corpus.tokens(np.arange(len(corpus))))
     counts = np.bincount(read, minlength=encoder.tokenizer.get_vocab_size())
@@ -169,16 +166,16 @@ def measure_language(
 def diagnose_round(
     annotator: ArtifactRef,
     sentences: ArtifactRef,
-    found: Annotation,
+    annotation: Annotation,
     before: ArtifactRef | None,
     after: ArtifactRef | None,
     previous: Annotation | None,
     config: AnnotationConfig,
 ) -> ArtifactRef:
-    """What the annotation found and what training made of it: churn, similarities, shape.
+    """Return the diagnostics of a round: churn of the pairs, similarities, shape of the vectors.
 
-    `sentences` are the corpus in the annotator's own tokens, `before` and `after` its embeddings
-    and the learner's, `previous` what the round before found.
+    `sentences` is the corpus in the annotator's tokens. `before` and `after` are the vectors of
+    the annotator and of the trained encoder. `previous` is the annotation of the round before.
     """
     from sentemb_core.annotation.clusters import Clusters
     from sentemb_core.annotation.drift import pair_drift
@@ -191,7 +188,7 @@ def diagnose_round(
 
     corpus, annotated = (
         TokenCorpus.open(artifact_path(sentences)),
-        Clusters.open(artifact_path(found.clusters)),
+        Clusters.open(artifact_path(annotation.clusters)),
     )
     last = None
     if previous:
@@ -199,9 +196,9 @@ def diagnose_round(
             Clusters.open(artifact_path(previous.clusters)),
             Pairs.open(artifact_path(previous.pairs)),
         )
-    told = diagnostics(
+    result = diagnostics(
         corpus,
-        Pairs.open(artifact_path(found.pairs)),
+        Pairs.open(artifact_path(annotation.pairs)),
         annotated,
         last,
         Embeddings(artifact_path(before)) if before else None,
@@ -209,38 +206,38 @@ def diagnose_round(
         config.seed,
     )
     if config.dtype == "bfloat16" and config.clustering == "partition":
-        alone = PrunedGraph.open(artifact_path(found.edges)) if found.edges else annotated
+        alone = PrunedGraph.open(artifact_path(annotation.edges)) if annotation.edges else annotated
         drift = pair_drift(load_encoder(artifact_path(annotator)), corpus, alone, config)
-        told = told.model_copy(update={"drift": drift})
+        result = result.model_copy(update={"drift": drift})
     with new_artifact("diagnostics") as draft:
-        write_diagnostics(told, draft.path)
+        write_diagnostics(result, draft.path)
     return draft.ref
 
 
 def numbers_of_annotation(row: EncoderResult) -> dict[str, float]:
-    """What a round's annotation found, in numbers; nothing for rows without one."""
+    """The numbers of a round's annotation; empty for encoders without one."""
     from sentemb_core.evaluation.round_diagnostics import annotation_numbers, read_diagnostics
 
     if not (row.annotation and row.diagnostics):
         return {}
-    found = read_diagnostics(artifact_path(row.diagnostics))
-    return annotation_numbers(artifact_path(row.annotation.pairs), found)
+    diagnosed = read_diagnostics(artifact_path(row.diagnostics))
+    return annotation_numbers(artifact_path(row.annotation.pairs), diagnosed)
 
 
 def scores_of(artifact: ArtifactRef) -> "Scores":
-    """What `write_scores` wrote."""
+    """The scores that `save_scores` stored."""
     from sentemb_core.evaluation.validation_scores import read_scores
 
     return read_scores(artifact_path(artifact))
 
 
 def language_of(artifact: ArtifactRef) -> "MaskedLanguage":
-    """What `measure_language` wrote."""
+    """The scores that `measure_language` stored."""
     from sentemb_core.evaluation.masked_language import MaskedLanguage
 
     return MaskedLanguage.model_validate(read_json(artifact, "language"))
 
 
 def recall_at_5(artifact: ArtifactRef, split: "Split" = "validation") -> float:
-    """Document to counterpart; on the validation split the number that decides (mutual)."""
+    """Recall@5 from document to counterpart; on validation it chooses the best encoder (mutual)."""
     return scores_of(artifact)[split].document_to_counterpart.recall_at_5

@@ -11,18 +11,11 @@ from jaxtyping import Int32, Int64
 
 from sentemb_core import schemas
 from sentemb_core.annotation.corpus import Corpus, Shard
-from sentemb_core.annotation.embeddings import Vectors, delta_writer
+from sentemb_core.annotation.embeddings import delta_writer
 from sentemb_core.annotation.graph import PrunedGraph
-from sentemb_core.annotation.kmeans import (
-    centroids,
-    clusters_by_centroid,
-    nearest_centroid,
-    training_sample,
-)
 from sentemb_core.annotation.pruning import clusters
 from sentemb_core.annotation.statistics import Agreement, adjusted_rand
 from sentemb_core.shards import by_shard
-from sentemb_core.types import Similarity
 
 
 def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
@@ -35,7 +28,7 @@ def write_clusters(corpus: Corpus, edges: Path, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Clusters:
-    """What `write_clusters` wrote, or `kmeans.write_kmeans_clusters`."""
+    """What `write_clusters` wrote, or `kmeans_files.write_kmeans_clusters`."""
 
     files: list[Path]
 
@@ -74,28 +67,3 @@ def write_labels(labels: Int32[np.ndarray, " sentences"], shard: Shard, out: Pat
     sentences = np.arange(shard.sentences.start, shard.sentences.stop)
     with delta_writer(out / f"clusters-{shard.index:05d}.parquet", schemas.CLUSTERS) as file:
         file.write_table(pa.table([sentences, labels], schema=schemas.CLUSTERS))
-
-
-def write_kmeans_clusters(
-    corpus: Corpus,
-    vectors: Vectors,
-    n_clusters: int,
-    similarity: Similarity,
-    seed: int,
-    out: Path,
-) -> None:
-    """Cluster by one k-means over all sentences (`kmeans`): centroids first, then every shard.
-
-    Raises BadDataError if there are fewer sentences than clusters.
-    """
-    sample = training_sample(len(corpus), seed)
-    bounds = np.searchsorted(sample, [shard.sentences.start for shard in corpus.shards])
-    parts = np.split(sample, bounds[1:])
-    drawn = [
-        vectors.shard(shard.index)[part - shard.sentences.start]
-        for shard, part in zip(corpus.shards, parts, strict=True)
-    ]
-    middle = centroids(np.concatenate(drawn), n_clusters, similarity, seed)
-    for shard in corpus.shards:
-        nearest = nearest_centroid(vectors.shard(shard.index), middle, similarity)
-        write_labels(clusters_by_centroid(nearest, corpus.shard_offsets(shard.index)), shard, out)

@@ -15,7 +15,7 @@ import pytest
 
 from sentemb_core import schemas
 from sentemb_core.annotation import kmeans
-from sentemb_core.annotation.clusters import Clusters, churn, write_clusters, write_kmeans_clusters
+from sentemb_core.annotation.clusters import Clusters, churn, write_clusters
 from sentemb_core.annotation.embeddings import Embeddings, FreshVectors, write_embeddings
 from sentemb_core.annotation.graph import (
     Graph,
@@ -26,6 +26,7 @@ from sentemb_core.annotation.graph import (
     write_graph_fused,
     write_related,
 )
+from sentemb_core.annotation.kmeans_files import write_kmeans_clusters
 from sentemb_core.annotation.pair_arrays import cluster_pairs
 from sentemb_core.annotation.pairs import Pairs, turnover, write_pairs
 from sentemb_core.annotation.pruning import Edges, clusters, prune_to_top_k

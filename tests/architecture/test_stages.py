@@ -27,7 +27,7 @@ UNSEEN = {
     "tasks.stage.working_folder": "a killed training ends in the same bits",
     "tasks.checks.silent": "what a log leaves out changes no result",
     "tasks.run_monitor.step_logger": "MLflow is told, and nothing comes back",
-    "tasks.progress.progress": "how far a stage is changes nothing of it",
+    "tasks.prefect_pages.progress": "a progress bar changes no result",
     "tasks.run_result.Labelled": "a record of another shape is no hit",
     "tasks.run_result.Trained": "a record of another shape is no hit",
     **dict.fromkeys(

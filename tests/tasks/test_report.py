@@ -80,7 +80,7 @@ def test_each_kind_of_training_that_did_not_help_is_named(monkeypatch: pytest.Mo
 def test_initialiser_that_lost_more_than_was_gained_is_named(monkeypatch: pytest.MonkeyPatch):
     """A stage that is the whole training, or a round, is no initialiser to leave out."""
     assert "--initialiser none" in gain(2, monkeypatch, start=0.6)
-    rounds = [ROWS[0], row("round", "round 1"), row("round", "tuned", before="round 1")]
+    rounds = [ROWS[0], row("round", "round 1"), row("round", "tuned", parent="round 1")]
     for best, rows, start in [
         (2, ROWS, 0.2),
         (1, [ROWS[0], ROWS[2]], 0.6),

@@ -17,7 +17,7 @@ from sentemb_core.training.state import StepLog
 from sentemb_core.types import ArtifactRef
 from tasks.corpus import tokenise_sentences
 from tasks.execution import without_prefect
-from tasks.train import RECENT, told_steps, train_encoder
+from tasks.train import RECENT, step_callback, train_encoder
 from tests.flows.corpora import write_corpus
 
 
@@ -74,7 +74,7 @@ def test_the_code_of_a_training_holds_neither_words_nor_k_means():
 
 def test_the_mean_loss_of_the_last_steps_is_told():
     shown: dict[int, str] = {}
-    on_step = told_steps(shown.__setitem__)
+    on_step = step_callback(shown.__setitem__)
     for step, loss in enumerate([9.0] * RECENT + [0.5] * RECENT, start=1):
         on_step(step, {"loss": loss})
     assert [shown[step] for step in (1, RECENT, 2 * RECENT)] == ["loss 9", "loss 9", "loss 0.5"]
