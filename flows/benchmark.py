@@ -1,4 +1,4 @@
-"""Models on the evaluation suite between the fixed rows: one table, one figure, who leads."""
+"""Models on the evaluation suite: a benchmark of several, and a comparison of two."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,19 +8,20 @@ from statistics import fmean
 
 from prefect import flow
 
-from flows.benchmark_settings import BenchmarkSettings
+from flows.benchmark_settings import BenchmarkSettings, labelled
 from flows.contamination import overlap_with
 from flows.isolate_errors import attempted
 from flows.pipeline import documents_of, encoder_from
 from flows.scoring import System, reads_vectors, result_on
-from flows.short_names import labelled
 from sentemb_core.config.run import EncoderConfig
 from sentemb_core.config.suite import GROUPS, DocumentVector, RetrievalTask
+from sentemb_core.errors import UsageError
 from sentemb_core.store.disk import remove, replacing_in
 from sentemb_core.store.objects import Store, file_digest
 from sentemb_core.types import ArtifactRef
 from tasks.benchmark import (
     FIXED,
+    Fixed,
     Placed,
     compare_results,
     diagnose_on_halves,
@@ -30,33 +31,36 @@ from tasks.benchmark import (
     placed,
     result_of,
 )
+from tasks.benchmark_rows import (
+    ModelComparison,
+    Score,
+    Scoreboard,
+    Winner,
+    average_name,
+    averaged_tasks,
+    not_run,
+    score_rows,
+)
+from tasks.benchmark_table import FILES, write_board
 from tasks.execution import is_pending, section, sub_flow
 from tasks.fusion import score_fusion
 from tasks.prefect_pages import progress
 from tasks.registered_encoders import find_encoder, is_saved_encoder
+from tasks.results import grouped
 from tasks.run_monitor import recorded
 from tasks.sources import digest_of_encoder
-from tasks.tables.scoreboard import (
-    Lead,
-    Score,
-    Scoreboard,
-    average_name,
-    averaged_tasks,
-    cells_of,
-)
-from tasks.tables.scoreboard_tables import FILES, write_board
 from tasks.tracking import tracked_run
 
 log = logging.getLogger("sentemb_core.run")
 
 LONGEST = 256
-"""Tokens of a text for a model that a name describes: all-MiniLM-L6-v2's own limit, with which its
-published numbers were made. A folder keeps its own."""
+"""Tokens of a text for a model given by name: the limit of all-MiniLM-L6-v2, with which its
+published scores were made. A folder keeps its own limit."""
 
 
 @flow(name="benchmark", flow_run_name="benchmark")
 def benchmark(config: BenchmarkSettings) -> Scoreboard:
-    """Every model and the fixed rows on every task; the table and the figure as files, tracked."""
+    """Score every model and baseline on every task; write the files and track them."""
     settings = config.model_dump(mode="json")
     with recorded("benchmark", settings) as record:
         run_id = record.run.id
@@ -69,19 +73,20 @@ def benchmark(config: BenchmarkSettings) -> Scoreboard:
                 remove(earlier)
             for file in files:
                 run.log_artifact(file)
-            for cell in cells_of(board):
-                told = {f"{cell.group}/{cell.task}/{k}": v for k, v in cell.measures.items()}
-                run.child(cell.system).log_metrics(told)
+            for system, rows in grouped((row.system, row) for row in score_rows(board)).items():
+                names = (f"{row.factors['group']}/{row.task}/{row.metric}" for row in rows)
+                values = (row.value or 0.0 for row in rows)
+                run.child(system).log_metrics(dict(zip(names, values, strict=True)))
     return board
 
 
 def folder_of(config: BenchmarkSettings, run_id: str) -> Path:
-    """Where the table and the figure go."""
+    """Return the folder of the table and the figure."""
     return Path(config.out) if config.out else Store.default().root / "benchmarks" / run_id
 
 
 def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
-    """The fixed rows, then model by model."""
+    """Score the baselines, then model by model."""
     documents = documents_of(config.corpus) if config.corpus else None
     tasks = [placed(task, folder) for task, folder in config.places()]
     models = labelled(config.models, taken=FIXED)
@@ -95,9 +100,9 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
     diagnosed = diagnoses(config, encoders, documents)
     joined = fusions(encoders, ranked, config.vectors) if config.fusion else {}
     shared = overlap(documents, tasks) if documents else None
-    ahead = list(leads(models, tasks, scores))
-    untold = [Score(system="who leads", task=line, error=error) for line, _, error in ahead]
-    beside = [one for told in (*diagnosed.values(), *joined.values(), untold) for one in told]
+    won = list(winners(models, tasks, scores))
+    undecided = [Score(system="winner", task=task, error=error) for task, _, error in won]
+    beside = [one for some in (*diagnosed.values(), *joined.values(), undecided) for one in some]
     return Scoreboard(
         run=run_id,
         models=models,
@@ -105,66 +110,66 @@ def scoreboard(config: BenchmarkSettings, run_id: str) -> Scoreboard:
         fixed=list(fixed),
         tasks=tasks,
         scores=[*scores, *refused(*beside, shared)],
-        leads={line: lead for line, lead, _ in ahead if lead},
+        winners={task: winner for task, winner, _ in won if winner},
         diagnoses=results(diagnosed, lambda score: score.system),
         overlap=shared.result if shared else None,
         fusions=results(joined, lambda score: score.task),
     )
 
 
-def leads(
+def winners(
     models: Collection[str], tasks: Sequence[Placed], scores: Iterable[Score]
-) -> Iterator[tuple[str, Lead | None, str]]:
-    """On every task and average that several models have, who leads, or the error."""
-    made = {(one.system, one.task): one.result for one in scores if one.result}
+) -> Iterator[tuple[str, Winner | None, str]]:
+    """Yield the best model, or the error, of every task and average that several models have."""
+    results = {(one.system, one.task): one.result for one in scores if one.result}
     lines = {one.task.name: [one.task.name] for one in tasks}
     averaged = {group: averaged_tasks(tasks, group) for group in GROUPS}
     lines |= {average_name(group, names): names for group, names in averaged.items() if names[1:]}
     for line, names in lines.items():
-        told = {
-            model: [made[model, name] for name in names]
+        of_models = {
+            model: [results[model, name] for name in names]
             for model in models
-            if all((model, name) in made for name in names)
+            if all((model, name) in results for name in names)
         }
-        if len(told) > 1 and is_of_one_measure(next(iter(told.values()))):
-            yield line, *attempted(f"who leads: {line}", partial(lead_of, line, told))
+        if len(of_models) > 1 and has_one_measure(next(iter(of_models.values()))):
+            yield line, *attempted(f"winner: {line}", partial(winner_of, line, of_models))
 
 
-def lead_of(line: str, told: Mapping[str, Sequence[ArtifactRef]]) -> Lead:
-    """The best model by these results, beside the others."""
-    best = max(told, key=lambda model: score_of(told[model]))
+def winner_of(line: str, results: Mapping[str, Sequence[ArtifactRef]]) -> Winner:
+    """Compare the best model by these results with each other one."""
+    best = max(results, key=lambda model: score_of(results[model]))
     over = {
-        model: compare_results(line, list(zip(told[best], theirs, strict=True)))
-        for model, theirs in told.items()
+        model: compare_results(line, list(zip(results[best], theirs, strict=True)))
+        for model, theirs in results.items()
         if model != best
     }
-    return Lead(best=best, over=over)
+    return Winner(best=best, over=over)
 
 
 def score_of(results: Sequence[ArtifactRef]) -> float:
-    """The mean of main measures; 0 of a plan, which has as many comparisons in any order."""
+    """Return the mean of main measures; 0 in a dry run, whose comparisons have no order."""
     values = [result_of(ref).value for ref in known(results)]
     return fmean(values) if values else 0.0
 
 
 def results(
-    told: Mapping[str, Sequence[Score]], name: Callable[[Score], str]
+    scores: Mapping[str, Sequence[Score]], name: Callable[[Score], str]
 ) -> dict[str, dict[str, ArtifactRef]]:
-    """Under each heading what was not refused, by its name; no heading without any."""
+    """Return the results under each heading by name; a heading without results is left out."""
     found = {
-        heading: {name(score): score.result for score in scores if score.result}
-        for heading, scores in told.items()
+        heading: {name(score): score.result for score in some if score.result}
+        for heading, some in scores.items()
     }
-    return {heading: made for heading, made in found.items() if made}
+    return {heading: some for heading, some in found.items() if some}
 
 
 def refused(*scores: Score | None) -> list[Score]:
-    """Those of which nothing came; None is what was not asked for."""
+    """Return the scores with an error; None stands for a part that was not asked for."""
     return [score for score in scores if score and score.error]
 
 
 def encoder_of(model: str) -> ArtifactRef:
-    """What is whole as it is; a bare transformer, a file or any other name as a start encoder."""
+    """Return a complete encoder as it is; a bare transformer, file or name as a start encoder."""
     if is_saved_encoder(model):
         folder = str(find_encoder(model))
         return kept_encoder(folder, digest_of_encoder(folder))
@@ -173,7 +178,7 @@ def encoder_of(model: str) -> ArtifactRef:
 
 @sub_flow(name="system", flow_run_name="{label}")
 def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVector) -> list[Score]:
-    """One system on all tasks whose files are there; one that is refused says why."""
+    """Score one system on all tasks with their files; a refused task has its error."""
     present = [one for one in tasks if not one.missing]
     found: list[Score] = []
     with progress(label, len(present)) as update:
@@ -184,7 +189,7 @@ def scored(label: str, system: System, tasks: list[Placed], vectors: DocumentVec
 
 
 def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
-    """What a system has on a task, or why not; the others go on."""
+    """Return a system's result on a task, or its error."""
     with section(label := f"{system}: {task}"):
         result, error = attempted(label, make)
     if error:
@@ -195,7 +200,7 @@ def tried(system: str, task: str, make: Callable[[], ArtifactRef]) -> Score:
 def fusions(
     encoders: Mapping[str, ArtifactRef], tasks: Sequence[Placed], vectors: DocumentVector
 ) -> dict[str, list[Score]]:
-    """Each model beside BM25 and joined with it, on every task that retrieves."""
+    """Fuse each model with BM25 on every retrieval task."""
     return {
         label: [
             tried(f"{label} with BM25", one.task.name, partial(fusion, encoder, one, vectors))
@@ -214,7 +219,7 @@ def fusion(encoder: ArtifactRef, place: Placed, vectors: DocumentVector) -> Arti
 def diagnoses(
     config: BenchmarkSettings, encoders: Mapping[str, ArtifactRef], documents: ArtifactRef | None
 ) -> dict[str, list[Score]]:
-    """Of every model, on pairs that people call alike and on halves of the corpus's documents."""
+    """Diagnose every model on similar pairs, and on halves of the corpus's documents."""
     found: dict[str, list[Score]] = {}
     if file := config.positives:
         digest, sample = file_digest(file), f"pairs of {file.stem}"
@@ -232,16 +237,96 @@ def diagnoses(
 
 
 def overlap(documents: ArtifactRef, tasks: Sequence[Placed]) -> Score:
-    """What the corpus has of the texts of all tasks that were run."""
+    """Measure how much evaluation text of all tasks the corpus has."""
     present = [one for one in tasks if not one.missing]
     return tried("corpus", "overlap", partial(overlap_with, documents, present))
 
 
-def is_of_one_measure(results: Iterable[ArtifactRef]) -> bool:
-    """Whether several tasks have an average: a correlation and a share have no mean."""
+def has_one_measure(results: Iterable[ArtifactRef]) -> bool:
+    """Return whether several results have an average: a correlation and a share have no mean."""
     return len({result_of(ref).main for ref in known(results)}) <= 1
 
 
 def known(results: Iterable[ArtifactRef]) -> list[ArtifactRef]:
-    """All, but of a plan those that are there already."""
+    """Return all results; in a dry run those that exist already."""
     return [ref for ref in results if not is_pending(ref)]
+
+
+@flow(name="compare", flow_run_name="compare")
+def compare(config: BenchmarkSettings) -> ModelComparison:
+    """Compare two models on every task that both can do, with a record of the run."""
+    with recorded("compare", {"compare": config.model_dump(mode="json")}):
+        return comparison(config)
+
+
+def comparison(config: BenchmarkSettings) -> ModelComparison:
+    """Score both models task by task, and compute each paired difference."""
+    models = labelled(config.models)
+    tasks = comparable(config)
+    kept = {one.task.name for one in tasks}
+    systems: list[System] = [fixed_row(model) or encoder_of(model) for model in models.values()]
+    first, second = (
+        scored(label, system, tasks, config.vectors)
+        for label, system in zip(models, systems, strict=True)
+    )
+    shared = overlap(documents_of(config.corpus), tasks) if config.corpus else None
+    pairs = {
+        one.task: (one.result, other.result)
+        for one, other in zip(first, second, strict=True)
+        if one.result and other.result
+    }
+    return ModelComparison(
+        models=models,
+        encoders={
+            label: system
+            for label, system in zip(models, systems, strict=True)
+            if isinstance(system, ArtifactRef)
+        },
+        tasks=tasks,
+        left_out=[task.name for task, _ in config.places() if task.name not in kept],
+        scores=[*first, *second, *refused(shared)],
+        differences=[compare_results(task, [pair]) for task, pair in pairs.items()],
+        averages=compared_averages(tasks, pairs),
+        overlap=shared.result if shared else None,
+    )
+
+
+def fixed_row(model: str) -> Fixed | None:
+    """Return the baseline of that name, in any case."""
+    return next((name for name in FIXED if name.lower() == model.lower()), None)
+
+
+def comparable(config: BenchmarkSettings) -> list[Placed]:
+    """Return the tasks that both sides can do; baselines have no vectors to probe.
+
+    Raises:
+        UsageError: no such task has its files.
+    """
+    tasks = [placed(task, folder) for task, folder in config.places()]
+    fixed = [label for label, model in labelled(config.models).items() if fixed_row(model)]
+    if not fixed:
+        return tasks
+    found = [one for one in tasks if not reads_vectors(one.task)]
+    if all(one.missing for one in found):
+        absent = not_run(found)
+        names = [one.task.name for one in tasks]
+        listed = [f"{name} ({absent[name]})" if name in absent else name for name in names]
+        raise UsageError(
+            f"Probes need vectors, and {' and '.join(fixed)} has none. Tasks: {', '.join(listed)}. "
+            "Name a task of retrieval or similarity that has its files (--tasks), or two models."
+        )
+    return found
+
+
+def compared_averages(
+    tasks: Sequence[Placed], pairs: Mapping[str, tuple[ArtifactRef, ArtifactRef]]
+) -> list[ArtifactRef]:
+    """Compare each group's average, if several tasks of one measure make one."""
+    averaged = {
+        group: [name for name in averaged_tasks(tasks, group) if name in pairs] for group in GROUPS
+    }
+    return [
+        compare_results(average_name(group, names), [pairs[name] for name in names])
+        for group, names in averaged.items()
+        if len(names) > 1 and has_one_measure(pairs[name][0] for name in names)
+    ]

@@ -1,10 +1,12 @@
-"""What `benchmark` and `compare` ask for: models, tasks, and where their files lie."""
+"""Settings of `benchmark` and `compare`: models, tasks, and the folders of their files."""
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from flows.short_names import labelled
 from sentemb_core.config.run import CorpusConfig
 from sentemb_core.config.suite import (
     POSITIVES,
@@ -19,6 +21,31 @@ from sentemb_core.config.suite import (
 from sentemb_core.errors import UnreadableSourceError, UsageError
 from sentemb_core.types import Config
 
+ARTIFACT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}(/data)?/?$")
+"""The end of an artifact's folder."""
+
+
+def labelled(models: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return name in the table -> model: the shortest unique end of each model or folder.
+
+    Args:
+        models: The models as they were asked for, each once.
+        taken: Names that others have in the table.
+    """
+    counts = Counter([*taken, *(end for model in models for end in ends(model))])
+    return {next((end for end in ends(one) if counts[end] == 1), one): one for one in models}
+
+
+def ends(model: str) -> list[str]:
+    """Return NAME@ALIAS, or the last part of a folder or name, the last two parts, and so on.
+
+    The folder of an artifact is shortened to the first digits of its digest.
+    """
+    if model.startswith("models:/"):
+        return [model.removeprefix("models:/"), model]
+    parts = Path(ARTIFACT.sub(r"\1", model)).parts
+    return [str(Path(*parts[-n:])) for n in range(1, len(parts) + 1)]
+
 
 class BenchmarkSettings(Config):
     """Models on the evaluation suite."""
@@ -32,25 +59,26 @@ class BenchmarkSettings(Config):
     split: str | None = Field(
         default=None,
         min_length=1,
-        description="Of the BEIR folders: by qrels/NAME.tsv; none: test, or the only one there is.",
+        description="Split of the BEIR folders (qrels/NAME.tsv); None: test, or the only one.",
     )
     tasks: tuple[str, ...] = Field(default=USUAL, description="Names of tasks or groups.")
     vectors: DocumentVector = Field(
         default="text",
-        description="Of a document: of its text as one, as MTEB does; or the mean of its "
-        "sentences', as they are or of length 1 (erratum E3).",
+        description="Vector of a document: of its text as a whole, as in MTEB; or the mean of "
+        "its sentences' vectors, as they are or of length 1 (erratum E3).",
     )
     fusion: bool = Field(
         default=False,
-        description="Words and vectors together: BM25's first 1,000 rescored, and rank fusion, on "
+        description="BM25 and vectors together: BM25's first 1,000 rescored, and rank fusion, on "
         "half of each task's queries; the other half chooses alpha.",
     )
     corpus: CorpusConfig | None = Field(
-        default=None, description="What the models were trained on: halves, and overlaps."
+        default=None,
+        description="Training corpus: for diagnostics and contamination.",
     )
 
     out: str | None = Field(
-        default=None, description="Folder of table and figure; none: below the home."
+        default=None, description="Folder of table and figure; None: below the home."
     )
 
     @field_validator("models")
@@ -59,20 +87,17 @@ class BenchmarkSettings(Config):
         for model in models:
             if models.count(model) > 1:
                 raise ValueError(
-                    f"a table has each model once, and {model} is named {models.count(model)} "
-                    "times: name it once, and another one beside it"
+                    f"each model may occur once: found {model} {models.count(model)} times"
                 )
         return models
 
     def places(self) -> list[tuple[Task, Path]]:
-        """Tasks and their folders; a BEIR folder is a task beside the chosen ones.
+        """Return tasks and their folders; every BEIR folder is a task beside the chosen ones.
 
-        One that is named among them is there by its folder: alone, if no other is.
-
-        Without a folder of the suite's files BEIR folders stand alone, unless tasks are asked for.
+        Without a folder of the suite's files there are only BEIR folders, unless tasks are named.
 
         Raises:
-            UsageError: a task that the suite does not have, or that has no folder to lie in.
+            UsageError: the suite does not have a task, or its folder is not named.
             UnreadableSourceError: E103, as `split_of`.
         """
         folders = list(dict.fromkeys(str(Path(one).resolve()) for one in self.beir))
@@ -94,34 +119,32 @@ class BenchmarkSettings(Config):
 
     @property
     def positives(self) -> Path | None:
-        """The pairs that diagnostics look at, if they are there."""
+        """The pairs for diagnostics, if their file exists."""
         file = Path(self.data) / POSITIVES if self.data else None
         return file if file and file.is_file() else None
 
     @property
     def has_halves(self) -> bool:
-        """Whether the corpus has documents, which plain sentences are not."""
+        """Whether the corpus has documents; plain sentences have no halves."""
         return self.corpus is not None and self.corpus.splitter != "none"
 
     def check_files(self) -> None:
-        """Before anything runs.
+        """Check the files before anything runs.
 
         Raises:
-            UsageError: there is no folder to look for tasks in, or none that has splits; or words
-                and vectors are to be joined, and no task retrieves.
-            UnreadableSourceError: E103, the folder is none, a BEIR folder lacks a file, or no task
-                has its files; or as `split_of`.
+            UsageError: no folder is named for tasks or splits; or a fusion has no retrieval task.
+            UnreadableSourceError: E103, the folder is missing, a BEIR folder lacks a file, or no
+                task has its files; or as `split_of`.
         """
         if self.split and not self.beir:
             raise UsageError(
-                f"--beir-split {self.split} chooses the queries of BEIR folders, and none is "
-                "named: name it with --beir FOLDER, or leave --beir-split out."
+                f"--beir-split {self.split} needs a BEIR folder: name one (--beir FOLDER), or "
+                "leave --beir-split out."
             )
         places = self.places()
         if self.fusion and not any(isinstance(task, RetrievalTask) for task, _ in places):
             raise UsageError(
-                "--fusion joins words and vectors where queries look for documents, and no task of "
-                "retrieval is asked for: name one with --tasks, or leave --fusion out."
+                "--fusion needs a retrieval task: name one (--tasks), or leave --fusion out."
             )
         if self.data and Path(self.data) in {place for _, place in places}:
             require_folder(self.data)
@@ -133,53 +156,52 @@ class BenchmarkSettings(Config):
         ]
         for task, folder, file in lacking:
             if isinstance(task, RetrievalTask) and task.source == "beir":
-                found = f"lacks {file}" if folder.is_dir() else "is no folder"
+                found = f"lacks {file}" if folder.is_dir() else "is not a folder"
                 raise UnreadableSourceError(
-                    f"A BEIR folder has {', '.join(task.files)}; {folder} {found}."
+                    f"A BEIR folder must have {', '.join(task.files)}: {folder} {found}."
                 )
         without = {task.name for task, _, _ in lacking}
         if all(task.name in without for task, _ in places):
             names = ", ".join(dict.fromkeys(file for _, _, file in lacking))
             raise UnreadableSourceError(
-                f"None of the tasks has its files in {self.data}, which lacks {names}: name the "
-                "folder that has them with --data."
+                f"No task has its files in {self.data}: missing are {names}. Name their folder "
+                "(--data)."
             )
 
 
 def require_folder(data: str) -> None:
-    """Of the suite's files; one that lacks some of them is one all the same.
+    """Check that the folder of the suite's files exists; it may lack some files.
 
     Raises:
         UnreadableSourceError: E103.
     """
     if not Path(data).is_dir():
         raise UnreadableSourceError(
-            f"The suite's files lie in one folder, and {data} is none: name it with --data, or set "
+            f"{data} is not a folder: name the folder of the suite's files (--data), or set "
             "$SENTEMB_DATA."
         )
 
 
 def split_of(folder: Path, asked: str | None = None) -> str:
-    """What a BEIR folder is judged by: the split asked for, or test, or else the only one there is.
+    """Return the split of a BEIR folder: the one asked for, else test, else the only one.
 
     Raises:
-        UnreadableSourceError: E103, it lacks the one asked for; or there are several, test is none
-            of them, and none was asked for.
+        UnreadableSourceError: E103, the folder lacks the split asked for; or it has several splits
+            without test, and no split was asked for.
     """
     splits = sorted(file.stem for file in folder.glob("qrels/*.tsv"))
     if asked:
         if splits and asked not in splits:
             raise UnreadableSourceError(
-                f"--beir-split {asked} judges every BEIR folder by qrels/{asked}.tsv; {folder} has "
-                f"{', '.join(splits)}: choose among these, or take the folder by itself."
+                f"{folder} has no qrels/{asked}.tsv (--beir-split): found {', '.join(splits)}. "
+                "Choose one of these, or benchmark the folder alone."
             )
         return asked
     if "test" in splits or not splits:
         return "test"
     if len(splits) > 1:
         raise UnreadableSourceError(
-            "A BEIR folder is judged by qrels/test.tsv, or by the only split that it has; "
-            f"{folder} has {', '.join(splits)}: choose one with --beir-split "
-            f"({' or '.join(splits)})."
+            f"{folder} has several splits without test: {', '.join(splits)}. Choose one "
+            "(--beir-split)."
         )
     return splits[0]

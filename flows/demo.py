@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from prefect import flow
 
@@ -11,10 +11,8 @@ from flows.presets import merged, preset
 from sentemb_core.config.run import CorpusConfig, InfoCSEIDC
 from sentemb_core.types import Json
 from tasks.report import Outcome
-from tasks.tables.run_table import fixed_rows, run_rows, scores_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from tasks.results import ResultTable
+from tasks.run_table import baseline_rows, run_rows, run_table
 
 Way = Literal["nothing", "minilm"]
 
@@ -66,9 +64,9 @@ def demo(ways: list[Way] | None = None) -> dict[Way, Outcome]:
     return {way: infocse_idc(WAYS[way]) for way in ways or list(WAYS)}
 
 
-def demo_table(outcomes: Mapping[Way, Outcome]) -> "Table":
-    """Both ways between the fixed rows, on the test split."""
+def demo_table(outcomes: Mapping[Way, Outcome]) -> ResultTable:
+    """Return both ways between the baselines, on the test split."""
     first = next(iter(outcomes.values()))
     prefixes: dict[Way, str] = {"nothing": "from nothing: ", "minilm": "from MiniLM: "}
     runs = [row for way, outcome in outcomes.items() for row in run_rows(outcome, prefixes[way])]
-    return scores_table(first.training.texts.validation_pool, [*fixed_rows(first), *runs])
+    return run_table(first, [*baseline_rows(first), *runs])

@@ -25,10 +25,10 @@ from sentemb_core.store.stages import flat
 from sentemb_core.store.status import differences
 from sentemb_core.types import ArtifactRef, Json, Value
 from tasks.artifact_files import artifact_path, new_artifact
+from tasks.evaluations import evaluation_of
 from tasks.gate import GateOutcome
 from tasks.run_result import EncoderResult, RunResult
-from tasks.tables.evaluations import evaluation_of
-from tasks.tables.run_table import seconds_behind
+from tasks.run_table import seconds_of
 from tasks.validate import recall_at_5
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def full_report(outcome: Outcome, config: RunConfig, *notes: str) -> RunReport:
         benchmark=artifact_path(texts.validation_pool),
         sentences=artifact_path(texts.sentences),
         rounds=[
-            folders_of(row, seconds_behind(outcome.timings, row.label))
+            folders_of(row, seconds_of(outcome.timings, row.label))
             for row in (*training.rows, *training.controls)
         ],
         fixed={label: artifact_path(ref) for label, ref in fixed.items()},

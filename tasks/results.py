@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sentemb_core.report.panels import Panel
 
 DIGITS = {"seconds": 0, "CPU-s": 0, "steps": 0, "batch": 0, "loss": 5}
-"""Metric -> decimals in a table; other metrics have three."""
+"""Metric -> decimals in a table."""
 
 CODE = re.compile(r"E\d{3}\b")
 """The code that begins an error message."""
@@ -89,6 +89,7 @@ class Pivot(Value):
         headings: Columns that come first, in this order.
         scale: Multiplies values, spreads and intervals.
         digits: Metric -> decimals, where `DIGITS` does not fit.
+        places: Decimals of all other metrics.
         intervals: Which values show their 95 % interval.
     """
 
@@ -98,11 +99,12 @@ class Pivot(Value):
     headings: tuple[str, ...] = ()
     scale: float = 1.0
     digits: dict[str, int] = Field(default_factory=dict[str, int])
+    places: int = 3
     intervals: Literal["differences", "all", "none"] = "differences"
 
     def decimals(self, metric: str) -> int:
         """Return the decimals of a metric's numbers."""
-        return self.digits.get(metric, DIGITS.get(metric, 3))
+        return self.digits.get(metric, DIGITS.get(metric, self.places))
 
 
 class ResultTable(Value):
@@ -156,7 +158,7 @@ class ResultTable(Value):
 
 def heading(row: ResultRow, pivot: Pivot) -> str:
     """Return the title of the column that a row stands in."""
-    name = " ".join(filter(None, (row.field(part) for part in pivot.columns)))
+    name = " ".join(filter(None, (row.field(part) for part in pivot.columns))) or "value"
     if row.baseline and "baseline" not in pivot.rows:
         return f"{name} less {row.baseline} (95 %)"
     return name
@@ -226,9 +228,18 @@ def _merged(rows: Sequence[ResultRow]) -> ResultRow:
 
 
 def terminal(table: ResultTable) -> "Table":
-    """Return the table for `console.show`."""
-    head = table.head()
-    numbers = range(len(table.pivot.rows), len(head))
+    """Return the table for `console.show`; neighbours share the first field of their headings."""
+    texts = len(table.pivot.rows)
+    shown: list[str] = []
+    before = ""
+    for name in table.head()[texts:]:
+        row = next(row for row in table.rows if heading(row, table.pivot) == name)
+        first = row.field(table.pivot.columns[0]) if len(table.pivot.columns) > 1 else ""
+        rest = name.removeprefix(first).strip()
+        shown.append(f"{'' if first == before else first}\n{rest}" if first and rest else name)
+        before = first
+    head = [*table.head()[:texts], *shown]
+    numbers = range(texts, len(head))
     return terminal_table(head, table.lines(), numbers, folded=True, title=table.title)
 
 

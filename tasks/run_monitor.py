@@ -17,7 +17,7 @@ from sentemb_core.types import Json
 from tasks.checks import check_run
 from tasks.prefect_pages import rounds_table
 from tasks.run_result import EncoderResult
-from tasks.tables.run_table import seconds_behind
+from tasks.run_table import seconds_of
 from tasks.tracking import TrackedRun, tracked_run
 from tasks.validate import numbers_of_annotation, scores_of
 
@@ -59,7 +59,7 @@ class RunMonitor:
         rounds_table(self.record.run.id, self.table, VALIDATED)
 
     def seconds(self, row: EncoderResult) -> float:
-        return seconds_behind(self.timings, row.label)
+        return seconds_of(self.timings, row.label)
 
     def table_row(self, row: EncoderResult, kept_share: float | None) -> dict[str, str]:
         """One row of the table; the share of pairs is empty without an annotation."""

@@ -63,7 +63,7 @@ def benchmark_settings(given: Mapping[str, Any], corpus: Mapping[str, str]) -> "
 
 def refuse_baselines(models: Iterable[str]) -> None:
     """Refuse the names of baselines, which are in every table."""
-    from flows.compare import fixed_row
+    from flows.benchmark import fixed_row
 
     for model in models:
         if fixed_row(model):
@@ -84,8 +84,8 @@ def check_models(models: Iterable[str]) -> None:
 
 def with_full_paths(config: "BenchmarkSettings") -> "BenchmarkSettings":
     """Replace all paths by absolute paths, so that `resume` works in any folder."""
+    from flows.benchmark import fixed_row
     from flows.benchmark_settings import BenchmarkSettings
-    from flows.compare import fixed_row
 
     corpus = config.corpus
     paths = {
@@ -103,7 +103,7 @@ def dry_run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
     from flows.benchmark import scoreboard
     from tasks.benchmark import placed
-    from tasks.tables.scoreboard import not_run
+    from tasks.benchmark_rows import not_run
 
     code = dry_run_of(partial(scoreboard, config, "plan"), as_json)
     if not as_json:
@@ -117,14 +117,14 @@ def run_benchmark(config: "BenchmarkSettings", as_json: bool) -> int:
     if config.out:
         make_folder(config.out)
     from flows.benchmark import benchmark, folder_of
-    from tasks.tables.scoreboard_tables import board_json, scoreboard_tables
+    from tasks.benchmark_table import board_json, board_terminal
 
     with running():
         board = benchmark(config)
     if as_json:
         emit(board_json(board))
     else:
-        show(*scoreboard_tables(board), f"Table and figure: {folder_of(config, board.run)}")
+        show(*board_terminal(board), f"Table and figure: {folder_of(config, board.run)}")
     return exit_code_of(score.error for score in board.scores)
 
 
@@ -134,8 +134,8 @@ def make_folder(out: str) -> None:
     Raises:
         UsageError: the folder cannot be made, or holds files of these names from another program.
     """
-    from tasks.tables.evaluations import is_table
-    from tasks.tables.scoreboard_tables import FILES
+    from tasks.benchmark_table import FILES
+    from tasks.evaluations import is_table
 
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def make_folder(out: str) -> None:
 def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_json: bool) -> int:
     prepare()
     config = with_full_paths(benchmark_settings(given, corpus))
-    from flows.compare import comparable, fixed_row
+    from flows.benchmark import comparable, fixed_row
 
     comparable(config)
     check_models(model for model in config.models if not fixed_row(model))
@@ -163,21 +163,21 @@ def compare_command(given: Mapping[str, Any], corpus: Mapping[str, str], *, as_j
 
 def run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
     config.check_files()
-    from flows.compare import compare
-    from tasks.tables.duel import duel_json, duel_tables
+    from flows.benchmark import compare
+    from tasks.benchmark_table import comparison_json, comparison_terminal
 
     with running():
-        duel = compare(config)
+        compared = compare(config)
     if as_json:
-        emit(duel_json(duel))
+        emit(comparison_json(compared))
     else:
-        show(*duel_tables(duel))
-    return exit_code_of(score.error for score in duel.scores)
+        show(*comparison_terminal(compared))
+    return exit_code_of(score.error for score in compared.scores)
 
 
 def dry_run_compare(config: "BenchmarkSettings", as_json: bool) -> int:
     """Show what each stage of a comparison would do."""
     config.check_files()
-    from flows.compare import duel
+    from flows.benchmark import comparison
 
-    return dry_run_of(partial(duel, config), as_json)
+    return dry_run_of(partial(comparison, config), as_json)

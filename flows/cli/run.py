@@ -34,6 +34,7 @@ LISTED = 5
 def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
     prepare()
     from flows.demo import WAYS, demo, demo_table
+    from tasks.results import terminal
 
     ways: list[Way] = [only] if only else list(WAYS)
     if dry_run:
@@ -43,7 +44,7 @@ def demo_command(only: "Way | None", *, dry_run: bool, as_json: bool) -> int:
     if as_json:
         emit({way: outcome.model_dump(mode="json") for way, outcome in outcomes.items()})
     else:
-        show(demo_table(outcomes))
+        show(terminal(demo_table(outcomes)))
         for way, outcome in outcomes.items():
             show(f"Report of {WAYS[way].name}: {outcome.report}")
     return 0
@@ -120,12 +121,13 @@ def run_config(config: AnyRun, as_json: bool, *, resumed: "Run | None" = None) -
         remark(f"The best encoder will be registered as models:/{config.name} (change: --name).")
     with running():
         outcome = run_of(config)
-    from tasks.tables.run_table import outcome_table
+    from tasks.results import terminal
+    from tasks.run_table import outcome_table
 
     if as_json:
         emit(outcome.model_dump(mode="json"))
     else:
-        show(outcome_table(outcome), *closing_lines(outcome, config.training.seed))
+        show(terminal(outcome_table(outcome)), *closing_lines(outcome, config.training.seed))
     return 0
 
 

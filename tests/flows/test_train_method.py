@@ -28,7 +28,7 @@ from tasks.execution import dry_run, without_prefect
 from tasks.gate import has_collapsed
 from tasks.report import doubts_of, full_report, write_report_of
 from tasks.run_result import RunResult
-from tasks.tables.run_table import outcome_table
+from tasks.run_table import outcome_table
 from tasks.validate import recall_at_5
 from tests import tiny
 from tests.flows.corpora import TOPICS, outcome_of, tiny_run
@@ -295,7 +295,7 @@ def test_halves_are_named_in_the_table_what_they_are(corpus_file: Path):
         pool = ValidationConfig(halves=halves, gate_share=0.0)
         changed = config.model_copy(update={"validation": pool, "register_model": False})
         outcome = outcome_of(trained(changed))
-        heads.append(str([column.header for column in outcome_table(outcome).columns]))
+        heads.append(str(outcome_table(outcome).head()))
     assert "document → counterpart" in heads[0]
     assert "first half → second half" in heads[1]
     assert "counterpart" not in heads[1]

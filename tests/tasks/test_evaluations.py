@@ -12,11 +12,11 @@ from sentemb_core.methods.parts.stored_head import HeadShape, write_head
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import recording
 from sentemb_core.types import ArtifactRef, Json
+from tasks import evaluations
 from tasks.benchmark import kept_encoder
+from tasks.evaluations import evaluation_of, is_table
+from tasks.results import ResultRow
 from tasks.sources import digest_of_encoder
-from tasks.tables import evaluations
-from tasks.tables.evaluations import evaluation_of, is_table
-from tasks.tables.scoreboard import ScoreCell
 from tests import tiny
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -34,18 +34,11 @@ def encoder(tmp_path: Path) -> ArtifactRef:
     return draft.ref
 
 
-def cell(system: str, value: float, task: str = "Cranfield") -> Json:
-    return ScoreCell(
-        group="retrieval",
-        task=task,
-        system=system,
-        measure="nDCG@10",
-        value=value,
-        low=value - 0.01,
-        high=value + 0.02,
-        units=9,
-        measures={},
-    ).model_dump()
+def row(system: str, value: float, task: str = "Cranfield") -> Json:
+    return ResultRow(
+        system=system, task=task, metric="nDCG@10", value=value, low=value - 0.01,
+        high=value + 0.02, units=9, factors={"part": "scores", "group": "retrieval"},
+    ).model_dump()  # fmt: skip
 
 
 def benchmark_of(
@@ -57,11 +50,11 @@ def benchmark_of(
     table = {
         "run": run,
         "models": {"other": {"encoder": "0" * 64}, "mine": {"encoder": encoder.digest}},
-        "scores": [
-            cell("BM25", 0.3),
-            cell("other", 0.5),
-            cell("mine", value),
-            cell("mine", 0.7, task="STS12"),
+        "rows": [
+            row("BM25", 0.3),
+            row("other", 0.5),
+            row("mine", value),
+            row("mine", 0.7, task="STS12"),
         ],
     }
     (folder / "table.json").write_text(json.dumps(table))
@@ -74,13 +67,13 @@ def benchmark_of(
         pass
 
 
-def test_an_encoder_that_no_benchmark_scored_has_no_evaluation(encoder):
+def test_encoder_without_a_benchmark_has_no_evaluation(encoder):
     assert evaluation_of(encoder) is None
     benchmark_of(ArtifactRef(kind="model", digest="1" * 64, size=1), "benchmark-1")
     assert evaluation_of(encoder) is None
 
 
-def test_its_scores_stand_first_beside_those_of_all_others(encoder):
+def test_own_scores_come_first(encoder):
     benchmark_of(encoder, "benchmark-1")
     found = evaluation_of(encoder)
     assert found is not None
@@ -99,7 +92,7 @@ def test_its_scores_stand_first_beside_those_of_all_others(encoder):
     assert Path(found.page) == Store.default().root / "benchmarks" / "benchmark-1" / "page.html"
 
 
-def test_the_last_finished_benchmark_with_a_readable_table_tells(encoder, tmp_path, caplog):
+def test_last_finished_benchmark_with_a_readable_table_is_used(encoder, tmp_path, caplog):
     benchmark_of(encoder, "benchmark-1")
     benchmark_of(encoder, "benchmark-2", tmp_path / "elsewhere", value=0.45)
     benchmark_of(encoder, "benchmark-3", value=0.46, fails=True)
@@ -114,15 +107,15 @@ def test_the_last_finished_benchmark_with_a_readable_table_tells(encoder, tmp_pa
     assert [Path(record.args[0]).parent.name for record in caplog.records] == passed_over
 
 
-def test_a_benchmark_whose_table_is_gone_is_passed_over_with_a_warning(encoder, caplog):
+def test_benchmark_without_its_table_is_skipped_with_a_warning(encoder, caplog):
     benchmark_of(encoder, "benchmark-1")
     table = Store.default().root / "benchmarks" / "benchmark-1" / "table.json"
     table.unlink()
     assert evaluation_of(encoder) is None
-    assert f"passes over a benchmark whose {table} cannot be read: [Errno 2]" in caplog.text
+    assert [record.args[0] for record in caplog.records] == [table]
 
 
-def test_a_table_that_made_way_for_a_later_ones_is_not_told_as_the_earlier_ones(encoder, tmp_path):
+def test_overwritten_table_is_not_used_for_the_earlier_run(encoder, tmp_path):
     benchmark_of(encoder, "benchmark-1", tmp_path / "out")
     table = tmp_path / "out" / "table.json"
     assert is_table(table)
@@ -131,7 +124,7 @@ def test_a_table_that_made_way_for_a_later_ones_is_not_told_as_the_earlier_ones(
 
 
 @pytest.mark.parametrize("fault", [LookupError, ValueError])
-def test_a_fault_of_ours_in_a_readable_table_is_no_unreadable_table(encoder, monkeypatch, fault):
+def test_own_fault_is_not_an_unreadable_table(encoder, monkeypatch, fault):
     """It would take the chapter out of every report, and nobody would know."""
 
     def broken(*_):
@@ -143,7 +136,7 @@ def test_a_fault_of_ours_in_a_readable_table_is_no_unreadable_table(encoder, mon
         evaluation_of(encoder)
 
 
-def test_an_encoder_of_the_store_is_the_same_artifact_to_a_benchmark(encoder):
+def test_encoder_of_the_store_is_the_same_artifact_in_a_benchmark(encoder):
     """With its card and its head: by its digest its scores are found again."""
     folder = str(Store.default().path(encoder))
     found = {"folder": folder, "digest": digest_of_encoder(folder)}

@@ -1,4 +1,4 @@
-"""What a finished benchmark says of an encoder, for the report of the run that made it."""
+"""The scores of an encoder in its last benchmark, for the report of the run that made it."""
 
 import logging
 from collections.abc import Iterator
@@ -11,8 +11,9 @@ from sentemb_core.redaction import first_line
 from sentemb_core.store.objects import Store
 from sentemb_core.store.runs import last_runs
 from sentemb_core.types import ArtifactRef
-from tasks.tables.scoreboard import ScoreCell
-from tasks.tables.scoreboard_lines import points_of, with_interval
+from tasks.benchmark_rows import main_scores
+from tasks.benchmark_table import PERCENT, points_of
+from tasks.results import ResultRow, cell
 
 if TYPE_CHECKING:
     from sentemb_core.report.data import Evaluation
@@ -22,8 +23,8 @@ log = logging.getLogger(__name__)
 OWN = "this encoder"
 
 
-class Judged(BaseModel):
-    """A model of a benchmark: the digest of the encoder that it is."""
+class BenchmarkedModel(BaseModel):
+    """A model of a benchmark: the digest of its encoder."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -31,25 +32,24 @@ class Judged(BaseModel):
 
 
 class BenchmarkTable(BaseModel):
-    """What a report reads of a benchmark's table.json, which says more."""
+    """The part of a benchmark's table.json that a report reads."""
 
     model_config = ConfigDict(frozen=True)
 
     run: str
-    models: dict[str, Judged]
-    scores: list[ScoreCell]
+    models: dict[str, BenchmarkedModel]
+    rows: list[ResultRow]
 
     def label_of(self, encoder: ArtifactRef) -> str | None:
-        """What the table calls this encoder; none where it is not in it."""
+        """Return the encoder's name in the table; None if the table does not have it."""
         labels = (label for label, one in self.models.items() if one.encoder == encoder.digest)
         return next(labels, None)
 
 
 def evaluation_of(encoder: ArtifactRef) -> "Evaluation | None":
-    """Its scores in the last benchmark that it was part of, beside those of all other systems.
+    """Return the encoder's scores in its last benchmark, beside those of all other systems.
 
-    A benchmark whose table is gone, or made way for a later one's, or was written by an older
-    version, is passed over.
+    A benchmark is skipped if its table is gone, unreadable, or overwritten by a later benchmark.
     """
     for run, folder in benchmarks():
         table = table_in(folder)
@@ -60,7 +60,7 @@ def evaluation_of(encoder: ArtifactRef) -> "Evaluation | None":
 
 
 def is_table(file: Path) -> bool:
-    """Whether a benchmark wrote it."""
+    """Return whether a benchmark wrote the file."""
     try:
         return bool(BenchmarkTable.model_validate_json(file.read_bytes()))
     except (OSError, ValueError):
@@ -68,18 +68,17 @@ def is_table(file: Path) -> bool:
 
 
 def table_in(folder: Path) -> BenchmarkTable | None:
-    """The table that a benchmark left there; none, with a warning, where it cannot be read."""
+    """Return the table of a benchmark; None, with a warning, if it cannot be read."""
     file = folder / "table.json"
     try:
         return BenchmarkTable.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
-        why = first_line(error)
-        log.warning("The report passes over a benchmark whose %s cannot be read: %s", file, why)
+        log.warning("benchmark skipped, its %s cannot be read: %s", file, first_line(error))
         return None
 
 
 def benchmarks() -> Iterator[tuple[str, Path]]:
-    """Finished benchmarks, the last one first: their runs, and where their tables went."""
+    """Yield finished benchmarks, the last one first: their runs and the folders of their tables."""
     store = Store.default()
     for run in last_runs(store):
         if run.state == "completed" and "models" in run.config and "vectors" in run.config:
@@ -88,28 +87,25 @@ def benchmarks() -> Iterator[tuple[str, Path]]:
 
 
 def evaluation(run: str, folder: Path, table: BenchmarkTable, own: str) -> "Evaluation":
-    """The main measures of a benchmark, task by task, those of the model `own` first."""
+    """Return the main measures of a benchmark, task by task, those of the model `own` first."""
     from sentemb_core.report.data import Evaluation
 
-    cells = {(cell.task, cell.system): cell for cell in table.scores}
-    systems = list(dict.fromkeys([own, *(system for _, system in cells)]))
-    tasks = {cell.task: cell.measure for cell in table.scores}
-    fixed = [system for system in systems if system not in table.models]
+    scores = sorted(main_scores(table.rows), key=lambda row: row.system != own)
+    named = [row.model_copy(update={"system": OWN}) if row.system == own else row for row in scores]
+    cells = {(row.task, row.system): row for row in named}
+    systems = list(dict.fromkeys([OWN, *(row.system for row in named)]))
+    fixed = [system for system in systems if system not in (OWN, *table.models)]
+    metrics = {row.task: row.metric for row in main_scores(table.rows)}
+    pivot = PERCENT.model_copy(update={"intervals": "all"})
     return Evaluation(
         run=run,
         page=str(folder / "page.html"),
-        systems=[named(system, own) for system in systems],
+        systems=systems,
         fixed=fixed,
         rows=[
-            [task, measure, *(with_interval(cells.get((task, system))) for system in systems)]
-            for task, measure in tasks.items()
+            [task, metric]
+            + [cell(row, pivot) if (row := cells.get((task, system))) else "" for system in systems]
+            for task, metric in metrics.items()
         ],
-        points=[
-            point.model_copy(update={"system": named(point.system, own)})
-            for point in points_of(sorted(table.scores, key=lambda cell: cell.system != own), fixed)
-        ],
+        points=points_of(named, fixed),
     )
-
-
-def named(system: str, own: str) -> str:
-    return OWN if system == own else system

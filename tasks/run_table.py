@@ -1,0 +1,84 @@
+"""A run's encoders between the baselines: rows of recalls and seconds, and the terminal's table."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from sentemb_core.formats import counted
+from sentemb_core.report.data import StageTiming
+from sentemb_core.types import ArtifactRef
+from tasks.artifact_files import artifact_path
+from tasks.results import Pivot, ResultRow, ResultTable
+from tasks.validate import bm25_scores, random_scores, scores_of
+
+if TYPE_CHECKING:
+    from tasks.report import Outcome
+
+DEPTHS = (1, 5, 10)
+"""k of the recalls in a table."""
+
+
+def run_rows(outcome: "Outcome", prefix: str = "") -> Iterator[ResultRow]:
+    """Yield every encoder of a run in its order, the returned one marked, then the controls."""
+    training = outcome.training
+    for number, one in enumerate([*training.rows, *training.controls]):
+        label = f"{prefix}{one.label}{' *' if number == training.best else ''}"
+        seconds = seconds_of(outcome.timings, one.label)
+        yield from encoder_rows(outcome, label, one.scores, seconds)
+
+
+def baseline_rows(outcome: "Outcome") -> Iterator[ResultRow]:
+    """Yield the random encoder and BM25."""
+    training = outcome.training
+    for label, scores, stage in (
+        ("random encoder", training.random, random_scores.name),
+        ("BM25", training.bm25, bm25_scores.name),
+    ):
+        costs = [timing.seconds for timing in outcome.timings if timing.stage == stage]
+        yield from encoder_rows(outcome, label, scores, sum(costs) if costs else None)
+
+
+def encoder_rows(
+    outcome: "Outcome", label: str, scores: ArtifactRef, seconds: float | None
+) -> Iterator[ResultRow]:
+    """Yield an encoder's recalls on the test split in both directions, then its seconds."""
+    from sentemb_core.corpus.validation_pool import SIDES, ValidationPool
+
+    pool = ValidationPool.open(artifact_path(outcome.training.texts.validation_pool))
+    test = scores_of(scores)["test"].model_dump()
+    sides = SIDES[pool.kind]
+    for way, name in (
+        (sides, "document_to_counterpart"),
+        (sides[::-1], "counterpart_to_document"),
+    ):
+        for k in DEPTHS:
+            yield ResultRow(
+                system=label, task=outcome.run, split="test", direction=" → ".join(way),
+                metric=f"R@{k}", value=test[name][f"recall_at_{k}"], units=test[name]["queries"],
+                key=scores.digest,
+            )  # fmt: skip
+    yield ResultRow(system=label, task=outcome.run, metric="seconds", value=seconds)
+
+
+def seconds_of(timings: Iterable[StageTiming], label: str) -> float:
+    """Return the cost of the stages behind a row, measured when they were computed."""
+    return sum((timing.seconds for timing in timings if timing.round == label), 0.0)
+
+
+def run_table(outcome: "Outcome", rows: Iterable[ResultRow]) -> ResultTable:
+    """Return encoders as lines, recalls in both directions and seconds as columns."""
+    from sentemb_core.corpus.validation_pool import ValidationPool
+
+    pool = ValidationPool.open(artifact_path(outcome.training.texts.validation_pool))
+    queries = counted(len(pool.queries("test")), "query")
+    return ResultTable(
+        id=outcome.run,
+        title=f"R@k on the test split: {queries}, {pool.n_candidates:,} candidates; * the "
+        "returned encoder",
+        rows=tuple(rows),
+        pivot=Pivot(columns=("direction", "metric"), corner="encoder"),
+    )
+
+
+def outcome_table(outcome: "Outcome") -> ResultTable:
+    """Return one run between its baselines."""
+    return run_table(outcome, [*baseline_rows(outcome), *run_rows(outcome)])
